@@ -1,0 +1,57 @@
+# Two commands matter: `make demo` and `make test`. Both need only Python 3.11 or later, make and a network
+# that reaches the package indexes; everything else is installed into .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# Where pip looks for wheels on disk. A torch wheel found there wins; otherwise uv picks the build for this
+# machine (TORCH_BACKEND=auto for a GPU).
+WHEELS ?= $(or $(UV_FIND_LINKS),$(PIP_FIND_LINKS))
+TORCH_BACKEND ?= cpu
+TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addprefix --find-links ,$(WHEELS)),--torch-backend $(TORCH_BACKEND))
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(TORCH)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint benchmark serve constraints clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+$(BIN)/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing: on Debian or Ubuntu install the package python3-venv."; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.demo: $(BIN)/uv pyproject.toml constraints.txt
+	@echo "Installing the site, the worker and the starter kit into $(VENV) ..."
+	@$(INSTALL) -e '.[site,worker,kit]'
+	@touch $@
+
+$(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
+	@echo "Installing everything, with the test tools, into $(VENV) ..."
+	@$(INSTALL) -e '.[site,worker,kit,flower,dev]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts)
+	@$(BIN)/python manage.py demo $(if $(DATA),--data "$(DATA)")
+
+test: $(VENV)/.test  ## install what the tests need and run all of them
+	@$(BIN)/python -m tests.install
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@PYTHONPATH=platform:. $(BIN)/lint-imports
+
+benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references
+	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q -s
+
+constraints: $(BIN)/uv  ## renew the pins
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new
+	@{ sed -n '/^#/p' constraints.txt; sed 's/^\(torch==[0-9.]*\)+.*/\1/; /^uv==/d' constraints.txt.new; } > constraints.txt.tmp
+	@mv constraints.txt.tmp constraints.txt; rm constraints.txt.new
+
+clean:  ## remove what the demo and the tests made (not the virtual environment)
+	@rm -rf var .mypy_cache .ruff_cache .hypothesis

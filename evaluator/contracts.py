@@ -1,0 +1,199 @@
+"""The messages between the site and the workers.
+
+The site sends an `EvaluationJob` for one step of one attempt; a worker answers with `Progress` while it works
+and ends with one `StepReport`. All of them travel as JSON. Messages carry no secret of the site, and nothing
+of the test set but aggregate scores.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.errors import Problem
+
+EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
+SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers listen here
+INTAKE_QUEUE = "portal.intake"  # reports and progress, back to the site
+
+STEP_TASK = "evaluator.run_step"  # (job)
+REPORT_TASK = "portal.take_report"  # (step report)
+PROGRESS_TASK = "portal.take_progress"  # (progress)
+
+SERVER = -1  # the server's id in the communication log
+
+
+class Message(BaseModel):
+    """Strict, immutable base of everything that crosses a process boundary."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Step(StrEnum):
+    """The steps of one evaluation, in the order in which they run."""
+
+    VALIDATE = "validate"
+    COMMUNICATION = "communication"
+    ACCOUNTING = "accounting"
+    SCORING = "scoring"
+
+
+class ArtifactKind(StrEnum):
+    CHECKPOINT = "checkpoint"
+    COMMUNICATION_LOG = "communication_log"
+    TRAINING_RECORD = "training_record"
+    PRIVACY_PROOF = "privacy_proof"
+
+
+class ArtifactRef(Message):
+    """Where a worker fetches an artifact, and what it must turn out to be."""
+
+    kind: ArtifactKind
+    url: str
+    size_bytes: int = Field(ge=0)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class PrivacyRules(Message):
+    """What a track 2 run is accounted by.
+
+    Attributes:
+        epsilon: The budget that the recomputed ε must not exceed.
+        delta: δ, fixed by the track.
+        sampling_rule: `product` takes C·p, the competition's published rate, as every provider's sampling rate.
+    """
+
+    epsilon: float = Field(gt=0)
+    delta: float = Field(gt=0, lt=1)
+    sampling_rule: Literal["product"] = "product"
+
+
+class TrackRules(Message):
+    """The rules that the evaluator applies, as they stood when the run was submitted.
+
+    Attributes:
+        reference: Name of the reference architecture and base weights, a folder on the worker.
+        clients: Number of clients; their ids are 0 … clients-1.
+        max_rounds: Longest training run that the track allows.
+    """
+
+    reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    test_set: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    clients: int = Field(gt=0)
+    max_rounds: int = Field(default=10_000, gt=0)
+    privacy: PrivacyRules | None = None
+
+    def steps(self) -> list[Step]:
+        """The steps that a run under these rules goes through, in order."""
+        return [step for step in Step if step is not Step.ACCOUNTING or self.privacy is not None]
+
+
+class EvaluationJob(Message):
+    """One step of one attempt at one run. A worker that gets it twice does the same thing twice."""
+
+    evaluation: UUID
+    attempt: int = Field(ge=1)
+    step: Step
+    rules: TrackRules
+    artifacts: list[ArtifactRef]
+
+    def artifact(self, kind: ArtifactKind) -> ArtifactRef | None:
+        return next((ref for ref in self.artifacts if ref.kind is kind), None)
+
+
+class ValidationResult(Message):
+    kind: Literal["validate"] = "validate"
+    tensors: int
+    parameters: int
+    sha256: str
+
+
+class CommunicationResult(Message):
+    """Totals of the communication log, in bytes."""
+
+    kind: Literal["communication"] = "communication"
+    rounds: int
+    messages: int
+    bytes_total: int
+    bytes_down: int
+    bytes_up: int
+
+
+class AccountingResult(Message):
+    """ε of the run, recomputed from its record, at the track's δ.
+
+    Attributes:
+        epsilon: By the official accountant (PLD, pessimistic).
+        epsilon_rdp: By Rényi DP, shown beside it.
+        epsilon_claimed: As the record claims.
+    """
+
+    kind: Literal["accounting"] = "accounting"
+    epsilon: float
+    epsilon_rdp: float
+    epsilon_claimed: float
+    delta: float
+    rounds: int
+    accountant: str
+    within_budget: bool
+
+
+class ScoringResult(Message):
+    """Means over the test set, each in [0, 1]; no question's own score leaves the worker."""
+
+    kind: Literal["scoring"] = "scoring"
+    anls: float
+    accuracy: float
+    questions: int
+    test_set_sha256: str
+    checkpoint_sha256: str
+
+
+StepResult = Annotated[
+    ValidationResult | CommunicationResult | AccountingResult | ScoringResult, Field(discriminator="kind")
+]
+
+
+class Outcome(StrEnum):
+    """How a step ended. `refused` is the participant's to mend, `failed` is ours."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Provenance(Message):
+    """Where a result comes from; shown beside it."""
+
+    worker: str
+    evaluator_version: str
+    libraries: dict[str, str] = {}
+    hardware: str = ""
+    started_at: datetime
+    finished_at: datetime
+
+
+class StepReport(Message):
+    """How one step of one attempt ended. `operator_trace` is never shown to participants."""
+
+    evaluation: UUID
+    attempt: int
+    step: Step
+    outcome: Outcome
+    problems: list[Problem] = []
+    result: StepResult | None = None
+    provenance: Provenance
+    operator_trace: str = ""
+
+
+class Progress(Message):
+    """A heartbeat: `done` of `total` units of the step are finished; a total of 0 is not known yet."""
+
+    evaluation: UUID
+    attempt: int
+    step: Step
+    done: int = 0
+    total: int = 0
+    worker: str = ""

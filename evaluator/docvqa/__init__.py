@@ -1,0 +1,1 @@
+"""Document VQA: the data formats, the VT5 model and its inference."""

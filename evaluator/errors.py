@@ -1,0 +1,280 @@
+"""Coded errors: one table for workers, site, command line and documentation.
+
+A `Problem` names its code, the place, what was expected, what was found and what to do next. It is written
+for the participant and never carries secret data; what an operator needs travels apart from it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ErrorCode(StrEnum):
+    """Every reason for which an artifact, a run or an upload is refused, or an evaluation fails."""
+
+    ARTIFACT_SIZE = "E_ARTIFACT_SIZE"
+    ARTIFACT_HASH = "E_ARTIFACT_HASH"
+    ARTIFACT_MISSING = "E_ARTIFACT_MISSING"
+
+    CHECKPOINT_FORMAT = "E_CHECKPOINT_FORMAT"
+    CHECKPOINT_HEADER = "E_CHECKPOINT_HEADER"
+    CHECKPOINT_OFFSETS = "E_CHECKPOINT_OFFSETS"
+    CHECKPOINT_MISSING_TENSOR = "E_CHECKPOINT_MISSING_TENSOR"
+    CHECKPOINT_EXTRA_TENSOR = "E_CHECKPOINT_EXTRA_TENSOR"
+    CHECKPOINT_DTYPE = "E_CHECKPOINT_DTYPE"
+    CHECKPOINT_SHAPE = "E_CHECKPOINT_SHAPE"
+    CHECKPOINT_NOT_FINITE = "E_CHECKPOINT_NOT_FINITE"
+
+    LOG_ENCODING = "E_LOG_ENCODING"
+    LOG_COLUMNS = "E_LOG_COLUMNS"
+    LOG_ROW = "E_LOG_ROW"
+    LOG_ROUND = "E_LOG_ROUND"
+    LOG_PARTY = "E_LOG_PARTY"
+    LOG_BYTES = "E_LOG_BYTES"
+    LOG_TOO_LONG = "E_LOG_TOO_LONG"
+
+    RECORD_FORMAT = "E_RECORD_FORMAT"
+    RECORD_ROUNDS = "E_RECORD_ROUNDS"
+    RECORD_CHECKPOINT = "E_RECORD_CHECKPOINT"
+    RECORD_RULES = "E_RECORD_RULES"
+    RECORD_CLAIM = "E_RECORD_CLAIM"
+
+    ACCOUNTING_UNSUPPORTED = "E_ACCOUNTING_UNSUPPORTED"
+
+    DATASET_FORMAT = "E_DATASET_FORMAT"
+
+    UPLOAD_PART = "E_UPLOAD_PART"
+    UPLOAD_STATE = "E_UPLOAD_STATE"
+    UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
+
+    SUBMISSION_INCOMPLETE = "E_SUBMISSION_INCOMPLETE"
+    SUBMISSION_STATE = "E_SUBMISSION_STATE"
+    SUBMISSION_QUOTA = "E_SUBMISSION_QUOTA"
+    SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
+    TRACK_CLOSED = "E_TRACK_CLOSED"
+
+    PLATFORM_FAULT = "E_PLATFORM_FAULT"
+    WORKER_LOST = "E_WORKER_LOST"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a code means, and what to do about it unless the problem itself says more."""
+
+    meaning: str
+    next_step: str
+
+
+EXPLANATIONS: dict[ErrorCode, Explanation] = {
+    ErrorCode.ARTIFACT_SIZE: Explanation(
+        "The file is larger than the track allows, empty, or not as long as was announced.",
+        "Check the file on your disk and upload it again.",
+    ),
+    ErrorCode.ARTIFACT_HASH: Explanation(
+        "The file's SHA-256 is not the one that was announced with it.",
+        "The file changed on its way or on your disk: upload it again.",
+    ),
+    ErrorCode.ARTIFACT_MISSING: Explanation(
+        "A file that this step needs is not there.",
+        "Upload the file that is named and submit again.",
+    ),
+    ErrorCode.CHECKPOINT_FORMAT: Explanation(
+        "The file is not a safetensors file.",
+        "Save the model's state dict with safetensors.torch.save_file; pickles and archives are never opened.",
+    ),
+    ErrorCode.CHECKPOINT_HEADER: Explanation(
+        "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.",
+        "Save the checkpoint again with the safetensors library and run `pfl check` on it.",
+    ),
+    ErrorCode.CHECKPOINT_OFFSETS: Explanation(
+        "The tensors don't lie end to end in the file: they overlap, leave a hole or end past the file.",
+        "Save the checkpoint again with the safetensors library and run `pfl check` on it.",
+    ),
+    ErrorCode.CHECKPOINT_MISSING_TENSOR: Explanation(
+        "A tensor of the track's reference architecture is missing.",
+        "Merge adapters into the base model and save every tensor of the reference architecture.",
+    ),
+    ErrorCode.CHECKPOINT_EXTRA_TENSOR: Explanation(
+        "A tensor is there that the track's reference architecture doesn't have.",
+        "Remove it: adapters are merged into the base model before saving, optimizer state is not saved.",
+    ),
+    ErrorCode.CHECKPOINT_DTYPE: Explanation(
+        "A tensor's number format differs from the reference architecture's.",
+        "Cast the tensor to the expected format before saving.",
+    ),
+    ErrorCode.CHECKPOINT_SHAPE: Explanation(
+        "A tensor's shape differs from the reference architecture's.",
+        "Train from the track's base weights without changing the architecture.",
+    ),
+    ErrorCode.CHECKPOINT_NOT_FINITE: Explanation(
+        "A tensor holds NaN or an infinite value.",
+        "Find the round in which training diverged, lower the learning rate or clip, and train again.",
+    ),
+    ErrorCode.LOG_ENCODING: Explanation(
+        "The communication log is not UTF-8 text.",
+        "Write the log as UTF-8 CSV, as the starter kit does.",
+    ),
+    ErrorCode.LOG_COLUMNS: Explanation(
+        "The communication log's first line doesn't name its four columns, separated by commas.",
+        "The first line is: federated_round,sender,receiver,amount_of_bytes",
+    ),
+    ErrorCode.LOG_ROW: Explanation(
+        "A line of the communication log is not four whole numbers separated by commas.",
+        "Mend the line: round, sender, receiver and bytes, each a plain decimal number.",
+    ),
+    ErrorCode.LOG_ROUND: Explanation(
+        "A round number is out of range or goes backwards.",
+        "Rounds count from 1 and never go backwards from one line to the next.",
+    ),
+    ErrorCode.LOG_PARTY: Explanation(
+        "A sender or receiver is no party of this track, or no end of the message is the server.",
+        "The server is -1 and the clients count from 0; every message goes between the server and a client.",
+    ),
+    ErrorCode.LOG_BYTES: Explanation(
+        "The number of bytes of a message is negative or impossibly large.",
+        "Write the number of bytes that this one message took.",
+    ),
+    ErrorCode.LOG_TOO_LONG: Explanation(
+        "The communication log has more lines than any allowed training run could produce.",
+        "Write one line a message: each round at most one each way for each client and payload.",
+    ),
+    ErrorCode.RECORD_FORMAT: Explanation(
+        "The training record is not made of the expected JSON lines.",
+        "Write it with the starter kit's recorder, or follow the schema in docs/formats.md line by line.",
+    ),
+    ErrorCode.RECORD_ROUNDS: Explanation(
+        "The training record's rounds don't match what it declares: one is missing, repeated or out of order.",
+        "Every round that touched the data is recorded once, in order, also when nobody was sampled.",
+    ),
+    ErrorCode.RECORD_CHECKPOINT: Explanation(
+        "The training record belongs to another checkpoint.",
+        "Upload the checkpoint and the record of the same run.",
+    ),
+    ErrorCode.RECORD_RULES: Explanation(
+        "The training record declares something that the track's rules don't allow.",
+        "Train under the track's rules: its δ, its unit and its adjacency.",
+    ),
+    ErrorCode.RECORD_CLAIM: Explanation(
+        "The ε that the record claims is below the one recomputed from its rounds.",
+        "Recompute with `pfl privacy epsilon` and claim at least the recomputed ε.",
+    ),
+    ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
+        "The accountant can't bound this combination of mechanism, sampling and adjacency.",
+        "Use a combination listed in docs/privacy.md; nothing is guessed.",
+    ),
+    ErrorCode.DATASET_FORMAT: Explanation(
+        "The data can't be read in the expected layout.",
+        "Compare the folder with docs/formats.md, or import it again with `pfl data`.",
+    ),
+    ErrorCode.UPLOAD_PART: Explanation(
+        "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",
+        "Send the part again; the parts already stored are kept.",
+    ),
+    ErrorCode.UPLOAD_STATE: Explanation(
+        "The upload is already completed, was abandoned, or its artifact is frozen.",
+        "Start a new upload, in a draft submission.",
+    ),
+    ErrorCode.UPLOAD_INCOMPLETE: Explanation(
+        "Parts of the upload are missing.",
+        "Ask for the list of stored parts, send the missing ones and complete again.",
+    ),
+    ErrorCode.SUBMISSION_INCOMPLETE: Explanation(
+        "The submission lacks something that the track requires.",
+        "Add what is named and submit again; nothing was counted against your quota.",
+    ),
+    ErrorCode.SUBMISSION_STATE: Explanation(
+        "The submission is not in a state in which this can be done.",
+        "Open a new submission; a submitted one is frozen.",
+    ),
+    ErrorCode.SUBMISSION_QUOTA: Explanation(
+        "The team has used its submissions of this track for now.",
+        "Wait until the time that is named; slots lost by our fault are given back.",
+    ),
+    ErrorCode.SUBMISSION_DUPLICATE: Explanation(
+        "This checkpoint has already been submitted in this track.",
+        "Submit a checkpoint that your team trained and has not submitted before.",
+    ),
+    ErrorCode.TRACK_CLOSED: Explanation(
+        "The track takes no submissions at this time.",
+        "See the track's page for when it opens.",
+    ),
+    ErrorCode.PLATFORM_FAULT: Explanation(
+        "The evaluation failed by our fault.",
+        "Nothing is needed from you: the slot was given back and the organizers see the details.",
+    ),
+    ErrorCode.WORKER_LOST: Explanation(
+        "The worker stopped answering in the middle of the evaluation.",
+        "Nothing is needed from you: the evaluation is started again, or the slot is given back.",
+    ),
+}
+
+
+class Problem(BaseModel):
+    """One thing that is wrong, told to the participant.
+
+    Attributes:
+        where: File and place, such as "checkpoint.safetensors, tensor shared.weight" or "line 7".
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    code: ErrorCode
+    message: str
+    where: str = ""
+    expected: str = ""
+    found: str = ""
+    next_step: str = Field(default="")
+
+    def __str__(self) -> str:
+        parts = [f"{self.code}: {self.message}"]
+        for label, value in (
+            ("where", self.where),
+            ("expected", self.expected),
+            ("found", self.found),
+            ("next", self.next_step),
+        ):
+            if value:
+                parts.append(f"  {label}: {value}")
+        return "\n".join(parts)
+
+
+class ProblemError(Exception):
+    """Raised where an input is refused; carries every `Problem` found, at least one, for the participant."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = list(problems)
+
+    @property
+    def problem(self) -> Problem:
+        return self.problems[0]
+
+
+def refuse(
+    code: ErrorCode,
+    *,
+    message: str = "",
+    where: str = "",
+    expected: object = "",
+    found: object = "",
+    next_step: str = "",
+) -> ProblemError:
+    """Build the error for `code`; what isn't given is taken from the table of explanations."""
+    explanation = EXPLANATIONS[code]
+    return ProblemError(
+        Problem(
+            code=code,
+            message=message or explanation.meaning,
+            where=where,
+            expected=shorten(expected),
+            found=shorten(found),
+            next_step=next_step or explanation.next_step,
+        )
+    )
+
+
+def shorten(value: object, limit: int = 200) -> str:
+    """`value` as printable text of at most `limit` characters, so that hostile input can't flood a message."""
+    text = "".join(c if c.isprintable() else "�" for c in str(value)[: limit + 1])
+    return text if len(text) <= limit else text[: limit - 1] + "…"
