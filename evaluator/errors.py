@@ -44,6 +44,10 @@ class ErrorCode(StrEnum):
 
     DATASET_FORMAT = "E_DATASET_FORMAT"
 
+    CONFIGURATION = "E_CONFIGURATION"
+    RUN_FOLDER = "E_RUN_FOLDER"
+    SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
+
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
@@ -166,6 +170,18 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.DATASET_FORMAT: Explanation(
         "The data can't be read in the expected layout.",
         "Compare the folder with docs/formats.md, or import it again with `pfl data`.",
+    ),
+    ErrorCode.CONFIGURATION: Explanation(
+        "A setting is unknown, missing or out of range.",
+        "Correct the setting that is named; docs/starter-kit.md lists all of them.",
+    ),
+    ErrorCode.RUN_FOLDER: Explanation(
+        "The folder doesn't hold a finished run, or holds one already where a new one was to be written.",
+        "Name the folder that `pfl train` wrote, or another, new one to write to.",
+    ),
+    ErrorCode.SITE_UNREACHABLE: Explanation(
+        "The site doesn't answer as expected.",
+        "Check the address, the token and the network, then run the command again; it goes on where it stopped.",
     ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",

@@ -1,0 +1,109 @@
+"""Tracks and their rules, as the organizers set them in the admin."""
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+
+folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters, digits, dots and dashes.")
+
+
+class Ranking(models.TextChoices):
+    BYTES = "bytes", "fewest bytes at an ANLS threshold"
+    ANLS = "anls", "best ANLS at each privacy budget"
+
+
+def default_budgets() -> list[float]:
+    return [1.0, 4.0, 8.0]
+
+
+def validate_budgets(value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(b, int | float) and b > 0 for b in value):
+        raise ValidationError("A list of positive numbers is expected, such as [1, 4, 8].")
+
+
+class Track(models.Model):
+    """One competition track. `ranking` decides which of the rules below apply."""
+
+    slug = models.SlugField(unique=True)
+    name = models.CharField(max_length=120)
+    summary = models.CharField(max_length=300)
+    description = models.TextField(help_text="Markdown, shown on the track's page.")
+    ranking = models.CharField(max_length=10, choices=Ranking.choices)
+    position = models.PositiveSmallIntegerField(default=0)
+
+    opens_at = models.DateTimeField(null=True, blank=True)
+    closes_at = models.DateTimeField(null=True, blank=True)
+    paused = models.BooleanField(default=False, help_text="Takes no submissions until unchecked.")
+    submissions_per_day = models.PositiveSmallIntegerField(
+        default=5, help_text="Of one team in any 24 hours.", validators=[MinValueValidator(1)]
+    )
+
+    reference = models.CharField(
+        max_length=64, validators=[folder_name], help_text="Base weights: a folder under references/ on the workers."
+    )
+    test_set = models.CharField(
+        max_length=64, validators=[folder_name], help_text="Secret test set: a folder under test_sets/ on the workers."
+    )
+    clients = models.PositiveSmallIntegerField(default=10, validators=[MinValueValidator(1)])
+    max_rounds = models.PositiveIntegerField(default=10_000, validators=[MinValueValidator(1)])
+    max_checkpoint_bytes = models.PositiveBigIntegerField(default=2 * 1024**3)
+
+    anls_threshold = models.FloatField(
+        default=0.8242,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        help_text="Bytes ranking: runs below it are listed without a rank.",
+    )
+    delta = models.FloatField(
+        default=1e-5, validators=[MinValueValidator(1e-12), MaxValueValidator(1e-3)], help_text="ANLS ranking: δ."
+    )
+    budgets = models.JSONField(
+        default=default_budgets, validators=[validate_budgets], help_text="ANLS ranking: the ε of each board."
+    )
+    required_reviews = models.PositiveSmallIntegerField(
+        default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
+    )
+
+    class Meta:
+        ordering = ["position", "slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_private(self) -> bool:
+        """Whether runs are accounted and their proofs reviewed."""
+        return self.ranking == Ranking.ANLS
+
+    def closed_because(self, now: "timezone.datetime | None" = None) -> str:
+        """Why the track takes no submissions now; empty when it does."""
+        now = now or timezone.now()
+        if self.paused:
+            return "The organizers have paused it."
+        if self.opens_at and now < self.opens_at:
+            return f"It opens on {self.opens_at:%d %B %Y at %H:%M} UTC."
+        if self.closes_at and now >= self.closes_at:
+            return f"It closed on {self.closes_at:%d %B %Y at %H:%M} UTC."
+        return ""
+
+    def run_budgets(self) -> list[float | None]:
+        """The budgets that a submission may hold one run for; one run without a budget where ε plays no part."""
+        return [float(budget) for budget in self.budgets] if self.is_private else [None]
+
+    def run_artifacts(self) -> list[ArtifactKind]:
+        """The artifacts that every run of the track needs."""
+        kinds = [ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG]
+        return [*kinds, ArtifactKind.TRAINING_RECORD] if self.is_private else kinds
+
+    def rules(self, budget: float | None) -> TrackRules:
+        """The rules for one run, as they are sent to the evaluator."""
+        privacy = PrivacyRules(epsilon=budget, delta=self.delta) if self.is_private and budget is not None else None
+        return TrackRules(
+            reference=self.reference,
+            test_set=self.test_set,
+            clients=self.clients,
+            max_rounds=self.max_rounds,
+            privacy=privacy,
+        )

@@ -1,0 +1,225 @@
+"""The site's settings: one module, everything from the environment.
+
+Without any variable the site runs on embedded back ends under `PFL_HOME`: SQLite, a folder store and a broker
+file. A site whose `PFL_SITE_URL` isn't on this machine is a public one, and unsafe values are refused then.
+"""
+
+import os
+import secrets
+import sys
+from email.utils import parseaddr
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import dj_database_url
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from evaluator.broker import broker_settings
+
+PORTAL = Path(__file__).resolve().parent
+ROOT = PORTAL.parent.parent
+HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()
+HOME.mkdir(parents=True, exist_ok=True)
+
+SITE_URL = os.environ.get("PFL_SITE_URL", "http://127.0.0.1:8000").rstrip("/")
+_site = urlsplit(SITE_URL)
+PUBLIC = _site.hostname not in {"127.0.0.1", "localhost", "::1"}
+DEBUG = os.environ.get("PFL_DEBUG", "") == "1"
+
+
+def _stored_secret_key() -> str:
+    """The key of an embedded site: made once and kept beside its database."""
+    path = HOME / "secret_key"
+    try:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(64))
+    except FileExistsError:
+        pass
+    return path.read_text()
+
+
+SECRET_KEY = os.environ.get("PFL_SECRET_KEY", "") or ("" if PUBLIC else _stored_secret_key())
+ALLOWED_HOSTS = [_site.hostname or "", *os.environ.get("PFL_ALLOWED_HOSTS", "").split()]
+CSRF_TRUSTED_ORIGINS = [SITE_URL]
+
+INSTALLED_APPS = [
+    "portal.ui",
+    "portal.accounts",
+    "portal.teams",
+    "portal.challenge",
+    "portal.uploads",
+    "portal.submissions",
+    "portal.evaluation",
+    "portal.reviews",
+    "portal.leaderboard",
+    "portal.audit",
+    "portal.api",
+    "allauth",
+    "allauth.account",
+    "csp",
+    "django_htmx",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "portal.urls"
+WSGI_APPLICATION = "portal.wsgi.application"
+ASGI_APPLICATION = "portal.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": dj_database_url.parse(os.environ.get("PFL_DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3")}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = {
+        # Writers queue up instead of failing, and readers never wait for them.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "portal_cache"}
+    if PUBLIC
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "teams:mine"
+LOGOUT_REDIRECT_URL = "home"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_SIGNUP_FORM_CLASS = "portal.accounts.forms.SignupForm"
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_UNIQUE_EMAIL = True
+ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
+
+EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+EMAIL_FILE_PATH = HOME / "mail"
+if _mail := os.environ.get("PFL_SMTP_URL"):
+    _smtp = urlsplit(_mail)  # smtp://user:password@host:587 or smtps://…
+    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_HOST, EMAIL_PORT = _smtp.hostname or "", _smtp.port or 587
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _smtp.username or "", _smtp.password or ""
+    EMAIL_USE_SSL, EMAIL_USE_TLS = _smtp.scheme == "smtps", _smtp.scheme == "smtp"
+DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <benchmark@localhost>")
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = PORTAL / "staticfiles"
+WHITENOISE_USE_FINDERS = True  # the embedded site serves straight from the source tree
+
+# Where uploads go, and how long the URLs that move them are valid.
+STORE_FOLDER = HOME / "store"
+UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
+UPLOAD_URL_SECONDS = 900
+DOWNLOAD_URL_SECONDS = 900
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024  # forms and JSON; parts of files never pass through here
+
+# An evaluation whose worker was silent for so long is started again, so many times at most.
+EVALUATION_SILENCE_SECONDS = int(os.environ.get("PFL_EVALUATION_SILENCE_SECONDS", "60"))
+EVALUATION_QUEUE_SECONDS = int(os.environ.get("PFL_EVALUATION_QUEUE_SECONDS", "86400"))
+EVALUATION_ATTEMPTS = 3
+WATCHDOG_SECONDS = int(os.environ.get("PFL_WATCHDOG_SECONDS", "30"))
+
+BROKER_URL = os.environ.get("PFL_BROKER_URL") or f"pfl+sqlite:///{HOME}/broker.sqlite3"
+CELERY = broker_settings(BROKER_URL)
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
+SECURE_SSL_REDIRECT = PUBLIC
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC else None
+SECURE_HSTS_SECONDS = 31_536_000 if PUBLIC else 0
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": os.environ.get("PFL_LOG_LEVEL", "INFO")},
+}
+
+
+def _refuse_unsafe_values() -> None:
+    """A public site doesn't start with a value that is only safe on one's own machine."""
+    problems = []
+    if _site.scheme != "https":
+        problems.append("PFL_SITE_URL must start with https:// for a site that isn't on this machine")
+    if DEBUG:
+        problems.append("PFL_DEBUG=1 shows source code and settings to visitors")
+    if len(SECRET_KEY) < 50:
+        problems.append("PFL_SECRET_KEY must be a random string of 50 characters or more")
+    if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+        problems.append("PFL_DATABASE_URL must name a PostgreSQL database")
+    if BROKER_URL.startswith("pfl+sqlite"):
+        problems.append("PFL_BROKER_URL must name a Redis or RabbitMQ server")
+    if "PFL_SMTP_URL" not in os.environ:
+        problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
+    if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):
+        problems.append("PFL_FROM_EMAIL must be an address of your own")
+    if problems:
+        raise ImproperlyConfigured("Not starting a public site:\n  " + "\n  ".join(problems))
+
+
+if PUBLIC and "collectstatic" not in sys.argv:
+    _refuse_unsafe_values()

@@ -1,0 +1,138 @@
+"""What teams submit: a Submission is one method in one track, a Run one trained checkpoint of it."""
+
+import uuid
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind
+from portal.challenge.models import Track
+from portal.teams.models import Team
+from portal.uploads.models import Upload
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
+
+ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
+
+
+class SubmissionState(models.TextChoices):
+    DRAFT = "draft", "draft"
+    SUBMITTED = "submitted", "submitted"
+    WITHDRAWN = "withdrawn", "withdrawn"
+
+
+class RunState(models.TextChoices):
+    """`refused` is the participant's to mend; `failed` was our fault and gives the quota slot back."""
+
+    DRAFT = "draft", "draft"
+    QUEUED = "queued", "queued"
+    RUNNING = "running", "running"
+    SCORED = "scored", "scored"
+    REFUSED = "refused", "refused"
+    FAILED = "failed", "failed"
+
+
+class Submission(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="submissions")
+    track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="submissions")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    title = models.CharField(max_length=120, help_text="The method's name, as it appears on the leaderboard.")
+    description = models.TextField(blank=True, max_length=10_000, help_text="Markdown.")
+    code_url = models.URLField("link to the code", blank=True)
+    paper_url = models.URLField("link to a paper", blank=True)
+    is_baseline = models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")
+    state = models.CharField(max_length=10, choices=SubmissionState.choices, default=SubmissionState.DRAFT)
+    created_at = models.DateTimeField(default=timezone.now)
+    submitted_at = models.DateTimeField(null=True, blank=True)
+    refunded_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the quota slot was given back because the platform failed."
+    )
+
+    if TYPE_CHECKING:
+        runs: RelatedManager["Run"]
+        artifacts: RelatedManager["Artifact"]
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state="draft") | models.Q(submitted_at__isnull=False),
+                name="submitted_submissions_have_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        from django.urls import reverse
+
+        return reverse("submissions:detail", args=[self.id])
+
+    def proof(self) -> "Artifact | None":
+        return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF).first()
+
+
+class Run(models.Model):
+    """One checkpoint. The results are those of its last finished evaluation; `rules` are frozen at submission."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
+    budget = models.FloatField(null=True, blank=True, help_text="ε of the board; empty where ε plays no part.")
+    state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
+    rules = models.JSONField(default=dict, editable=False)
+    anls = models.FloatField(null=True, blank=True, editable=False)
+    accuracy = models.FloatField(null=True, blank=True, editable=False)
+    bytes_total = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
+    epsilon = models.FloatField(null=True, blank=True, editable=False, help_text="Recomputed, official accountant.")
+    epsilon_rdp = models.FloatField(null=True, blank=True, editable=False)
+    scored_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    if TYPE_CHECKING:
+        artifacts: RelatedManager["Artifact"]
+
+    class Meta:
+        ordering = ["budget"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "budget"], nulls_distinct=False, name="one_run_per_budget_of_a_submission"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="scored") | models.Q(anls__isnull=False, bytes_total__isnull=False),
+                name="scored_runs_have_scores",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+
+
+class Artifact(models.Model):
+    """A completed upload in its role. The privacy proof belongs to the submission, all else to a run."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="artifacts")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts", null=True, blank=True)
+    kind = models.CharField(max_length=20, choices=ARTIFACT_KINDS)
+    upload = models.OneToOneField(Upload, on_delete=models.PROTECT, related_name="artifact")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["kind"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "run", "kind"], nulls_distinct=False, name="one_artifact_of_a_kind"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind="privacy_proof", run__isnull=True)
+                | (~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)),
+                name="proofs_belong_to_submissions",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.run or self.submission}"

@@ -1,0 +1,48 @@
+"""Resumable uploads: a file goes into the store in parts; the site only ever sees its name, size and hashes."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from portal.teams.models import Team
+
+
+class UploadState(models.TextChoices):
+    OPEN = "open", "open"
+    COMPLETED = "completed", "completed"
+    ABORTED = "aborted", "aborted"
+
+
+class Upload(models.Model):
+    """One file on its way into the store. `store_upload` is the store's own name for the unfinished upload."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="uploads")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    filename = models.CharField(max_length=200)
+    size_bytes = models.PositiveBigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    part_size_bytes = models.PositiveBigIntegerField()
+    state = models.CharField(max_length=10, choices=UploadState.choices, default=UploadState.OPEN)
+    store_key = models.CharField(max_length=300, unique=True)
+    store_upload = models.CharField(max_length=300)
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return f"{self.filename} ({self.state})"
+
+    @property
+    def parts_total(self) -> int:
+        return max(1, -(-self.size_bytes // self.part_size_bytes))
+
+    def part_size(self, number: int) -> int:
+        """Size in bytes that part `number` (from 1) must have."""
+        if number < self.parts_total:
+            return self.part_size_bytes
+        return self.size_bytes - (self.parts_total - 1) * self.part_size_bytes

@@ -1,0 +1,33 @@
+"""Bounding what one provider contributes: its whole update, as one vector, has L2 norm at most the clip norm.
+
+The bound holds for the float32 vector that is returned, not only for real numbers: the scale leaves room for the
+rounding of the products. An update that is not finite has no norm to bound and contributes nothing.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+ROUNDING_ROOM = 1 - 2.0**-22  # two float32 roundings, of the scale and of each product, cost at most 2⁻²³
+
+
+def clip(update: Tensor, clip_norm: float) -> Tensor | None:
+    """`update`, a float32 vector (d,) over all trained tensors, scaled down to L2 norm at most `clip_norm`.
+
+    Returns None for an update that is not finite. A tied tensor is in the vector once, because the model has one
+    parameter for it. The norm before clipping is private and is not returned.
+
+    Raises:
+        ValueError: `update` is not a float32 vector or `clip_norm` is not positive.
+    """
+    if update.dtype != torch.float32 or update.dim() != 1:
+        raise ValueError(f"an update is a float32 vector, not {update.dtype} of shape {tuple(update.shape)}")
+    if not clip_norm > 0:
+        raise ValueError(f"a clip norm is positive, not {clip_norm}")
+    norm = float(torch.linalg.vector_norm(update, dtype=torch.float64))
+    if not math.isfinite(norm):
+        return None
+    if norm <= clip_norm:
+        return update
+    return update * (clip_norm / norm * ROUNDING_ROOM)

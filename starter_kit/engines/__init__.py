@@ -1,0 +1,1 @@
+"""Where a round's clients run."""

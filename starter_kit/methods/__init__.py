@@ -1,0 +1,1 @@
+"""Training methods: what a client computes in a round and how the server aggregates."""

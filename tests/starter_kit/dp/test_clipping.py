@@ -1,0 +1,55 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from starter_kit.dp.clipping import clip
+
+values = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=50)
+clip_norms = st.floats(1e-3, 1e3)
+
+
+@given(values, clip_norms)
+def test_the_norm_of_the_float32_result_never_exceeds_the_clip_norm(numbers: list[float], bound: float) -> None:
+    clipped = clip(torch.tensor(numbers, dtype=torch.float32), bound)
+    assert clipped is not None
+    assert float(torch.linalg.vector_norm(clipped, dtype=torch.float64)) <= bound
+
+
+@given(values, clip_norms)
+def test_clipping_keeps_the_direction(numbers: list[float], bound: float) -> None:
+    update = torch.tensor(numbers, dtype=torch.float32)
+    clipped = clip(update, bound)
+    assert clipped is not None
+    norm = torch.linalg.vector_norm(update)
+    if norm > bound:
+        assert_close(clipped, update * (bound / norm), rtol=1e-5, atol=1e-6 * bound)
+    else:
+        assert torch.equal(clipped, update)
+
+
+def test_a_large_update_uses_the_whole_bound() -> None:
+    clipped = clip(torch.randn(1_000_000), 0.5)
+    assert clipped is not None
+    assert float(torch.linalg.vector_norm(clipped, dtype=torch.float64)) == pytest.approx(0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_an_update_that_is_not_finite_contributes_nothing(bad: float) -> None:
+    assert clip(torch.tensor([1.0, bad]), 1.0) is None
+
+
+def test_a_norm_beyond_float32_is_still_clipped() -> None:
+    clipped = clip(torch.full((100,), 3e38), 1.0)
+    assert clipped is not None
+    assert float(torch.linalg.vector_norm(clipped)) == pytest.approx(1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("update", "bound"),
+    [(torch.ones(2, 2), 1.0), (torch.ones(2, dtype=torch.float16), 1.0), (torch.ones(2), 0.0), (torch.ones(2), float("nan"))],
+)
+def test_what_cannot_be_bounded_is_refused(update: torch.Tensor, bound: float) -> None:
+    with pytest.raises(ValueError, match=r"update|clip norm"):
+        clip(update, bound)

@@ -1,0 +1,89 @@
+"""The noise has the distribution that the accountant assumes. False alarms are below one in a million."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from starter_kit.dp.keystream import Keystream
+from starter_kit.dp.noise import gaussian_noise, standard_normals
+
+SIZE = 200_000
+
+
+def scale_is(noise: torch.Tensor, std: float) -> bool:
+    """Two-sided χ² test of the variance: Σ(x/std)² is χ² with n degrees of freedom."""
+    statistic = float((noise.double() / std).square().sum())
+    return bool(min(stats.chi2.cdf(statistic, len(noise)), stats.chi2.sf(statistic, len(noise))) > 1e-7)
+
+
+@pytest.mark.parametrize("std", [1e-4, 1.0, 37.5])
+def test_the_scale_is_right_and_the_test_sees_a_wrong_one(std: float) -> None:
+    keystream = Keystream()
+    assert scale_is(gaussian_noise(SIZE, std, keystream), std)
+    assert not scale_is(gaussian_noise(SIZE, 1.3 * std, keystream), std)
+    assert not scale_is(gaussian_noise(SIZE, 0.7 * std, keystream), std)
+
+
+def test_the_shape_is_normal_and_the_test_sees_another_one() -> None:
+    assert stats.kstest(gaussian_noise(SIZE, 1.0, Keystream()).numpy(), "norm").pvalue > 1e-7
+    laplace = np.random.default_rng().laplace(scale=np.sqrt(0.5), size=SIZE)
+    assert stats.kstest(laplace, "norm").pvalue < 1e-7
+
+
+def test_the_tails_are_there() -> None:
+    beyond_four = int((gaussian_noise(2_000_000, 1.0, Keystream()).abs() > 4).sum())
+    expected = 2_000_000 * 2 * stats.norm.sf(4)
+    assert abs(beyond_four - expected) < 6 * np.sqrt(expected)
+
+
+def test_two_draws_are_independent() -> None:
+    keystream = Keystream()
+    draws = [gaussian_noise(SIZE, 1.0, k) for k in (keystream, keystream, Keystream())]
+    correlations = np.corrcoef(np.stack([draw.numpy() for draw in draws]))[np.triu_indices(3, 1)]
+    assert np.abs(correlations).max() < 6 / np.sqrt(SIZE)
+
+
+def test_neighbouring_coordinates_and_box_muller_pairs_are_independent() -> None:
+    normals = standard_normals(SIZE, Keystream())
+    for lag in (1, SIZE // 2):
+        assert abs(np.corrcoef(normals[lag:], normals[:-lag])[0, 1]) < 6 / np.sqrt(SIZE - lag)
+        squares = normals**2
+        assert abs(np.corrcoef(squares[lag:], squares[:-lag])[0, 1]) < 6 / np.sqrt(SIZE - lag)
+
+
+def test_no_stretch_of_noise_repeats() -> None:
+    keystream = Keystream()
+    normals = np.concatenate([standard_normals(SIZE, keystream) for _ in range(3)])
+    assert len(np.unique(normals)) == len(normals)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, (1 << 18) + 1])
+def test_any_size_can_be_drawn(size: int) -> None:
+    noise = gaussian_noise(size, 2.0, Keystream())
+    assert noise.shape == (size,)
+    assert noise.dtype == torch.float32
+
+
+def test_noise_does_not_follow_a_seeded_generator() -> None:
+    torch.manual_seed(42)
+    np.random.seed(42)  # noqa: NPY002
+    first = gaussian_noise(100, 1.0, Keystream())
+    torch.manual_seed(42)
+    np.random.seed(42)  # noqa: NPY002
+    assert not torch.equal(first, gaussian_noise(100, 1.0, Keystream()))
+
+
+@pytest.mark.parametrize("std", [-1.0, float("nan"), float("inf")])
+def test_a_scale_that_is_no_scale_is_refused(std: float) -> None:
+    with pytest.raises(ValueError, match="standard deviation"):
+        gaussian_noise(10, std, Keystream())
+
+
+def test_a_model_of_a_million_coordinates_is_noised_within_a_second() -> None:
+    keystream = Keystream()
+    start = time.perf_counter()
+    gaussian_noise(1_000_000, 1.0, keystream)
+    assert time.perf_counter() - start < 1
