@@ -33,7 +33,7 @@ $(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
 	@touch $@ $(VENV)/.demo
 
 demo: $(VENV)/.demo  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts)
-	@$(BIN)/python manage.py demo $(if $(DATA),--data "$(DATA)")
+	@$(BIN)/python -m portal.standalone.demo $(if $(DATA),--data "$(DATA)")
 
 test: $(VENV)/.test  ## install what the tests need and run all of them
 	@$(BIN)/python -m tests.install

@@ -43,6 +43,8 @@ class ErrorCode(StrEnum):
     ACCOUNTING_UNSUPPORTED = "E_ACCOUNTING_UNSUPPORTED"
 
     DATASET_FORMAT = "E_DATASET_FORMAT"
+    DATASET_FOLDER = "E_DATASET_FOLDER"
+    REFERENCE_FORMAT = "E_REFERENCE_FORMAT"
 
     CONFIGURATION = "E_CONFIGURATION"
     RUN_FOLDER = "E_RUN_FOLDER"
@@ -171,6 +173,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The data can't be read in the expected layout.",
         "Compare the folder with docs/formats.md, or import it again with `pfl data`.",
     ),
+    ErrorCode.DATASET_FOLDER: Explanation(
+        "The folder can't be written into.",
+        "Choose another folder, or give --force to replace data that this command wrote before.",
+    ),
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
         "Correct the setting that is named; docs/starter-kit.md lists all of them.",
@@ -182,6 +188,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SITE_UNREACHABLE: Explanation(
         "The site doesn't answer as expected.",
         "Check the address, the token and the network, then run the command again; it goes on where it stopped.",
+    ),
+    ErrorCode.REFERENCE_FORMAT: Explanation(
+        "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",
+        "Download the track's base weights again, or write the folder anew with `pfl base`.",
     ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",

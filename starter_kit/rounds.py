@@ -10,6 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from evaluator.communication import LogEntry
 from evaluator.contracts import SERVER
 from starter_kit.learning import Learner
 
@@ -51,22 +52,12 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Message:
-    """A tensor that was sent. The server's id is -1."""
-
-    round: int
-    sender: int
-    receiver: int
-    size_bytes: int
-
-
-@dataclass(frozen=True)
 class Round:
     """A finished round: its number from 1, who took part, what was sent and the weights (d,) that came out."""
 
     number: int
     clients: list[int]
-    messages: list[Message]
+    messages: list[LogEntry]
     weights: Tensor
 
 
@@ -74,14 +65,14 @@ def run_rounds(method: Method, engine: Engine, weights: Tensor, rounds: int) -> 
     """Run `rounds` rounds from `weights` (d,), yielding each as it ends. Rounds without clients happen too."""
     for number in range(1, rounds + 1):
         clients = method.choose_clients(engine.clients)
-        messages = [Message(number, SERVER, client, weights.nbytes) for client in clients]
+        messages = [LogEntry(number, SERVER, client, weights.nbytes) for client in clients]
         updates = zip(clients, engine.client_updates(method, clients, weights), strict=True)
         weights = method.aggregate(weights, _received(number, updates, messages))
         yield Round(number, clients, messages, weights)
 
 
-def _received(number: int, updates: Iterable[tuple[int, Tensor]], messages: list[Message]) -> Iterator[Tensor]:
+def _received(number: int, updates: Iterable[tuple[int, Tensor]], messages: list[LogEntry]) -> Iterator[Tensor]:
     """The updates as they reach the server, each noted in `messages`."""
     for client, update in updates:
-        messages.append(Message(number, client, SERVER, update.nbytes))
+        messages.append(LogEntry(number, client, SERVER, update.nbytes))
         yield update

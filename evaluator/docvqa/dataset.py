@@ -158,7 +158,12 @@ def write_split(folder: Path, split: str, pages: Iterable[Page], questions: Iter
 def write_lines(path: Path, rows: Iterable[BaseModel]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps(row.model_dump(), ensure_ascii=False, separators=(",", ":")) + "\n")
+            file.write(to_line(row))
+
+
+def to_line(row: BaseModel) -> str:
+    """`row` as one line of a JSON-lines file, with its line end."""
+    return json.dumps(row.model_dump(), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def write_info(folder: Path, info: DatasetInfo) -> None:

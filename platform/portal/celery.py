@@ -1,6 +1,7 @@
 """The site's Celery app: it takes the workers' reports and watches over evaluations.
 
-Start it with `celery -A portal.celery worker -Q portal.intake` and, once a site, `celery -A portal.celery beat`.
+Start it with `celery -A portal.celery worker -P solo -Q portal.intake` and, once a site,
+`celery -A portal.celery beat`.
 """
 
 import os
@@ -11,6 +12,23 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 from django.conf import settings  # noqa: E402
 
+from evaluator.contracts import INTAKE_QUEUE  # noqa: E402
+
+WATCH_TASK = "portal.watch_evaluations"
+
 app = Celery("portal")
-app.conf.update(settings.CELERY)
+app.conf.update(
+    settings.CELERY,
+    timezone=settings.TIME_ZONE,
+    # The watchdog goes through the same queue as the reports: whatever sign of life came before it counts.
+    task_default_queue=INTAKE_QUEUE,
+    beat_schedule_filename=str(settings.HOME / "beat-schedule"),
+    beat_schedule={
+        "watch over evaluations": {
+            "task": WATCH_TASK,
+            "schedule": settings.WATCHDOG_SECONDS,
+            "options": {"expires": settings.WATCHDOG_SECONDS},
+        }
+    },
+)
 app.autodiscover_tasks()

@@ -34,4 +34,4 @@ class FedAvg:
         for update in updates:
             total += update
             count += 1
-        return weights + total / count
+        return weights + total / count if count else weights

@@ -31,11 +31,15 @@ ACTIVE_STATES = [EvaluationState.QUEUED, EvaluationState.RUNNING]
 
 
 class Evaluation(models.Model):
-    """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life."""
+    """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life.
+
+    `retry` counts the attempts since the run was last queued by someone, from 0; `attempt` never starts anew.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="evaluations")
     attempt = models.PositiveSmallIntegerField()
+    retry = models.PositiveSmallIntegerField(default=0)
     state = models.CharField(max_length=10, choices=EvaluationState.choices, default=EvaluationState.QUEUED)
     step = models.CharField(max_length=20, choices=STEPS)
     done = models.PositiveIntegerField(default=0)
@@ -43,6 +47,10 @@ class Evaluation(models.Model):
     worker = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     step_queued_at = models.DateTimeField(default=timezone.now)
+    sent_at = models.DateTimeField(default=timezone.now, help_text="When the step was last sent to the workers.")
+    overdue_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the organizers were told that no worker takes the step."
+    )
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

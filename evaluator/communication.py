@@ -1,0 +1,183 @@
+"""The communication log: which bytes a training run sent, message by message.
+
+A CSV file whose first line is ``federated_round,sender,receiver,amount_of_bytes``. Rounds count from 1 and
+never go backwards; the server is -1, clients count from 0, and every message has the server at one end. A round
+in which nobody was sampled has no line, and a log without messages is that of a model that was not trained.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.contracts import SERVER
+from evaluator.errors import ErrorCode, ProblemError, refuse
+
+COLUMNS = ("federated_round", "sender", "receiver", "amount_of_bytes")
+# A client has at most a few payloads each way in a round; more lines than that are no training run.
+MAX_MESSAGES_PER_CLIENT_AND_ROUND = 8
+MAX_LINE_BYTES = 128
+MAX_MESSAGE_BYTES = 10**15
+
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_ROW = re.compile(rb"([0-9]{1,9}),(-1|[0-9]{1,9}),(-1|[0-9]{1,9}),([0-9]{1,16})\r?\n?")
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One message of `size_bytes` bytes, sent in `round` (from 1) between the server and a client."""
+
+    round: int
+    sender: int
+    receiver: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class CommunicationTotals:
+    """What a log adds up to. `rounds` is the last round that sent anything; `bytes_down` go to the clients."""
+
+    rounds: int
+    messages: int
+    bytes_total: int
+    bytes_down: int
+    bytes_up: int
+
+
+def read_log(path: Path, *, clients: int, max_rounds: int) -> CommunicationTotals:
+    """Check a log of a track with `clients` clients and add it up, in one pass and constant memory.
+
+    Raises:
+        ProblemError: One of the ``E_LOG_*`` codes, naming the first line that is wrong.
+    """
+    max_messages = clients * max_rounds * MAX_MESSAGES_PER_CLIENT_AND_ROUND
+    last_round = messages = down = up = 0
+    with path.open("rb") as file:
+        _check_header(file.readline(MAX_LINE_BYTES + 1))
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            messages += 1
+            number = messages + 1
+            if messages > max_messages:
+                raise refuse(
+                    ErrorCode.LOG_TOO_LONG,
+                    where=f"line {number}",
+                    expected=f"at most {max_messages} messages: {clients} clients, {max_rounds} rounds, "
+                    f"{MAX_MESSAGES_PER_CLIENT_AND_ROUND} messages a client and round",
+                    found="more",
+                )
+            entry = _read_row(line, number)
+            _check_entry(entry, number, last_round=last_round, clients=clients, max_rounds=max_rounds)
+            last_round = entry.round
+            if entry.sender == SERVER:
+                down += entry.size_bytes
+            else:
+                up += entry.size_bytes
+    return CommunicationTotals(last_round, messages, down + up, down, up)
+
+
+def write_log(path: Path, entries: Iterable[LogEntry]) -> None:
+    """Write a new log, replacing what is there."""
+    path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    append_to_log(path, entries)
+
+
+def append_to_log(path: Path, entries: Iterable[LogEntry]) -> None:
+    """Add messages to the end of a log that `write_log` began."""
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.writelines(
+            f"{entry.round},{entry.sender},{entry.receiver},{entry.size_bytes}\n" for entry in entries
+        )
+
+
+def _check_header(line: bytes) -> None:
+    if line.startswith(_UTF16_BOMS) or b"\0" in line:
+        raise refuse(ErrorCode.LOG_ENCODING, where="line 1", expected="UTF-8", found="UTF-16, or zero bytes")
+    text = _decode(line.removeprefix(_UTF8_BOM), 1).rstrip("\r\n")
+    if text == ",".join(COLUMNS):
+        return
+    missing = [column for column in COLUMNS if column not in text]
+    delimiter = next((name for mark, name in ((";", "';'"), ("\t", "a tab")) if mark in text), "")
+    if not text:
+        found = "an empty line" if line else "an empty file"
+    elif delimiter:
+        found = f"{delimiter} between the columns: {text}"
+    elif missing:
+        found = f"no column {', '.join(missing)}: {text}"
+    else:
+        found = text
+    raise refuse(ErrorCode.LOG_COLUMNS, where="line 1", expected=",".join(COLUMNS), found=found)
+
+
+def _read_row(line: bytes, number: int) -> LogEntry:
+    if row := _ROW.fullmatch(line):
+        return LogEntry(*map(int, row.groups()))
+    raise _row_problem(line, number)
+
+
+def _row_problem(line: bytes, number: int) -> ProblemError:
+    """Why `line` is not a row: asked only when it isn't one, so that good rows are read fast."""
+    where = f"line {number}"
+    if len(line) > MAX_LINE_BYTES:
+        return refuse(
+            ErrorCode.LOG_ROW, where=where, expected=f"at most {MAX_LINE_BYTES} bytes", found="a longer line"
+        )
+    text = _decode(line, number).rstrip("\r\n")
+    values = text.split(",")
+    if len(values) != len(COLUMNS):
+        return refuse(
+            ErrorCode.LOG_ROW,
+            where=where,
+            expected="four numbers separated by commas",
+            found=text or "nothing",
+        )
+    codes = (ErrorCode.LOG_ROUND, ErrorCode.LOG_PARTY, ErrorCode.LOG_PARTY, ErrorCode.LOG_BYTES)
+    for column, value, code in zip(COLUMNS, values, codes, strict=True):
+        place = f"{where}, column {column}"
+        if not (value.isascii() and _INTEGER.fullmatch(value)):
+            return refuse(ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value)
+        if not _ROW.fullmatch(",".join(value if c == column else "0" for c in COLUMNS).encode()):
+            return refuse(code, where=place, expected="a number in range", found=value)
+    raise AssertionError(f"{line!r} is a row")
+
+
+def _check_entry(entry: LogEntry, number: int, *, last_round: int, clients: int, max_rounds: int) -> None:
+    where = f"line {number}"
+    if not max(1, last_round) <= entry.round <= max_rounds:
+        raise refuse(
+            ErrorCode.LOG_ROUND,
+            where=where,
+            expected=f"a round from {max(1, last_round)} to {max_rounds}",
+            found=entry.round,
+        )
+    if (entry.sender == SERVER) == (entry.receiver == SERVER):
+        raise refuse(
+            ErrorCode.LOG_PARTY,
+            where=where,
+            expected=f"the server ({SERVER}) at exactly one end",
+            found=f"sender {entry.sender}, receiver {entry.receiver}",
+        )
+    if max(entry.sender, entry.receiver) >= clients:
+        raise refuse(
+            ErrorCode.LOG_PARTY,
+            where=where,
+            expected=f"a client from 0 to {clients - 1}",
+            found=max(entry.sender, entry.receiver),
+        )
+    if entry.size_bytes > MAX_MESSAGE_BYTES:
+        raise refuse(
+            ErrorCode.LOG_BYTES,
+            where=where,
+            expected=f"at most {MAX_MESSAGE_BYTES} bytes",
+            found=entry.size_bytes,
+        )
+
+
+def _decode(line: bytes, number: int) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise refuse(
+            ErrorCode.LOG_ENCODING, where=f"line {number}", expected="UTF-8", found=str(error.reason)
+        ) from error

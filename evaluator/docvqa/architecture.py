@@ -1,0 +1,157 @@
+"""What a VT5 is made of: the contents of its `config.json` and `visual_config.json`.
+
+Both files keep the layout that the published code writes and reads; what that code doesn't know lies under one
+key of its own, `pfl_docvqa`, which it ignores. The defaults are the benchmark's full-size model: T5-base and the
+document image transformer DiT-base.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+
+from evaluator.errors import ErrorCode, refuse
+
+MAX_ANSWER_LENGTH = 20  # tokens of a generated answer, the start token included
+
+OWN_KEY = "pfl_docvqa"
+OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
+
+
+class VisualConfig(BaseModel):
+    """The image tower: a BEiT with absolute positions and layer scale, as DiT is. `image_size` is in pixels."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    hidden_size: PositiveInt = 768
+    num_hidden_layers: PositiveInt = 12
+    num_attention_heads: PositiveInt = 12
+    intermediate_size: PositiveInt = 3072
+    image_size: PositiveInt = 224
+    patch_size: PositiveInt = 16
+    layer_norm_eps: float = 1e-12
+    layer_scale_init_value: float = 0.1
+    use_absolute_position_embeddings: Literal[True] = True
+    use_relative_position_bias: Literal[False] = False
+    use_shared_relative_position_bias: Literal[False] = False
+    use_mean_pooling: Literal[True] = True
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens that a page image becomes: its patches and one for the whole."""
+        return (self.image_size // self.patch_size) ** 2 + 1
+
+
+class VT5Config(BaseModel):
+    """The whole model. Names and defaults are T5's, but for these:
+
+    Attributes:
+        max_2d_position_embeddings: Size of the tables of box coordinates, which run from 0 to 1000.
+        layer_norm_eps, hidden_dropout_prob: Of the box embedding; T5 has its own two.
+        box_scale: What word boxes in [0, 1] are multiplied by before they are cut down to whole numbers. The
+            published model was trained with 1, by which nearly every coordinate becomes 0 and the layout is
+            lost; 1000 keeps it.
+        max_input_tokens: Longest text, question and words, that is read of a page.
+        published_batching: Follow the published code in how rows of a batch are padded and how long their
+            confidence runs on, by which results depend on the rows that share a batch. To reproduce its numbers.
+        train_visual_tower: Whether the image tower's weights are trained too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    vocab_size: PositiveInt = 32128
+    d_model: PositiveInt = 768
+    d_kv: PositiveInt = 64
+    d_ff: PositiveInt = 3072
+    num_layers: PositiveInt = 12
+    num_decoder_layers: PositiveInt = 12
+    num_heads: PositiveInt = 12
+    relative_attention_num_buckets: PositiveInt = 32
+    relative_attention_max_distance: PositiveInt = 128
+    dropout_rate: float = Field(default=0.1, ge=0, lt=1)
+    layer_norm_epsilon: float = 1e-6
+    initializer_factor: float = 1.0
+    feed_forward_proj: Literal["relu"] = "relu"
+    pad_token_id: int = 0
+    eos_token_id: int = 1
+    decoder_start_token_id: int = 0
+
+    max_2d_position_embeddings: int = Field(default=1024, gt=1000)
+    layer_norm_eps: float = 1e-12
+    hidden_dropout_prob: float = Field(default=0.1, ge=0, lt=1)
+
+    box_scale: Literal[1, 1000] = 1
+    max_input_tokens: int = Field(default=512, gt=1)
+    published_batching: bool = False
+    train_visual_tower: bool = False
+
+    visual: VisualConfig = VisualConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift_own_fields(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get(OWN_KEY), dict):
+            return {**data, **data[OWN_KEY]}
+        return data
+
+
+def tiny_config(vocab_size: int) -> VT5Config:
+    """A model of the same make with under half a million weights, for demonstrations and tests."""
+    return VT5Config(
+        vocab_size=vocab_size,
+        d_model=64,
+        d_kv=16,
+        d_ff=128,
+        num_layers=2,
+        num_decoder_layers=2,
+        num_heads=4,
+        box_scale=1000,
+        visual=VisualConfig(
+            hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, image_size=32
+        ),
+    )
+
+
+def read_config(folder: Path) -> VT5Config:
+    """The model's make-up as `folder` tells it; without a `visual_config.json`, the tower is DiT-base.
+
+    Raises `ProblemError` (`E_REFERENCE_FORMAT`) where a file is missing or describes no VT5.
+    """
+    visual_path = folder / "visual_config.json"
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_bytes())
+        visual: dict[str, Any] = json.loads(visual_path.read_bytes()) if visual_path.exists() else {}
+        return VT5Config.model_validate({**config, "visual": visual})
+    except (OSError, ValueError, TypeError) as error:
+        found = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else error
+        raise refuse(
+            ErrorCode.REFERENCE_FORMAT,
+            where=f"{folder}/config.json",
+            expected="a VT5's configuration",
+            found=found,
+        ) from error
+
+
+def write_config(config: VT5Config, folder: Path) -> None:
+    """Write `config.json` and `visual_config.json` so that the published code can read the folder as well."""
+    published = {
+        "architectures": ["HF_VT5"],
+        "model_type": "t5",
+        "is_encoder_decoder": True,
+        "torch_dtype": "float32",
+        "visual_module_config": {
+            "model": "dit",
+            "model_weights": "microsoft/dit-base-finetuned-rvlcdip",
+            "finetune": config.train_visual_tower,
+        },
+        **config.model_dump(exclude={"visual", *OWN_FIELDS}),
+        OWN_KEY: config.model_dump(include=OWN_FIELDS),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "config.json", published)
+    _write_json(folder / "visual_config.json", config.visual.model_dump())
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,170 @@
+"""Text to token ids and back, as VT5 reads a page.
+
+A question and its page become `question: {q}  context: `, then each word by itself, then the end token; every
+token carries the box of its word. Case is kept: answers are to be lower-cased by whoever trains on them, since
+the metric ignores case.
+
+A tokenizer is a `tokenizer.json`. T5's own ships as a SentencePiece model instead, which is converted on opening;
+`train_tokenizer` makes a small one from a corpus, without a network.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from evaluator.docvqa.dataset import Box
+from evaluator.errors import ErrorCode, refuse
+
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"  # ids 0, 1 and 2, as in T5
+
+PROMPT_BOX: Box = (0.0, 0.0, 1000.0, 1000.0)
+END_BOX: Box = (0.0, 0.0, 0.0, 0.0)
+
+TOKENIZER = "tokenizer.json"
+SENTENCEPIECE = "spiece.model"
+
+CACHED_WORDS = 500_000
+
+# Spaces that the published decoding takes out of an answer.
+TIGHTENED = [(f" {mark}", mark) for mark in (".", "?", "!", ",")]
+TIGHTENED += [(" ' ", "'")] + [(f" {ending}", ending) for ending in ("n't", "'m", "'s", "'ve", "'re")]
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """The tokens of a question and its page. `boxes` has one box a token, words' boxes as the data gives them."""
+
+    ids: list[int]
+    boxes: list[Box]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Tokenizer:
+    """A tokenizer with T5's special tokens; remembers the words that it has seen."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+        self._words: dict[str, list[int]] = {}
+        self.end = self._special_id(END)
+        self._special_id(PAD)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Self:
+        """The tokenizer of a model folder: `tokenizer.json`, or else `spiece.model`.
+
+        Raises `ProblemError` (`E_REFERENCE_FORMAT`) where there is neither, or none that can be read.
+        """
+        path = folder / TOKENIZER
+        if not path.exists() and (folder / SENTENCEPIECE).exists():
+            return cls(_convert_sentencepiece(folder))
+        try:
+            return cls(tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8")))
+        # tokenizers raises no narrower class for text that is not a tokenizer
+        except Exception as error:  # noqa: BLE001
+            raise refuse(
+                ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._backend.save(str(folder / TOKENIZER))
+
+    @property
+    def vocab_size(self) -> int:
+        return self._backend.get_vocab_size()
+
+    def encode(
+        self, question: str, words: Sequence[str], boxes: Sequence[Box], max_input_tokens: int
+    ) -> EncodedText:
+        """The tokens that the model reads, at most `max_input_tokens`, the end token always among them."""
+        ids = list(self._backend.encode(f"question: {question}  context: ", add_special_tokens=False).ids)
+        token_boxes = [PROMPT_BOX] * len(ids)
+        for pieces, box in zip(self._encode_words(words), boxes, strict=True):
+            if len(ids) >= max_input_tokens:
+                break
+            ids += pieces
+            token_boxes += [box] * len(pieces)
+        kept = max_input_tokens - 1
+        return EncodedText([*ids[:kept], self.end], [*token_boxes[:kept], END_BOX])
+
+    def encode_answers(self, answers: Sequence[str]) -> list[list[int]]:
+        """The tokens of each answer as it stands, with the end token."""
+        encodings = self._backend.encode_batch(list(answers), add_special_tokens=False)
+        return [[*encoding.ids, self.end] for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of generated ids, up to their end and without special tokens."""
+        text = self._backend.decode(list(ids), skip_special_tokens=True)
+        for loose, tight in TIGHTENED:
+            text = text.replace(loose, tight)
+        return text
+
+    def _encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        unseen = list({word for word in words if word not in self._words})
+        if len(self._words) + len(unseen) > CACHED_WORDS:
+            self._words.clear()
+            unseen = list(set(words))
+        encodings = self._backend.encode_batch(unseen, add_special_tokens=False)
+        self._words.update(zip(unseen, (encoding.ids for encoding in encodings), strict=True))
+        return [self._words[word] for word in words]
+
+    def _special_id(self, token: str) -> int:
+        token_id = self._backend.token_to_id(token)
+        if token_id is None:
+            raise refuse(ErrorCode.REFERENCE_FORMAT, where="tokenizer", expected=f"the special token {token}")
+        return token_id
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """A byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
+
+    Digits and punctuation stand alone, so that amounts, dates and e-mail addresses are spelled out the same way
+    wherever they appear; any text can be written, since single bytes are tokens too. `vocab_size` is an upper
+    bound, and at least 259: the bytes and the special tokens.
+    """
+    backend = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN))
+    backend.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFKC(),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Strip(),
+            normalizers.Prepend(" "),
+        ]
+    )
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r" ?\d| ?\p{L}+| ?[^\s\d\p{L}]"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[PAD, END, UNKNOWN],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    return Tokenizer(backend)
+
+
+def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
+    from transformers.models.t5.tokenization_t5 import T5Tokenizer  # slow to import, and seldom needed
+
+    try:
+        converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, RuntimeError, TypeError) as error:
+        raise refuse(
+            ErrorCode.REFERENCE_FORMAT,
+            where=str(folder / SENTENCEPIECE),
+            expected="T5's SentencePiece model",
+            found=error,
+        ) from error
+    backend: tokenizers.Tokenizer = converted.backend_tokenizer
+    return backend

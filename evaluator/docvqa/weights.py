@@ -1,0 +1,106 @@
+"""A VT5's weights on disk: safetensors, and the pickled original that participants may start from.
+
+Names are those of the published checkpoints. T5's embedding table is used in four places and stored once, under
+`language_backbone.shared.weight`; the originals also hold it under its three other names.
+"""
+
+import pickle  # noqa: TID251 - for the name of an error: the file itself is read with weights_only
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+
+SHARED = "language_backbone.shared.weight"
+ALIASES = (
+    "language_backbone.encoder.embed_tokens.weight",
+    "language_backbone.decoder.embed_tokens.weight",
+    "language_backbone.lm_head.weight",
+)
+
+PROBLEMS_SHOWN = 20
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, in memory of their own.
+
+    Raises `ProblemError`: `E_ARTIFACT_MISSING` where there is no such file, `E_CHECKPOINT_FORMAT` where it is
+    another kind of file.
+    """
+    if not path.is_file():
+        raise refuse(ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a safetensors file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            # Cloned, since what safetensors hands out is the mapped file: it would change under the model's
+            # feet were the file rewritten.
+            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except SafetensorError as error:
+        raise refuse(
+            ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="safetensors", found=error
+        ) from error
+
+
+def read_original(path: Path) -> dict[str, Tensor]:
+    """The tensors of a `pytorch_model.bin`, unpickled with tensors as the only allowed content.
+
+    For a participant's own files; workers open safetensors only. Raises `ProblemError` (`E_CHECKPOINT_FORMAT`).
+    """
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise refuse(
+            ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="a PyTorch state dict", found=error
+        ) from error
+    if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
+        raise refuse(ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="a PyTorch state dict")
+    return tensors
+
+
+def write_safetensors(model: nn.Module, path: Path) -> None:
+    """Write the model's weights as float32, tied ones once."""
+    tensors = {
+        name: parameter.detach().to("cpu", torch.float32).contiguous()
+        for name, parameter in model.named_parameters()
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor], *, where: str) -> None:
+    """Give `model`, which may lie on the meta device, the weights `tensors`, as float32.
+
+    Raises `ProblemError` with one problem for each tensor that is missing, unknown, of another shape, not
+    floating-point, or an alias that differs from the shared embedding. Takes the tensors over, without a copy.
+    """
+    problems = list(_mismatches(dict(model.named_parameters()), tensors, where))
+    if problems:
+        raise ProblemError(*problems[:PROBLEMS_SHOWN])
+    own = {name: tensor.to(torch.float32) for name, tensor in tensors.items() if name not in ALIASES}
+    model.load_state_dict(own, strict=False, assign=True)
+
+
+def _mismatches(
+    parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor], where: str
+) -> Iterator[Problem]:
+    for name in parameters:
+        if name not in tensors:
+            yield _problem(ErrorCode.CHECKPOINT_MISSING_TENSOR, where, name)
+    for name, tensor in tensors.items():
+        if name in ALIASES and SHARED in tensors:
+            if not torch.equal(tensor, tensors[SHARED]):
+                yield _problem(ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name, f"the same values as {SHARED}")
+        elif name not in parameters:
+            yield _problem(ErrorCode.CHECKPOINT_EXTRA_TENSOR, where, name)
+        elif tensor.shape != parameters[name].shape:
+            expected, found = list(parameters[name].shape), list(tensor.shape)
+            yield _problem(ErrorCode.CHECKPOINT_SHAPE, where, name, expected, found)
+        elif not tensor.is_floating_point():
+            yield _problem(ErrorCode.CHECKPOINT_DTYPE, where, name, "float32", tensor.dtype)
+
+
+def _problem(code: ErrorCode, where: str, name: str, expected: object = "", found: object = "") -> Problem:
+    return refuse(code, where=f"{where}, tensor {name}", expected=expected, found=found).problem

@@ -1,0 +1,8 @@
+"""How every form of the site is drawn: label, help, control, errors, tied together for screen readers."""
+
+from django.forms.renderers import DjangoTemplates
+
+
+class FormRenderer(DjangoTemplates):
+    form_template_name = "ui/form_fields.html"
+    field_template_name = "ui/field.html"

@@ -1,0 +1,98 @@
+"""Template tags for what every page shows alike: sizes, scores, times, navigation."""
+
+from datetime import datetime
+
+from django import template
+from django.conf import settings
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+
+from evaluator import evaluator_version
+from portal.ui.markdown import render_markdown
+
+register = template.Library()
+
+BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB"]
+MISSING = "–"
+
+
+@register.filter("bytes")
+def bytes_tag(size: int | None) -> str:
+    """A number of bytes to three digits in decimal units; the exact number is in the title."""
+    if size is None:
+        return MISSING
+    return format_html('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
+
+
+def readable_bytes(size: int) -> str:
+    """`size` bytes as text: 1_234_567 is "1.23 MB"."""
+    value, unit = float(size), BYTE_UNITS[0]
+    for unit in BYTE_UNITS:  # noqa: B007  (the unit that was reached is what is wanted)
+        if value < 999.5 or unit == BYTE_UNITS[-1]:
+            break
+        value /= 1000
+    if unit == "B":
+        return f"{size} B"
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{decimals}f} {unit}"
+
+
+@register.filter
+def score(value: float | None) -> str:
+    """A score in [0, 1] to four decimals; all of its digits are in the title."""
+    if value is None:
+        return MISSING
+    return format_html('<data value="{}" title="{}">{}</data>', value, value, f"{value:.4f}")
+
+
+@register.filter
+def ago(moment: datetime | None) -> str:
+    """A time relative to now, such as "3 hours ago"; the exact time is in the title."""
+    if moment is None:
+        return MISSING
+    return _time(moment, naturaltime(moment))
+
+
+@register.filter
+def at(moment: datetime | None) -> str:
+    """A time in full."""
+    if moment is None:
+        return MISSING
+    return _time(moment, _in_full(moment))
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), _in_full(moment), text)
+
+
+def _in_full(moment: datetime) -> str:
+    local = localtime(moment)
+    return f"{local.day} {local:%B %Y, %H:%M %Z}"
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    return render_markdown(text)
+
+
+@register.simple_tag(takes_context=True)
+def nav_link(context: template.Context, view: str, label: str, app: str = "") -> SafeString:
+    """A link of the main navigation, marked as current on every page of its app."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    current = match is not None and match.app_name == (app or view.partition(":")[0])
+    return format_html(
+        '<a href="{}"{}>{}</a>', reverse(view), SafeString(' aria-current="page"' if current else ""), label
+    )
+
+
+@register.simple_tag
+def version() -> str:
+    return evaluator_version()
+
+
+@register.simple_tag
+def source_url() -> str:
+    return settings.SOURCE_URL

@@ -1,0 +1,91 @@
+"""Data folders on the way to disk: splits written page by page, outputs that appear whole or not at all."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from evaluator.docvqa.dataset import Page, Question, to_line
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.data.summary import SplitTally
+
+PUBLIC = "public"  # train and valid: for everybody
+SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
+
+
+class SplitWriter:
+    """Writes one split of a data folder, a page with its questions at a time, and counts what it writes."""
+
+    def __init__(self, folder: Path, split: str) -> None:
+        target = folder / split
+        target.mkdir(parents=True, exist_ok=True)
+        self.tally = SplitTally()
+        self._pages = (target / "pages.jsonl").open("w", encoding="utf-8")
+        self._questions = (target / "questions.jsonl").open("w", encoding="utf-8")
+
+    def add(self, page: Page, questions: list[Question]) -> None:
+        self._pages.write(to_line(page))
+        self._questions.writelines(map(to_line, questions))
+        self.tally.add(page, questions)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._pages.close()
+        self._questions.close()
+
+
+@contextmanager
+def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
+    """A temporary folder beside `out` that takes its place when the block ends well, and vanishes when it fails.
+
+    Args:
+        force: Replace a folder that holds something, if it is one of ours: nothing in it but `entries`.
+
+    Raises:
+        ProblemError: `E_DATASET_FOLDER`, if `out` can't be written or holds what may not be replaced.
+    """
+    out = out.absolute()
+    _refuse_occupied(out, force=force, entries=entries)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    except OSError as error:
+        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), found=error.strerror) from error
+    try:
+        fresh = staging / "new"
+        fresh.mkdir()
+        yield fresh
+        if out.exists():
+            os.replace(out, staging / "old")
+        os.replace(fresh, out)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _refuse_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), expected="a folder", found="a file")
+    found = {path.name for path in out.iterdir()}
+    if found and not force:
+        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), expected="an empty or new folder", found=_some(found))
+    if found - entries:
+        raise refuse(
+            ErrorCode.DATASET_FOLDER,
+            message="The folder holds what this command didn't write, so --force won't replace it.",
+            where=str(out),
+            expected=f"nothing but {_some(set(entries))}",
+            found=_some(found - entries),
+            next_step="Choose another folder.",
+        )
+
+
+def _some(names: set[str]) -> str:
+    return ", ".join(sorted(names)[:5]) + (", …" if len(names) > 5 else "")

@@ -1,0 +1,93 @@
+"""Who holds what: training providers over clients, documents over training, validation and test.
+
+A provider's training documents all lie with one client. Validation and test hold further documents of training
+providers (seen) and all documents of providers that training never meets (unseen), as in the paper (section 3).
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.errors import ErrorCode, refuse
+
+
+class Shares(BaseModel):
+    """How large the held-out splits are to be, as shares of all documents.
+
+    Attributes:
+        unseen: Share of each held-out split that is to come of unseen providers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    valid: float = Field(default=0.1, gt=0, lt=0.5)
+    test: float = Field(default=0.2, gt=0, lt=0.5)
+    unseen: float = Field(default=0.5, ge=0, le=1)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Document -> split, and the training providers of each client."""
+
+    splits: dict[str, str]
+    clients: dict[int, list[str]]
+
+
+def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: random.Random) -> Partition:
+    """Split documents (document -> provider) and deal the training providers to clients.
+
+    Unseen providers are taken whole, in random order, while they fit the share. Seen held-out documents are drawn
+    from what providers have beyond one document, so that every training provider keeps one. Shares are met as far
+    as the providers' sizes allow.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if fewer training providers than clients remain.
+    """
+    by_provider: dict[str, list[str]] = {}
+    for document in sorted(documents):
+        by_provider.setdefault(documents[document], []).append(document)
+    providers = sorted(by_provider)
+    rng.shuffle(providers)
+
+    sizes = {"test": round(shares.test * len(documents)), "valid": round(shares.valid * len(documents))}
+    splits: dict[str, str] = {}
+    training = providers
+    for split, size in sizes.items():
+        room = round(shares.unseen * size)
+        for provider in list(training):
+            if len(by_provider[provider]) <= room:
+                room -= len(by_provider[provider])
+                splits |= dict.fromkeys(by_provider[provider], split)
+                training = [other for other in training if other != provider]
+
+    spare: list[str] = []
+    for provider in training:
+        own = rng.sample(by_provider[provider], len(by_provider[provider]))
+        splits[own[0]] = "train"
+        spare += own[1:]
+    rng.shuffle(spare)
+    for split, size in sizes.items():
+        wanted = size - round(shares.unseen * size)
+        splits |= dict.fromkeys(spare[:wanted], split)
+        spare = spare[wanted:]
+    splits |= dict.fromkeys(spare, "train")
+    return Partition(splits, deal(training, clients, rng))
+
+
+def deal(providers: Sequence[str], clients: int, rng: random.Random) -> dict[int, list[str]]:
+    """Deal providers to clients at random, as many to each, give or take one.
+
+    Equal numbers matter to track 2: a provider's sampling rate is set by the client with the fewest providers.
+    """
+    if len(providers) < clients:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            message="There are too few training providers for the clients.",
+            expected=f"at least {clients} training providers",
+            found=len(providers),
+            next_step="Give more documents of more providers, or ask for fewer clients.",
+        )
+    shuffled = rng.sample(list(providers), len(providers))
+    return {client: sorted(shuffled[client::clients]) for client in range(clients)}

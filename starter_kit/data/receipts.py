@@ -1,0 +1,259 @@
+"""Receipts in the layout of the ICDAR 2019 SROIE challenge, as a federated data set.
+
+A source folder holds, for each receipt, `img/<name>.jpg`; `box/<name>.csv`, one text line a row: the 8 pixel
+coordinates of a quadrilateral and the text, which may hold commas; and `key/<name>.json` with the company, date,
+address and total. The provider is the company. Text lines are cut into words, whose boxes share the line's by
+their number of letters.
+"""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folding import fold_company, squeeze
+from starter_kit.data.images import Size, import_images
+from starter_kit.data.partition import Shares, partition
+from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
+from starter_kit.data.streams import stream
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+
+NAME = "receipts"
+KEYS = tuple(RECEIPT_PHRASINGS)
+COORDINATES = 8
+
+
+class ReceiptSettings(BaseModel):
+    """How receipts are split; the same seed and source give the same data set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = 7
+    clients: int = Field(default=10, ge=1, le=1000)
+    shares: Shares = Shares()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A text line and its upright box, in pixels of the source image."""
+
+    text: str
+    box: Box
+
+
+@dataclass(frozen=True)
+class Receipt:
+    name: str
+    lines: list[Line]
+    values: dict[str, str]
+
+    @property
+    def page(self) -> str:
+        return hashlib.sha256(f"{NAME}/{self.name}".encode()).hexdigest()[:24] + "_0"
+
+
+def import_receipts(
+    source: Path,
+    folder_public: Path,
+    folder_secret: Path,
+    settings: ReceiptSettings,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ImportSummary:
+    """Write train and valid to one data folder and test to another, images included.
+
+    Args:
+        on_progress: Called with the images done and all images.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if `source` isn't laid out as expected or has too few providers.
+    """
+    findings = Findings()
+    receipts, images = _read_source(source, findings)
+    sizes = import_images(
+        {receipt.page: images[receipt.name] for receipt in receipts}, folder_public / "images", findings, on_progress
+    )
+    receipts = [receipt for receipt in receipts if receipt.page in sizes]
+    providers = _providers(receipts, findings)
+    division = partition(
+        {receipt.page: providers[receipt.name] for receipt in receipts},
+        settings.clients,
+        settings.shares,
+        stream(settings.seed, NAME),
+    )
+
+    description = f"Receipts in SROIE layout, split by company from seed {settings.seed}."
+    write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=division.clients))
+    write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+    (folder_secret / "images").mkdir(parents=True, exist_ok=True)
+    tallies: dict[str, SplitTally] = {}
+    for split in ("train", "valid", "test"):
+        with SplitWriter(folder_secret if split == "test" else folder_public, split) as writer:
+            for receipt in receipts:
+                if division.splits[receipt.page] == split:
+                    page = _page(receipt, providers[receipt.name], sizes[receipt.page], findings)
+                    writer.add(page, _questions(receipt, page, settings.seed, findings))
+                    if split == "test":
+                        image = f"images/{page.page}.jpg"
+                        shutil.move(folder_public / image, folder_secret / image)
+        tallies[split] = writer.tally
+    clients = {client: len(names) for client, names in division.clients.items()}
+    return ImportSummary(NAME, tallies, clients, findings)
+
+
+def _read_source(source: Path, findings: Findings) -> tuple[list[Receipt], dict[str, Path]]:
+    """The receipts that have a company, in order of name, and where each one's image is or should be."""
+    for name in ("img", "box", "key"):
+        if not (source / name).is_dir():
+            raise refuse(
+                ErrorCode.DATASET_FORMAT,
+                where=str(source),
+                expected="folders img, box and key",
+                found=f"no folder {name}",
+            )
+    names = sorted(
+        {path.stem for path in (source / "img").glob("*.jpg")}
+        | {path.stem for path in (source / "box").glob("*.csv")}
+        | {path.stem for path in (source / "key").glob("*.json")}
+    )
+    receipts = []
+    for name in names:
+        values = _read_values(source / "key" / f"{name}.json", findings)
+        if values is None:
+            continue
+        if "company" not in values:
+            findings.note(Finding.NO_COMPANY, name)
+            continue
+        receipts.append(Receipt(name, _read_lines(source / "box" / f"{name}.csv", findings), values))
+    return receipts, {name: source / "img" / f"{name}.jpg" for name in names}
+
+
+def _read_text(path: Path, findings: Findings) -> str:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        findings.note(Finding.NOT_UTF8, f"{path.parent.name}/{path.name}")
+        return content.decode("latin-1")
+
+
+def _read_values(path: Path, findings: Findings) -> dict[str, str] | None:
+    """The keys that have a value, white space tidied; none at all if the file can't be read."""
+    try:
+        record = json.loads(_read_text(path, findings))
+    except (OSError, ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        findings.note(Finding.BAD_KEY_FILE, path.name)
+        return None
+    values = {}
+    for key in KEYS:
+        value = record.get(key)
+        if isinstance(value, str) and value.strip():
+            values[key] = " ".join(value.split())
+        elif key != "company":  # without a company the whole receipt is left out, and counted as such
+            findings.note(Finding.MISSING_KEY, f"{path.stem}: {key}")
+    return values
+
+
+def _read_lines(path: Path, findings: Findings) -> list[Line]:
+    try:
+        text = _read_text(path, findings)
+    except OSError:
+        findings.note(Finding.MISSING_BOXES, path.name)
+        return []
+    lines = []
+    for number, row in enumerate(text.splitlines(), 1):
+        if not row.strip():
+            continue
+        line = _parse_line(row)
+        if line is None:
+            findings.note(Finding.BAD_BOX_LINE, f"{path.name}, line {number}")
+        else:
+            lines.append(line)
+    if not any(line.text for line in lines):
+        findings.note(Finding.EMPTY_OCR, path.name)
+    return lines
+
+
+def _parse_line(row: str) -> Line | None:
+    parts = row.split(",", COORDINATES)
+    if len(parts) <= COORDINATES:
+        return None
+    try:
+        corners = [int(part) for part in parts[:COORDINATES]]
+    except ValueError:
+        return None
+    xs, ys = corners[0::2], corners[1::2]
+    return Line(parts[COORDINATES].strip(), (min(xs), min(ys), max(xs), max(ys)))
+
+
+def _providers(receipts: list[Receipt], findings: Findings) -> dict[str, str]:
+    """Receipt -> provider. Spellings of one company join under the commonest, or the first of equals."""
+    spellings: dict[str, Counter[str]] = {}
+    for receipt in receipts:
+        company = receipt.values["company"]
+        spellings.setdefault(fold_company(company), Counter())[company] += 1
+    names: dict[str, str] = {}
+    for folded, counted in spellings.items():
+        names[folded] = min(counted, key=lambda spelling: (-counted[spelling], spelling))
+        if len(counted) > 1:
+            findings.note(Finding.JOINED_SPELLINGS, " = ".join(sorted(counted)))
+        if counted.total() == 1:
+            findings.note(Finding.ONE_DOCUMENT, names[folded])
+    return {receipt.name: names[fold_company(receipt.values["company"])] for receipt in receipts}
+
+
+def _page(receipt: Receipt, provider: str, size: Size, findings: Findings) -> Page:
+    words: list[str] = []
+    boxes: list[Box] = []
+    clipped = False
+    for line in receipt.lines:
+        for word, box in _cut(line):
+            relative = tuple(value / size[axis % 2] for axis, value in enumerate(box))
+            inside = tuple(round(min(max(value, 0.0), 1.0), 4) for value in relative)
+            clipped |= min(relative) < 0 or max(relative) > 1
+            words.append(word)
+            boxes.append((inside[0], inside[1], inside[2], inside[3]))
+    if clipped:
+        findings.note(Finding.CLIPPED_BOX, receipt.name)
+    if not "".join(words).isascii():
+        findings.note(Finding.NON_ASCII, receipt.name)
+    return Page(page=receipt.page, provider=provider, words=words, boxes=boxes)
+
+
+def _cut(line: Line) -> list[tuple[str, Box]]:
+    """The line's words, each with its share of the line's box by the place of its letters."""
+    x0, y0, x1, y1 = line.box
+    step = (x1 - x0) / max(len(line.text), 1)
+    words, end = [], 0
+    for word in line.text.split():
+        start = line.text.index(word, end)
+        end = start + len(word)
+        words.append((word, (x0 + start * step, y0, x0 + end * step, y1)))
+    return words
+
+
+def _questions(receipt: Receipt, page: Page, seed: int, findings: Findings) -> list[Question]:
+    transcription = squeeze("".join(page.words))
+    questions = []
+    for key, value in receipt.values.items():
+        if squeeze(value) not in transcription:
+            findings.note(Finding.ANSWER_NOT_IN_OCR, f"{receipt.name}: {key}")
+        questions.append(
+            Question(
+                question_id=f"{page.page}-{key}",
+                page=page.page,
+                question=ask(RECEIPT_PHRASINGS, key, stream(seed, "question", receipt.name, key)),
+                answers=[value],
+                key=key,
+            )
+        )
+    return questions

@@ -1,0 +1,85 @@
+"""What an import wrote and what it met on the way: nothing is left out without being counted."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evaluator.docvqa.dataset import Page, Question
+
+EXAMPLES = 3
+
+
+class Finding(StrEnum):
+    """Something unusual in the source, and what was done about it."""
+
+    BROKEN_IMAGE = "Image can't be read: page left out"
+    MISSING_IMAGE = "Image is missing: page left out"
+    MISSING_BOXES = "Transcription file is missing: page kept without words"
+    EMPTY_OCR = "No words in the transcription: page kept without words"
+    BAD_BOX_LINE = "Line of the transcription is not 8 whole numbers and a text: line left out"
+    CLIPPED_BOX = "Page with boxes that reach over its edge: boxes clipped"
+    NOT_UTF8 = "File is not UTF-8: read as Latin-1"
+    BAD_KEY_FILE = "Key file is missing or not a JSON object: receipt left out"
+    NO_COMPANY = "No company, so no provider: receipt left out"
+    MISSING_KEY = "Key is missing or empty: its question is not asked"
+    NON_ASCII = "Page with text beyond ASCII: kept as it is"
+    ANSWER_NOT_IN_OCR = "Answer doesn't occur in the transcription: question kept"
+    JOINED_SPELLINGS = "Provider with several spellings, joined under the commonest"
+    ONE_DOCUMENT = "Provider with one document only: kept"
+    ROW_WITHOUT_PROVIDER = "Training row that no provider lists: question left out"
+    ROW_OF_TWO_PROVIDERS = "Row or page that two providers list: kept with the first"
+    EMPTY_PROVIDER = "Provider without any usable row: left out of its client"
+    NO_QUESTION_ID = "Question without an id, or with one used before: named after its file and row"
+    UNKNOWN_PROVIDER = "Page outside training whose provider is not known: kept without provider"
+    UNEXPORTED_KEY = "Question whose key the imdb layout has no place for: exported without it"
+
+
+@dataclass
+class Findings:
+    """Findings by kind: how often, and the first few places."""
+
+    counts: Counter[Finding] = field(default_factory=Counter)
+    examples: dict[Finding, list[str]] = field(default_factory=dict)
+
+    def note(self, finding: Finding, where: str) -> None:
+        self.counts[finding] += 1
+        places = self.examples.setdefault(finding, [])
+        if len(places) < EXAMPLES:
+            places.append(where)
+
+
+@dataclass
+class SplitTally:
+    """What one split holds."""
+
+    pages: int = 0
+    questions: int = 0
+    words: int = 0
+    pages_by_provider: Counter[str] = field(default_factory=Counter)
+    questions_by_key: Counter[str] = field(default_factory=Counter)
+
+    def add(self, page: Page, questions: list[Question]) -> None:
+        self.pages += 1
+        self.questions += len(questions)
+        self.words += len(page.words)
+        self.pages_by_provider[page.provider] += 1
+        self.questions_by_key.update(question.key for question in questions)
+
+
+@dataclass
+class ImportSummary:
+    """What a data set holds, by split, and what was met when it was made.
+
+    Attributes:
+        clients: Client id -> number of its training providers.
+    """
+
+    name: str
+    splits: dict[str, SplitTally]
+    clients: dict[int, int]
+    findings: Findings = field(default_factory=Findings)
+
+    def seen_providers(self, split: str) -> int:
+        """How many of the split's providers also appear in training."""
+        training = self.splits["train"].pages_by_provider if "train" in self.splits else Counter[str]()
+        return sum(provider in training for provider in self.splits[split].pages_by_provider)

@@ -1,0 +1,190 @@
+"""Synthetic invoices as a data set: who is trained on by which client, who is held out, what is asked.
+
+The same seed gives the same bytes of JSON, and the same images as long as Pillow stays the same.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
+from starter_kit.data.folders import SplitWriter
+from starter_kit.data.partition import deal
+from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
+from starter_kit.data.streams import stream
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+from starter_kit.data.synthetic.invoices import Invoice, write_invoice
+from starter_kit.data.synthetic.providers import Provider, all_names, providers
+from starter_kit.data.synthetic.rendering import draw_invoice
+
+NAME = "synthetic-invoices"
+
+# How likely a key is to be asked for, against the others.
+KEY_WEIGHTS = {
+    "provider_name": 4,
+    "total_amount": 4,
+    "invoice_date": 3,
+    "invoice_number": 3,
+    "provider_email": 2,
+    "tax_number": 2,
+    "due_date": 2,
+    "currency": 2,
+    "phone": 1,
+    "payment_terms": 1,
+}
+
+
+class SyntheticSettings(BaseModel):
+    """Size and shape of a synthetic data set. The defaults are the demo's.
+
+    Attributes:
+        skew: Exponent of the Zipf law by which training pages fall to providers; 0 is even.
+        valid_pages: Pages of the split, half of them of its unseen providers; `test_pages` likewise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int = 7
+    clients: int = Field(default=10, ge=1, le=1000)
+    train_providers: int = Field(default=400, ge=1)
+    train_pages: int = Field(default=900, ge=1)
+    skew: float = Field(default=1.0, ge=0, le=3)
+    valid_pages: int = Field(default=60, ge=2)
+    valid_unseen_providers: int = Field(default=15, ge=1)
+    test_pages: int = Field(default=120, ge=2)
+    test_unseen_providers: int = Field(default=40, ge=1)
+    min_questions: int = Field(default=2, ge=1, le=8)
+    max_questions: int = Field(default=3, ge=1, le=8)
+    width_px: int = Field(default=300, ge=300, le=2000)
+    height_px: int = Field(default=400, ge=400, le=2000)
+    jpeg_quality: int = Field(default=80, ge=1, le=95)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.min_questions > self.max_questions:
+            raise ValueError("min_questions is above max_questions")
+        if not self.clients <= self.train_providers <= self.train_pages:
+            raise ValueError("every client needs a training provider, and every training provider a page")
+        if self.valid_unseen_providers > self.valid_pages // 2 or self.test_unseen_providers > self.test_pages // 2:
+            raise ValueError("unseen providers have half of their split's pages: at most one provider a page")
+        if self.providers > len(all_names()):
+            raise ValueError(f"at most {len(all_names())} providers can be named, {self.providers} are asked for")
+        return self
+
+    @property
+    def providers(self) -> int:
+        return self.train_providers + self.valid_unseen_providers + self.test_unseen_providers
+
+
+def generate(
+    folder_public: Path,
+    folder_secret: Path,
+    settings: SyntheticSettings,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ImportSummary:
+    """Write train and valid to one data folder and test to another, images included.
+
+    Args:
+        on_progress: Called with the pages done and all pages.
+    """
+    everyone = list(providers(settings.seed, settings.providers))
+    training = everyone[: settings.train_providers]
+    unseen_valid = everyone[settings.train_providers :][: settings.valid_unseen_providers]
+    unseen_test = everyone[settings.train_providers + settings.valid_unseen_providers :]
+    pages = _zipf_counts(settings)
+    plan = {
+        "train": [provider for provider, count in zip(training, pages, strict=True) for _ in range(count)],
+        "valid": _held_out(settings, "valid", settings.valid_pages, training, pages, unseen_valid),
+        "test": _held_out(settings, "test", settings.test_pages, training, pages, unseen_test),
+    }
+    clients = deal([p.name for p in training], settings.clients, stream(settings.seed, "clients"))
+
+    description = f"Invoices of made-up providers, drawn from seed {settings.seed}."
+    write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=clients))
+    write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+    total, done = sum(map(len, plan.values())), 0
+    tallies: dict[str, SplitTally] = {}
+    for split, split_providers in plan.items():
+        folder = folder_secret if split == "test" else folder_public
+        (folder / "images").mkdir(exist_ok=True)
+        with SplitWriter(folder, split) as writer:
+            for number, provider in enumerate(split_providers):
+                writer.add(*_page(folder, settings, split, number, provider))
+                done += 1
+                on_progress(done, total)
+        tallies[split] = writer.tally
+    return ImportSummary(NAME, tallies, {k: len(names) for k, names in clients.items()}, _lone_providers(tallies))
+
+
+def _zipf_counts(settings: SyntheticSettings) -> list[int]:
+    """Training pages of each provider: one each, the rest by a Zipf law over their ranks."""
+    weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
+    counts = [1] * settings.train_providers
+    rest = settings.train_pages - settings.train_providers
+    for rank in stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
+        counts[rank] += 1
+    return counts
+
+
+def _held_out(
+    settings: SyntheticSettings,
+    split: str,
+    pages: int,
+    seen: list[Provider],
+    seen_pages: list[int],
+    unseen: list[Provider],
+) -> list[Provider]:
+    """The provider of each page of a split: half new invoices of seen providers, half of unseen ones."""
+    rng = stream(settings.seed, "held out", split)
+    plan = rng.choices(seen, weights=seen_pages, k=pages - pages // 2)
+    plan += unseen + rng.choices(unseen, k=pages // 2 - len(unseen))
+    rng.shuffle(plan)
+    return plan
+
+
+def _page(
+    folder: Path, settings: SyntheticSettings, split: str, number: int, provider: Provider
+) -> tuple[Page, list[Question]]:
+    rng = stream(settings.seed, split, number)
+    invoice = write_invoice(provider, rng)
+    sheet = draw_invoice(invoice, settings.width_px, settings.height_px)
+    name = hashlib.sha256(f"{NAME}/{settings.seed}/{split}/{number}".encode()).hexdigest()[:24] + "_0"
+    sheet.image.save(folder / "images" / f"{name}.jpg", quality=settings.jpeg_quality)
+    page = Page(page=name, provider=provider.name, words=sheet.words, boxes=sheet.boxes)
+    keys = _draw_keys(invoice, rng.randint(settings.min_questions, settings.max_questions), rng.random)
+    questions = [
+        Question(
+            question_id=f"{split}-{number}-{key}",
+            page=name,
+            question=ask(INVOICE_PHRASINGS, key, rng),
+            answers=[invoice.values[key]],
+            key=key,
+        )
+        for key in keys
+    ]
+    return page, questions
+
+
+def _draw_keys(invoice: Invoice, count: int, draw: Callable[[], float]) -> list[str]:
+    """`count` different printed keys, the likelier the heavier (Efraimidis and Spirakis, 2006)."""
+    priority = {key: draw() ** (1 / KEY_WEIGHTS[key]) for key in invoice.values}
+    return sorted(priority, key=priority.__getitem__, reverse=True)[:count]
+
+
+def _lone_providers(tallies: dict[str, SplitTally]) -> Findings:
+    findings = Findings()
+    for provider in _with_one_page(tallies.values()):
+        findings.note(Finding.ONE_DOCUMENT, provider)
+    return findings
+
+
+def _with_one_page(tallies: Iterable[SplitTally]) -> list[str]:
+    pages: dict[str, int] = {}
+    for tally in tallies:
+        for provider, count in tally.pages_by_provider.items():
+            pages[provider] = pages.get(provider, 0) + count
+    return [provider for provider, count in pages.items() if count == 1]

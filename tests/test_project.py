@@ -1,0 +1,90 @@
+"""The shape of the project: what `platform/` must never become, and that everything stays importable."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SAYS_STDLIB = "import platform, uuid; assert platform.system(); print(platform.__file__)"
+STDLIB = str(Path(os.__file__).parent / "platform.py")
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_platform_is_a_source_root_and_no_package() -> None:
+    assert not (ROOT / "platform" / "__init__.py").exists()
+    assert not (ROOT / "platform" / "platform.py").exists()
+
+
+@pytest.mark.parametrize("folder", ["", "platform", "platform/portal", "tests"])
+def test_import_platform_gives_the_standard_library_from_any_folder(folder: str) -> None:
+    result = run(sys.executable, "-c", SAYS_STDLIB, cwd=ROOT / folder)
+    assert result.stdout.strip() == STDLIB, result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("manage.py", "shell", "--no-imports", "-v", "0", "-c", SAYS_STDLIB),
+        ("-m", "django", "shell", "--no-imports", "-v", "0", "-c", SAYS_STDLIB),
+    ],
+    ids=["manage.py", "django"],
+)
+def test_import_platform_gives_the_standard_library_under_django(command: tuple[str, ...]) -> None:
+    result = run(sys.executable, *command, DJANGO_SETTINGS_MODULE="portal.settings")
+    assert result.stdout.strip().splitlines()[-1] == STDLIB, result.stderr
+
+
+def test_import_platform_gives_the_standard_library_under_pytest(tmp_path: Path) -> None:
+    import platform
+
+    assert platform.__file__ == STDLIB
+
+
+@pytest.mark.parametrize("app", ["portal.celery", "evaluator.worker"])
+def test_celery_starts_with_the_standard_library_s_platform(app: str) -> None:
+    result = run(sys.executable, "-m", "celery", "-A", app, "report")
+    assert result.returncode == 0, result.stderr
+    assert "platform -> system:" in result.stdout
+
+
+def test_gunicorn_loads_the_site_with_the_standard_library_s_platform() -> None:
+    result = run(sys.executable, "-m", "gunicorn", "--check-config", "portal.wsgi")
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_path: Path) -> None:
+    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
+    assert built.returncode == 0, built.stderr
+    site = tmp_path / "site"
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(site)
+    assert {"portal", "evaluator", "starter_kit"} <= {path.name for path in site.iterdir()}
+    assert not (site / "platform").exists()
+    assert (site / "portal" / "ui" / "templates" / "ui" / "base.html").exists()
+    check = f"import sys; sys.path.insert(0, {str(site)!r}); import portal.celery, evaluator.worker; {SAYS_STDLIB}"
+    result = run(sys.executable, "-c", check, cwd=tmp_path)
+    assert result.stdout.strip() == STDLIB, result.stderr
+
+
+def test_the_web_process_loads_no_torch() -> None:
+    result = run(
+        sys.executable,
+        "-c",
+        "import portal.wsgi, sys; print('torch' in sys.modules, 'transformers' in sys.modules)",
+    )
+    assert result.stdout.strip().splitlines()[-1] == "False False", result.stderr
