@@ -123,7 +123,7 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
         return refuse(
             ErrorCode.LOG_ROW, where=where, expected=f"at most {MAX_LINE_BYTES} bytes", found="a longer line"
         )
-    text = _decode(line, number).rstrip("\r\n")
+    text = _decode(line, number).removesuffix("\n").removesuffix("\r")
     values = text.split(",")
     if len(values) != len(COLUMNS):
         return refuse(
@@ -136,7 +136,9 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
     for column, value, code in zip(COLUMNS, values, codes, strict=True):
         place = f"{where}, column {column}"
         if not (value.isascii() and _INTEGER.fullmatch(value)):
-            return refuse(ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value)
+            return refuse(
+                ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value or "nothing"
+            )
         if not _ROW.fullmatch(",".join(value if c == column else "0" for c in COLUMNS).encode()):
             return refuse(code, where=place, expected="a number in range", found=value)
     raise AssertionError(f"{line!r} is a row")

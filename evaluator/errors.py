@@ -16,6 +16,7 @@ class ErrorCode(StrEnum):
     ARTIFACT_SIZE = "E_ARTIFACT_SIZE"
     ARTIFACT_HASH = "E_ARTIFACT_HASH"
     ARTIFACT_MISSING = "E_ARTIFACT_MISSING"
+    ARTIFACT_KIND = "E_ARTIFACT_KIND"
 
     CHECKPOINT_FORMAT = "E_CHECKPOINT_FORMAT"
     CHECKPOINT_HEADER = "E_CHECKPOINT_HEADER"
@@ -40,6 +41,8 @@ class ErrorCode(StrEnum):
     RECORD_RULES = "E_RECORD_RULES"
     RECORD_CLAIM = "E_RECORD_CLAIM"
 
+    PROOF_FORMAT = "E_PROOF_FORMAT"
+
     ACCOUNTING_UNSUPPORTED = "E_ACCOUNTING_UNSUPPORTED"
 
     DATASET_FORMAT = "E_DATASET_FORMAT"
@@ -53,12 +56,20 @@ class ErrorCode(StrEnum):
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
+    UPLOAD_URL = "E_UPLOAD_URL"
+    UPLOAD_LIMIT = "E_UPLOAD_LIMIT"
 
     SUBMISSION_INCOMPLETE = "E_SUBMISSION_INCOMPLETE"
     SUBMISSION_STATE = "E_SUBMISSION_STATE"
     SUBMISSION_QUOTA = "E_SUBMISSION_QUOTA"
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
+    SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     TRACK_CLOSED = "E_TRACK_CLOSED"
+
+    REQUEST_INVALID = "E_REQUEST_INVALID"
+    REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
+    REQUEST_TEAM = "E_REQUEST_TEAM"
+    REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
 
     PLATFORM_FAULT = "E_PLATFORM_FAULT"
     WORKER_LOST = "E_WORKER_LOST"
@@ -84,6 +95,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.ARTIFACT_MISSING: Explanation(
         "A file that this step needs is not there.",
         "Upload the file that is named and submit again.",
+    ),
+    ErrorCode.ARTIFACT_KIND: Explanation(
+        "The track doesn't ask for a file of this kind in this place.",
+        "See the track's page for the files that it asks for; the privacy proof goes with the submission, not a run.",
     ),
     ErrorCode.CHECKPOINT_FORMAT: Explanation(
         "The file is not a safetensors file.",
@@ -165,6 +180,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The ε that the record claims is below the one recomputed from its rounds.",
         "Recompute with `pfl privacy epsilon` and claim at least the recomputed ε.",
     ),
+    ErrorCode.PROOF_FORMAT: Explanation(
+        "The privacy proof can't be shown to the reviewers.",
+        "Write it as PDF, as Markdown or as a Jupyter notebook of format 4 with text and PNG outputs only.",
+    ),
     ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
         "The accountant can't bound this combination of mechanism, sampling and adjacency.",
         "Use a combination listed in docs/privacy.md; nothing is guessed.",
@@ -205,6 +224,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Parts of the upload are missing.",
         "Ask for the list of stored parts, send the missing ones and complete again.",
     ),
+    ErrorCode.UPLOAD_URL: Explanation(
+        "The address is not one that this site signed, or it has expired.",
+        "Ask for a new address and send the request again.",
+    ),
+    ErrorCode.UPLOAD_LIMIT: Explanation(
+        "The team has too many unfinished uploads.",
+        "Finish or cancel one of them first; abandoned ones are removed after some days.",
+    ),
     ErrorCode.SUBMISSION_INCOMPLETE: Explanation(
         "The submission lacks something that the track requires.",
         "Add what is named and submit again; nothing was counted against your quota.",
@@ -221,9 +248,29 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "This checkpoint has already been submitted in this track.",
         "Submit a checkpoint that your team trained and has not submitted before.",
     ),
+    ErrorCode.SUBMISSION_BUDGET: Explanation(
+        "The track has no board for this privacy budget.",
+        "Choose one of the track's budgets; leave it empty in a track where ε plays no part.",
+    ),
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track takes no submissions at this time.",
         "See the track's page for when it opens.",
+    ),
+    ErrorCode.REQUEST_INVALID: Explanation(
+        "A field of the request is missing, unknown or not valid.",
+        "Correct the field that is named; /api/v1/openapi.json describes every request.",
+    ),
+    ErrorCode.REQUEST_SIGN_IN: Explanation(
+        "The request carries no valid token and no signed-in session.",
+        "Make a token on your profile's page and send it as `Authorization: Bearer …`.",
+    ),
+    ErrorCode.REQUEST_TEAM: Explanation(
+        "You are in no team, and only teams submit.",
+        "Create a team on the site, or accept an invitation to one.",
+    ),
+    ErrorCode.REQUEST_NOT_FOUND: Explanation(
+        "There is nothing at this address, or it isn't your team's.",
+        "Check the address and that the token belongs to a member of the right team.",
     ),
     ErrorCode.PLATFORM_FAULT: Explanation(
         "The evaluation failed by our fault.",
@@ -292,7 +339,7 @@ def refuse(
         Problem(
             code=code,
             message=message or explanation.meaning,
-            where=where,
+            where=shorten(where),
             expected=shorten(expected),
             found=shorten(found),
             next_step=next_step or explanation.next_step,

@@ -10,15 +10,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TextIO, TypeVar
+from typing import Annotated, Literal, TextIO
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from evaluator.contracts import PrivacyRules
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
-SCHEMA = "pfl-dp-record/1"
 UNIT = "provider"
 ADJACENCY = "add_remove"
 MAX_RUN_LINE_BYTES = 1024**2  # the run line lists the trainable tensors
@@ -85,7 +85,7 @@ class RunLine(Line):
     """
 
     type: Literal["run"] = "run"
-    schema_version: Literal["pfl-dp-record/1"] = Field(default=SCHEMA, alias="schema")
+    schema_version: Literal["pfl-dp-record/1"] = Field(default="pfl-dp-record/1", alias="schema")
     kit_version: Name
     track: Name
     method: Name
@@ -129,7 +129,8 @@ class EndLine(Line):
     checkpoint_sha256: Sha256
 
 
-AnyLine = TypeVar("AnyLine", RunLine, RoundLine, EndLine)
+AnyLine = RunLine | RoundLine | EndLine
+_LINE: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="type")])
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class TrainingRecord:
     end: EndLine
 
 
-def write_line(file: TextIO, line: RunLine | RoundLine | EndLine) -> None:
+def write_line(file: TextIO, line: AnyLine) -> None:
     """Append one line in canonical form; the file is open for writing UTF-8."""
     values = line.model_dump(mode="json", by_alias=True)
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -154,27 +155,21 @@ def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
             too many rounds.
     """
     lines = _lines(path, max_rounds)
-    number, values = next(lines, (1, {}))
-    run = _validate(RunLine, values, number)
+    number, run = next(lines, (1, None))
+    if not isinstance(run, RunLine):
+        raise _misplaced(number, "a line of type run", run)
     rounds: list[RoundLine] = []
-    for number, values in lines:
-        if values.get("type") == "end":
-            end = _validate(EndLine, values, number)
-            if next(lines, None) is not None:
-                raise refuse(
-                    ErrorCode.RECORD_FORMAT,
-                    where=f"line {number + 1}",
-                    expected="nothing after the end line",
-                    found="another line",
-                )
-            return TrainingRecord(run, rounds, end)
-        rounds.append(_validate(RoundLine, values, number))
-    raise refuse(
-        ErrorCode.RECORD_FORMAT,
-        where=f"line {number + 1}",
-        expected="a line of type round or end",
-        found="the end of the file",
-    )
+    for number, line in lines:
+        if isinstance(line, RoundLine):
+            rounds.append(line)
+        elif isinstance(line, EndLine):
+            after, extra = next(lines, (number, None))
+            if extra is not None:
+                raise _misplaced(after, "nothing after the end line", extra)
+            return TrainingRecord(run, rounds, line)
+        else:
+            raise _misplaced(number, "a line of type round or end", line)
+    raise _misplaced(number + 1, "a line of type round or end", None)
 
 
 def check_record(record: TrainingRecord, *, rules: PrivacyRules, checkpoint_sha256: str) -> None:
@@ -193,16 +188,12 @@ def check_record(record: TrainingRecord, *, rules: PrivacyRules, checkpoint_sha2
         raise ProblemError(*problems)
 
 
-def _lines(path: Path, max_rounds: int) -> Iterator[tuple[int, dict[str, object]]]:
-    """The lines' objects with their numbers, from 1."""
+def _lines(path: Path, max_rounds: int) -> Iterator[tuple[int, AnyLine]]:
+    """The lines with their numbers, from 1, each valid by itself."""
     number = 0
     with path.open("rb") as file:
-        while True:
+        while text := file.readline((MAX_LINE_BYTES if number else MAX_RUN_LINE_BYTES) + 1):
             number += 1
-            limit = MAX_RUN_LINE_BYTES if number == 1 else MAX_LINE_BYTES
-            line = file.readline(limit + 1)
-            if not line:
-                return
             if number > max_rounds + 2:
                 raise refuse(
                     ErrorCode.RECORD_ROUNDS,
@@ -210,42 +201,41 @@ def _lines(path: Path, max_rounds: int) -> Iterator[tuple[int, dict[str, object]
                     expected=f"at most {max_rounds} rounds",
                     found="more",
                 )
-            yield number, _parse_line(line, number, limit)
+            yield number, _read_line(text, number)
 
 
-def _parse_line(line: bytes, number: int, limit: int) -> dict[str, object]:
-    where = f"line {number}"
-    if len(line) > limit:
-        raise refuse(
-            ErrorCode.RECORD_FORMAT, where=where, expected=f"at most {limit} bytes", found="a longer line"
-        )
+def _read_line(text: bytes, number: int) -> AnyLine:
+    limit = MAX_LINE_BYTES if number > 1 else MAX_RUN_LINE_BYTES
+    if len(text) > limit:
+        raise _format_problem(f"line {number}", f"at most {limit} bytes", "a longer line")
     try:
-        values = parse(line)
+        line = _LINE.validate_python(parse(text), by_alias=True, by_name=False)
     except UntrustedJSONError as error:
-        raise refuse(
-            ErrorCode.RECORD_FORMAT, where=where, expected="a JSON object on one line", found=error
-        ) from error
-    if not isinstance(values, dict):
-        raise refuse(
-            ErrorCode.RECORD_FORMAT, where=where, expected="a JSON object", found=type(values).__name__
-        )
-    return values
-
-
-def _validate(model: type[AnyLine], values: dict[str, object], number: int) -> AnyLine:
-    try:
-        return model.model_validate(values, by_alias=True, by_name=False)
+        raise _format_problem(f"line {number}", "a JSON object on one line", error) from error
     except ValidationError as error:
-        problems = [
-            refuse(
-                ErrorCode.RECORD_FORMAT,
-                where=f"line {number}, {'.'.join(map(str, detail['loc']))}",
-                expected=detail["msg"],
-                found="nothing" if detail["type"] == "missing" else detail["input"],
-            ).problem
-            for detail in error.errors(include_url=False)[:MAX_PROBLEMS]
-        ]
-        raise ProblemError(*problems) from error
+        details = error.errors(include_url=False)[:MAX_PROBLEMS]
+        raise ProblemError(*(_field_problem(number, detail) for detail in details)) from error
+    if assumed := type(line).model_fields.keys() - line.model_fields_set:
+        # Defaults are for who writes a record. Who reads one assumes nothing.
+        raise _format_problem(f"line {number}", f"the keys {', '.join(sorted(assumed))}", "nothing")
+    return line
+
+
+def _field_problem(number: int, detail: ErrorDetails) -> Problem:
+    field = ".".join(map(str, detail["loc"][1:]))  # the first part names the type of line
+    found = "nothing" if detail["type"] == "missing" else detail["input"]
+    return _format_problem(
+        f"line {number}, {field}" if field else f"line {number}", detail["msg"], found
+    ).problem
+
+
+def _misplaced(number: int, expected: str, line: AnyLine | None) -> ProblemError:
+    found = "the end of the file" if line is None else f"a line of type {line.type}"
+    return _format_problem(f"line {number}", expected, found)
+
+
+def _format_problem(where: str, expected: str, found: object) -> ProblemError:
+    return refuse(ErrorCode.RECORD_FORMAT, where=where, expected=expected, found=found)
 
 
 def _rule_problems(run: RunLine, rules: PrivacyRules) -> Iterator[Problem]:

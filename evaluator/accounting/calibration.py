@@ -4,6 +4,7 @@ Guarantee: the returned σ was put through the official accountant and its ε do
 """
 
 import math
+from functools import cache
 
 from scipy.optimize import brentq
 
@@ -15,11 +16,13 @@ from evaluator.accounting.mechanisms import (
 )
 from evaluator.accounting.pld import epsilon
 
-RELATIVE_TOLERANCE = 2e-5
+RELATIVE_TOLERANCE = 3e-5
 
 
 def noise_multiplier(target_epsilon: float, delta: float, sampling_rate: float, rounds: int) -> float:
     """Smallest σ, to a relative 1e-4, with which `rounds` rounds at `sampling_rate` stay within the target.
+
+    It is never below `MIN_NOISE_MULTIPLIER`, also where sampling alone would do.
 
     Raises:
         ValueError: An argument is out of range, or no noise the accountant knows is enough.
@@ -28,13 +31,23 @@ def noise_multiplier(target_epsilon: float, delta: float, sampling_rate: float, 
         raise ValueError(f"the target ε must be positive: {target_epsilon}")
     check_delta(delta)
 
+    @cache
     def excess(log_sigma: float) -> float:
         return epsilon([PoissonGaussian(sampling_rate, math.exp(log_sigma), rounds)], delta) - target_epsilon
 
-    low, high = _bracket(excess)
-    if low == high:
-        return math.exp(low)
-    log_sigma = brentq(excess, low, high, xtol=RELATIVE_TOLERANCE)
-    while excess(log_sigma) > 0:  # the root may lie on either side, within the tolerance
-        log_sigma += RELATIVE_TOLERANCE
-    return math.exp(log_sigma)
+    # Bracket σ between powers of two: too little noise at `low`, enough at `high`.
+    low = high = 0.0
+    while excess(high) > 0:
+        low, high = high, high + math.log(2)
+        if high > math.log(MAX_NOISE_MULTIPLIER):
+            raise ValueError(
+                f"no noise multiplier up to {MAX_NOISE_MULTIPLIER:g} reaches ε = {target_epsilon}"
+            )
+    while low == high or excess(low) <= 0:
+        low, high = low - math.log(2), low
+        if low < math.log(MIN_NOISE_MULTIPLIER):
+            return MIN_NOISE_MULTIPLIER
+    root = brentq(excess, low, high, xtol=RELATIVE_TOLERANCE)
+    while excess(root) > 0:  # the root lies on either side, within the tolerance
+        root += RELATIVE_TOLERANCE
+    return math.exp(root)

@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
+from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, refuse
 
 MAX_ANSWER_LENGTH = 20  # tokens of a generated answer, the start token included
@@ -124,12 +125,11 @@ def read_config(folder: Path) -> VT5Config:
         visual: dict[str, Any] = json.loads(visual_path.read_bytes()) if visual_path.exists() else {}
         return VT5Config.model_validate({**config, "visual": visual})
     except (OSError, ValueError, TypeError) as error:
-        found = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else error
         raise refuse(
             ErrorCode.REFERENCE_FORMAT,
             where=f"{folder}/config.json",
             expected="a VT5's configuration",
-            found=found,
+            found=first_line(error),
         ) from error
 
 

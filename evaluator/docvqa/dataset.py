@@ -15,14 +15,15 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, refuse
 
 Row = TypeVar("Row", bound=BaseModel)
-Box = tuple[float, float, float, float]
+Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Box = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 
 
 class Page(BaseModel):
@@ -174,5 +175,6 @@ def write_info(folder: Path, info: DatasetInfo) -> None:
 def first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         detail = error.errors(include_url=False)[0]
-        return f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
+        place = ".".join(str(part) for part in detail["loc"])
+        return f"{place}: {detail['msg']}" if place else detail["msg"]
     return str(error).splitlines()[0] if str(error) else type(error).__name__

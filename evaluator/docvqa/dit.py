@@ -81,7 +81,8 @@ class Block(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         hidden = hidden + self.lambda_1 * self._attend(self.layernorm_before(hidden))
         widened = gelu(self.intermediate["dense"](self.layernorm_after(hidden)))
-        return hidden + self.lambda_2 * self.output["dense"](widened)
+        hidden = hidden + self.lambda_2 * self.output["dense"](widened)
+        return hidden
 
     def _attend(self, hidden: Tensor) -> Tensor:
         projections = self.attention.get_submodule("attention")

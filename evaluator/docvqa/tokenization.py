@@ -64,12 +64,12 @@ class Tokenizer:
         if not path.exists() and (folder / SENTENCEPIECE).exists():
             return cls(_convert_sentencepiece(folder))
         try:
-            return cls(tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8")))
-        # tokenizers raises no narrower class for text that is not a tokenizer
-        except Exception as error:  # noqa: BLE001
+            backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        except Exception as error:  # the library raises no narrower class for a broken file
             raise refuse(
                 ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
             ) from error
+        return cls(backend)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ class Tokenizer:
         return [[*encoding.ids, self.end] for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of generated ids, up to their end and without special tokens."""
+        """The text of generated ids, without special tokens."""
         text = self._backend.decode(list(ids), skip_special_tokens=True)
         for loose, tight in TIGHTENED:
             text = text.replace(loose, tight)

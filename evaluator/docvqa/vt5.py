@@ -99,7 +99,7 @@ class VT5(nn.Module):
     def from_config(cls, config: VT5Config, *, seed: int) -> Self:
         """A model with random weights, the same for the same seed."""
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             return cls(config)
 
     @classmethod
@@ -171,7 +171,7 @@ class VT5(nn.Module):
         output = self.language_backbone(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
             attention_mask=mask,
-            labels=batch.labels,
+            decoder_input_ids=self.language_backbone.prepare_decoder_input_ids_from_labels(batch.labels),
             use_cache=False,
         )
         logits: Tensor = output.logits
@@ -195,10 +195,7 @@ class VT5(nn.Module):
         """
         config = self.config
         encoded, mask = self.encode(batch)
-        cache = EncoderDecoderCache(
-            DynamicCache(config=self.language_backbone.config),
-            DynamicCache(config=self.language_backbone.config),
-        )
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         size, device = len(encoded), encoded.device
         ids = torch.full((size, MAX_ANSWER_LENGTH - 1), config.pad_token_id, device=device)
         confidences = torch.ones(size, device=device)

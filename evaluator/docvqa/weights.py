@@ -68,6 +68,7 @@ def write_safetensors(model: nn.Module, path: Path) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, path, metadata={"format": "pt"})
+    path.chmod(0o644)  # safetensors leaves files that only their owner can read
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], *, where: str) -> None:

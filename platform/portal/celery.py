@@ -10,9 +10,9 @@ from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
-from django.conf import settings  # noqa: E402
+from django.conf import settings
 
-from evaluator.contracts import INTAKE_QUEUE  # noqa: E402
+from evaluator.contracts import INTAKE_QUEUE
 
 WATCH_TASK = "portal.watch_evaluations"
 

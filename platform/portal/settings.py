@@ -101,7 +101,9 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": dj_database_url.parse(os.environ.get("PFL_DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3")}
+DATABASES = {
+    "default": dj_database_url.parse(os.environ.get("PFL_DATABASE_URL") or f"sqlite:///{HOME}/db.sqlite3")
+}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = {
         # Writers queue up instead of failing, and readers never wait for them.
@@ -137,6 +139,7 @@ ACCOUNT_SIGNUP_FORM_CLASS = "portal.accounts.forms.SignupForm"
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_CHANGE_EMAIL = True  # one address a person; a new one replaces it once verified
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
@@ -148,6 +151,9 @@ if _mail := os.environ.get("PFL_SMTP_URL"):
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _smtp.username or "", _smtp.password or ""
     EMAIL_USE_SSL, EMAIL_USE_TLS = _smtp.scheme == "smtps", _smtp.scheme == "smtp"
 DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <benchmark@localhost>")
+
+FORM_RENDERER = "portal.ui.forms.FormRenderer"
+SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")  # linked in every page's footer
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -170,7 +176,7 @@ EVALUATION_QUEUE_SECONDS = int(os.environ.get("PFL_EVALUATION_QUEUE_SECONDS", "8
 EVALUATION_ATTEMPTS = 3
 WATCHDOG_SECONDS = int(os.environ.get("PFL_WATCHDOG_SECONDS", "30"))
 
-BROKER_URL = os.environ.get("PFL_BROKER_URL") or f"pfl+sqlite:///{HOME}/broker.sqlite3"
+BROKER_URL = os.environ.get("PFL_BROKER_URL") or f"sqlite:///{HOME}/broker.sqlite3"
 CELERY = broker_settings(BROKER_URL)
 
 CONTENT_SECURITY_POLICY = {
@@ -188,6 +194,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
 SECURE_SSL_REDIRECT = PUBLIC
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # probes ask the process itself, not the proxy
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC else None
 SECURE_HSTS_SECONDS = 31_536_000 if PUBLIC else 0
 
@@ -211,7 +218,7 @@ def _refuse_unsafe_values() -> None:
         problems.append("PFL_SECRET_KEY must be a random string of 50 characters or more")
     if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         problems.append("PFL_DATABASE_URL must name a PostgreSQL database")
-    if BROKER_URL.startswith("pfl+sqlite"):
+    if BROKER_URL.startswith("sqlite:"):
         problems.append("PFL_BROKER_URL must name a Redis or RabbitMQ server")
     if "PFL_SMTP_URL" not in os.environ:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")

@@ -1,13 +1,23 @@
 """All addresses of the site."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
+from portal import health
+
+# Organizers log in where everyone does: with a verified address, and with attempts limited.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+admin.site.site_header = "PFL-DocVQA administration"
+admin.site.site_title = "PFL-DocVQA"
+
 urlpatterns = [
+    path("healthz", health.alive, name="healthz"),
+    path("readyz", health.ready, name="readyz"),
     path("", include("portal.leaderboard.urls")),  # the home page shows both leaderboards
     path("account/", include("portal.accounts.urls")),
     path("account/", include("allauth.account.urls")),
-    path("team/", include("portal.teams.urls")),
+    path("", include("portal.teams.urls")),
     path("tracks/", include("portal.challenge.urls")),
     path("submissions/", include("portal.submissions.urls")),
     path("uploads/", include("portal.uploads.urls")),

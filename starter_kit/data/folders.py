@@ -35,7 +35,9 @@ class SplitWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._pages.close()
         self._questions.close()
 
@@ -61,11 +63,22 @@ def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Itera
         fresh = staging / "new"
         fresh.mkdir()
         yield fresh
-        if out.exists():
-            os.replace(out, staging / "old")
-        os.replace(fresh, out)
+        _swap(fresh, out, staging / "old")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _swap(fresh: Path, out: Path, old: Path) -> None:
+    """Put `fresh` in the place of `out`; on failure, put what was there back."""
+    if not out.exists():
+        os.replace(fresh, out)
+        return
+    os.replace(out, old)
+    try:
+        os.replace(fresh, out)
+    except OSError:
+        os.replace(old, out)
+        raise
 
 
 def _refuse_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None:
@@ -75,7 +88,9 @@ def _refuse_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None
         raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), expected="a folder", found="a file")
     found = {path.name for path in out.iterdir()}
     if found and not force:
-        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), expected="an empty or new folder", found=_some(found))
+        raise refuse(
+            ErrorCode.DATASET_FOLDER, where=str(out), expected="an empty or new folder", found=_some(found)
+        )
     if found - entries:
         raise refuse(
             ErrorCode.DATASET_FOLDER,

@@ -1,17 +1,20 @@
 """Page images, re-encoded: small enough to train on, known to open, without the source's metadata."""
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from PIL import Image
 
+from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import Finding, Findings
 
 LONGEST_PX = 1000
 JPEG_QUALITY = 85
+FORMATS = ("JPEG", "PNG")  # PNG under a .jpg name is met; Pillow's rarer parsers stay closed
 # What Pillow raises on damaged, truncated, foreign or absurdly large files.
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
+UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
 
 Size = tuple[int, int]
 
@@ -20,7 +23,7 @@ def import_images(
     sources: Mapping[str, Path],
     target: Path,
     findings: Findings,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Progress = silent,
     longest_px: int = LONGEST_PX,
 ) -> dict[str, Size]:
     """Write every readable image to `target` as <page>.jpg, RGB, its long side at most `longest_px`.
@@ -35,7 +38,8 @@ def import_images(
         page, source = item
         return _shrink(source, target / f"{page}.jpg", longest_px)
 
-    with ThreadPoolExecutor(max_workers=2) as pool:  # Pillow decodes and encodes without the interpreter's lock
+    # Threads: Pillow decodes and encodes without the interpreter's lock.
+    with ThreadPoolExecutor(max_workers=2) as pool:
         for done, ((page, source), size) in enumerate(
             zip(sources.items(), pool.map(shrink, sources.items()), strict=True), 1
         ):
@@ -47,14 +51,22 @@ def import_images(
     return sizes
 
 
-def _shrink(source: Path, target: Path, longest_px: int) -> Size | None:
+def read_image(path: Path, longest_px: int = LONGEST_PX) -> tuple[Image.Image, Size] | None:
+    """The image in RGB, decoded whole at no less than `longest_px`, and its size in the file; None if it can't be."""
     try:
-        with Image.open(source) as image:
+        with Image.open(path, formats=FORMATS) as image:
             size = image.size
             image.draft("RGB", (longest_px, longest_px))
-            page = image.convert("RGB")
+            return image.convert("RGB"), size
     except UNREADABLE:
         return None
+
+
+def _shrink(source: Path, target: Path, longest_px: int) -> Size | None:
+    read = read_image(source, longest_px)
+    if read is None:
+        return None
+    page, size = read
     page.thumbnail((longest_px, longest_px))
     page.save(target, quality=JPEG_QUALITY)
     return size

@@ -38,9 +38,9 @@ class Partition:
 def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: random.Random) -> Partition:
     """Split documents (document -> provider) and deal the training providers to clients.
 
-    Unseen providers are taken whole, in random order, while they fit the share. Seen held-out documents are drawn
-    from what providers have beyond one document, so that every training provider keeps one. Shares are met as far
-    as the providers' sizes allow.
+    Unseen providers are taken whole, in random order, while they fit the share; one that alone would make up more
+    than a fifth of it stays in training. Seen held-out documents are drawn from what providers have beyond one
+    document, so that every training provider keeps one. Shares are met as far as the providers' sizes allow.
 
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if fewer training providers than clients remain.
@@ -56,8 +56,9 @@ def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: r
     training = providers
     for split, size in sizes.items():
         room = round(shares.unseen * size)
+        largest = max(1, room // 5)
         for provider in list(training):
-            if len(by_provider[provider]) <= room:
+            if len(by_provider[provider]) <= min(room, largest):
                 room -= len(by_provider[provider])
                 splits |= dict.fromkeys(by_provider[provider], split)
                 training = [other for other in training if other != provider]

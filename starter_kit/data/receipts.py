@@ -7,14 +7,13 @@ their number of letters.
 """
 
 import hashlib
-import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
 from evaluator.errors import ErrorCode, refuse
@@ -23,6 +22,7 @@ from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images
 from starter_kit.data.partition import Shares, partition
 from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
+from starter_kit.data.progress import Progress, silent
 from starter_kit.data.streams import stream
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
@@ -46,7 +46,7 @@ class Line:
     """A text line and its upright box, in pixels of the source image."""
 
     text: str
-    box: Box
+    box: tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Receipt:
 
     @property
     def page(self) -> str:
-        return hashlib.sha256(f"{NAME}/{self.name}".encode()).hexdigest()[:24] + "_0"
+        return hashlib.sha256(f"{NAME}/{self.name}".encode(errors="surrogateescape")).hexdigest()[:24] + "_0"
 
 
 def import_receipts(
@@ -65,7 +65,7 @@ def import_receipts(
     folder_public: Path,
     folder_secret: Path,
     settings: ReceiptSettings,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Progress = silent,
 ) -> ImportSummary:
     """Write train and valid to one data folder and test to another, images included.
 
@@ -76,9 +76,12 @@ def import_receipts(
         ProblemError: `E_DATASET_FORMAT`, if `source` isn't laid out as expected or has too few providers.
     """
     findings = Findings()
-    receipts, images = _read_source(source, findings)
+    receipts = _read_source(source, findings)
     sizes = import_images(
-        {receipt.page: images[receipt.name] for receipt in receipts}, folder_public / "images", findings, on_progress
+        {receipt.page: source / "img" / f"{receipt.name}.jpg" for receipt in receipts},
+        folder_public / "images",
+        findings,
+        on_progress,
     )
     receipts = [receipt for receipt in receipts if receipt.page in sizes]
     providers = _providers(receipts, findings)
@@ -89,7 +92,7 @@ def import_receipts(
         stream(settings.seed, NAME),
     )
 
-    description = f"Receipts in SROIE layout, split by company from seed {settings.seed}."
+    description = "Receipts, each company a provider."
     write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=division.clients))
     write_info(folder_secret, DatasetInfo(name=NAME, description=description))
     (folder_secret / "images").mkdir(parents=True, exist_ok=True)
@@ -108,8 +111,8 @@ def import_receipts(
     return ImportSummary(NAME, tallies, clients, findings)
 
 
-def _read_source(source: Path, findings: Findings) -> tuple[list[Receipt], dict[str, Path]]:
-    """The receipts that have a company, in order of name, and where each one's image is or should be."""
+def _read_source(source: Path, findings: Findings) -> list[Receipt]:
+    """The receipts that have a company, in order of name."""
     for name in ("img", "box", "key"):
         if not (source / name).is_dir():
             raise refuse(
@@ -132,7 +135,7 @@ def _read_source(source: Path, findings: Findings) -> tuple[list[Receipt], dict[
             findings.note(Finding.NO_COMPANY, name)
             continue
         receipts.append(Receipt(name, _read_lines(source / "box" / f"{name}.csv", findings), values))
-    return receipts, {name: source / "img" / f"{name}.jpg" for name in names}
+    return receipts
 
 
 def _read_text(path: Path, findings: Findings) -> str:
@@ -147,8 +150,8 @@ def _read_text(path: Path, findings: Findings) -> str:
 def _read_values(path: Path, findings: Findings) -> dict[str, str] | None:
     """The keys that have a value, white space tidied; none at all if the file can't be read."""
     try:
-        record = json.loads(_read_text(path, findings))
-    except (OSError, ValueError, RecursionError):
+        record = from_json(_read_text(path, findings))
+    except (OSError, ValueError):
         record = None
     if not isinstance(record, dict):
         findings.note(Finding.BAD_KEY_FILE, path.name)
@@ -224,12 +227,12 @@ def _page(receipt: Receipt, provider: str, size: Size, findings: Findings) -> Pa
             boxes.append((inside[0], inside[1], inside[2], inside[3]))
     if clipped:
         findings.note(Finding.CLIPPED_BOX, receipt.name)
-    if not "".join(words).isascii():
+    if not "".join([*words, *receipt.values.values()]).isascii():
         findings.note(Finding.NON_ASCII, receipt.name)
     return Page(page=receipt.page, provider=provider, words=words, boxes=boxes)
 
 
-def _cut(line: Line) -> list[tuple[str, Box]]:
+def _cut(line: Line) -> list[tuple[str, tuple[float, float, float, float]]]:
     """The line's words, each with its share of the line's box by the place of its letters."""
     x0, y0, x1, y1 = line.box
     step = (x1 - x0) / max(len(line.text), 1)
@@ -251,7 +254,7 @@ def _questions(receipt: Receipt, page: Page, seed: int, findings: Findings) -> l
             Question(
                 question_id=f"{page.page}-{key}",
                 page=page.page,
-                question=ask(RECEIPT_PHRASINGS, key, stream(seed, "question", receipt.name, key)),
+                question=ask(RECEIPT_PHRASINGS, key, stream(seed, "question", page.page, key)),
                 answers=[value],
                 key=key,
             )

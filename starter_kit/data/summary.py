@@ -3,8 +3,9 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
-from evaluator.docvqa.dataset import Page, Question
+from evaluator.docvqa.dataset import Dataset, Page, Question
 
 EXAMPLES = 3
 
@@ -27,11 +28,12 @@ class Finding(StrEnum):
     JOINED_SPELLINGS = "Provider with several spellings, joined under the commonest"
     ONE_DOCUMENT = "Provider with one document only: kept"
     ROW_WITHOUT_PROVIDER = "Training row that no provider lists: question left out"
-    ROW_OF_TWO_PROVIDERS = "Row or page that two providers list: kept with the first"
+    ROW_OF_TWO_PROVIDERS = "Row that two providers list, or whose page is another's: kept with the first"
     EMPTY_PROVIDER = "Provider without any usable row: left out of its client"
     NO_QUESTION_ID = "Question without an id, or with one used before: named after its file and row"
     UNKNOWN_PROVIDER = "Page outside training whose provider is not known: kept without provider"
-    UNEXPORTED_KEY = "Question whose key the imdb layout has no place for: exported without it"
+    REPEATED_PAGE = "Page that an earlier file holds too: kept there only"
+    MORE_ANSWERS = "Question with more answers than the one that the imdb layout holds: the first is written"
 
 
 @dataclass
@@ -64,6 +66,17 @@ class SplitTally:
         self.words += len(page.words)
         self.pages_by_provider[page.provider] += 1
         self.questions_by_key.update(question.key for question in questions)
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """The tally of a split on disk."""
+        tally = cls()
+        questions: dict[str, list[Question]] = {}
+        for question in dataset.questions:
+            questions.setdefault(question.page, []).append(question)
+        for name, page in dataset.pages.items():
+            tally.add(page, questions.get(name, []))
+        return tally
 
 
 @dataclass

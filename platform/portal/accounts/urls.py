@@ -1,4 +1,10 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from portal.accounts import views
 
 app_name = "accounts"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("", views.profile, name="profile"),
+    path("tokens/", views.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke/", views.revoke, name="revoke"),
+]

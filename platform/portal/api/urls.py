@@ -1,4 +1,25 @@
-from django.urls import URLPattern, URLResolver
+"""REST API v1. Routers of other apps are added below those of this one."""
 
-app_name = "api"
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.urls import path
+from ninja import NinjaAPI
+
+from evaluator import evaluator_version
+from portal.api import overview, submissions, uploads
+from portal.api.authentication import TokenOrSession
+from portal.api.errors import answer_with_problems
+from portal.api.views import docs
+
+api = NinjaAPI(
+    title="PFL-DocVQA benchmark",
+    version=evaluator_version(),
+    description="Submit runs and follow their evaluation. Every error is a list of coded problems.",
+    urls_namespace="api",
+    auth=TokenOrSession(),
+    docs_url=None,
+)
+answer_with_problems(api)
+api.add_router("", overview.router)
+api.add_router("/submissions", submissions.router)
+api.add_router("/uploads", uploads.router)
+
+urlpatterns = [path("docs", docs(api), name="api-docs"), path("", api.urls)]

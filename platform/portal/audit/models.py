@@ -38,5 +38,9 @@ class AuditEntry(models.Model):
 def record(actor: models.Model | None, action: str, subject: models.Model, **details: Any) -> AuditEntry:
     """Append one entry about `subject`, in the caller's transaction. `details` must be JSON values."""
     return AuditEntry.objects.create(
-        actor=actor, action=action, object_type=subject._meta.label_lower, object_id=str(subject.pk), details=details
+        actor_id=actor.pk if actor else None,
+        action=action,
+        object_type=subject._meta.label_lower,
+        object_id=str(subject.pk),
+        details=details,
     )

@@ -1,8 +1,12 @@
 """Tracks and their rules, as the organizers set them in the admin."""
 
+import math
+from datetime import datetime
+
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
@@ -20,8 +24,16 @@ def default_budgets() -> list[float]:
 
 
 def validate_budgets(value: object) -> None:
-    if not isinstance(value, list) or not all(isinstance(b, int | float) and b > 0 for b in value):
-        raise ValidationError("A list of positive numbers is expected, such as [1, 4, 8].")
+    """A non-empty list of distinct, finite, positive numbers."""
+    numbers = value if isinstance(value, list) else []
+    sound = all(type(number) in (int, float) and 0 < number < math.inf for number in numbers)
+    if not numbers or not sound or len(set(numbers)) < len(numbers):
+        raise ValidationError("A list of different positive numbers is expected, such as [1, 4, 8].")
+
+
+def validate_finite(value: float) -> None:
+    if not math.isfinite(value):
+        raise ValidationError("A finite number is expected.")
 
 
 class Track(models.Model):
@@ -42,22 +54,30 @@ class Track(models.Model):
     )
 
     reference = models.CharField(
-        max_length=64, validators=[folder_name], help_text="Base weights: a folder under references/ on the workers."
+        max_length=64,
+        validators=[folder_name],
+        help_text="Base weights: a folder under references/ on the workers.",
     )
     test_set = models.CharField(
-        max_length=64, validators=[folder_name], help_text="Secret test set: a folder under test_sets/ on the workers."
+        max_length=64,
+        validators=[folder_name],
+        help_text="Secret test set: a folder under test_sets/ on the workers.",
     )
     clients = models.PositiveSmallIntegerField(default=10, validators=[MinValueValidator(1)])
     max_rounds = models.PositiveIntegerField(default=10_000, validators=[MinValueValidator(1)])
-    max_checkpoint_bytes = models.PositiveBigIntegerField(default=2 * 1024**3)
+    max_checkpoint_bytes = models.PositiveBigIntegerField(
+        default=2 * 1024**3, validators=[MinValueValidator(1)]
+    )
 
     anls_threshold = models.FloatField(
         default=0.8242,
-        validators=[MinValueValidator(0), MaxValueValidator(1)],
+        validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1)],
         help_text="Bytes ranking: runs below it are listed without a rank.",
     )
     delta = models.FloatField(
-        default=1e-5, validators=[MinValueValidator(1e-12), MaxValueValidator(1e-3)], help_text="ANLS ranking: δ."
+        default=1e-5,
+        validators=[validate_finite, MinValueValidator(1e-12), MaxValueValidator(1e-3)],
+        help_text="ANLS ranking: δ.",
     )
     budgets = models.JSONField(
         default=default_budgets, validators=[validate_budgets], help_text="ANLS ranking: the ε of each board."
@@ -72,20 +92,27 @@ class Track(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def get_absolute_url(self) -> str:
+        return reverse("challenge:track", args=[self.slug])
+
+    def clean(self) -> None:
+        if self.opens_at and self.closes_at and self.closes_at <= self.opens_at:
+            raise ValidationError({"closes_at": "The track closes before it opens."})
+
     @property
     def is_private(self) -> bool:
         """Whether runs are accounted and their proofs reviewed."""
         return self.ranking == Ranking.ANLS
 
-    def closed_because(self, now: "timezone.datetime | None" = None) -> str:
+    def closed_because(self, now: datetime | None = None) -> str:
         """Why the track takes no submissions now; empty when it does."""
         now = now or timezone.now()
         if self.paused:
             return "The organizers have paused it."
         if self.opens_at and now < self.opens_at:
-            return f"It opens on {self.opens_at:%d %B %Y at %H:%M} UTC."
+            return f"It opens on {self.opens_at.day} {self.opens_at:%B %Y at %H:%M} UTC."
         if self.closes_at and now >= self.closes_at:
-            return f"It closed on {self.closes_at:%d %B %Y at %H:%M} UTC."
+            return f"It closed on {self.closes_at.day} {self.closes_at:%B %Y at %H:%M} UTC."
         return ""
 
     def run_budgets(self) -> list[float | None]:
@@ -99,7 +126,9 @@ class Track(models.Model):
 
     def rules(self, budget: float | None) -> TrackRules:
         """The rules for one run, as they are sent to the evaluator."""
-        privacy = PrivacyRules(epsilon=budget, delta=self.delta) if self.is_private and budget is not None else None
+        privacy = (
+            PrivacyRules(epsilon=budget, delta=self.delta) if self.is_private and budget is not None else None
+        )
         return TrackRules(
             reference=self.reference,
             test_set=self.test_set,

@@ -1,4 +1,9 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from portal.challenge import views
 
 app_name = "challenge"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("", views.track_list, name="list"),
+    path("<slug:slug>/", views.track, name="track"),
+]

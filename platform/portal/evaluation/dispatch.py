@@ -6,7 +6,7 @@ the other half for the download. What still waits then is sent again by the watc
 
 from collections.abc import Iterable
 from datetime import timedelta
-from functools import partial
+from urllib.parse import urljoin
 from uuid import UUID
 
 from django.conf import settings
@@ -26,7 +26,7 @@ from evaluator.contracts import (
 from portal.celery import app
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run
-from portal.uploads.stores import download_url
+from portal.uploads.stores import current_store
 
 QUEUES = {step: SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE for step in Step}
 MESSAGE_LIFETIME = timedelta(seconds=settings.DOWNLOAD_URL_SECONDS / 2)
@@ -49,7 +49,7 @@ def start_all(*, runs: Iterable[Run], **_: object) -> None:
 
 def send_on_commit(evaluation: Evaluation) -> None:
     # Robust: if the broker can't be reached, the failure is logged and the watchdog sends the step later.
-    transaction.on_commit(partial(_send, evaluation.pk), robust=True)
+    transaction.on_commit(lambda: _send(evaluation.pk), robust=True)
 
 
 def _send(evaluation_id: UUID) -> None:
@@ -65,7 +65,7 @@ def _send(evaluation_id: UUID) -> None:
 
 def job(evaluation: Evaluation) -> EvaluationJob:
     """The message for the evaluation's current step, with URLs that are valid from now on."""
-    run = evaluation.run
+    run, store = evaluation.run, current_store()
     return EvaluationJob(
         evaluation=evaluation.pk,
         attempt=evaluation.attempt,
@@ -74,7 +74,12 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind(artifact.kind),
-                url=download_url(artifact.upload.store_key, artifact.upload.filename),
+                url=urljoin(
+                    settings.SITE_URL,
+                    store.download_url(
+                        artifact.upload.store_key, artifact.upload.filename, settings.DOWNLOAD_URL_SECONDS
+                    ),
+                ),
                 size_bytes=artifact.upload.size_bytes,
                 sha256=artifact.upload.sha256,
             )

@@ -8,18 +8,23 @@ import logging
 import math
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
-from pydantic import ValidationError
 
-from evaluator import contracts
-from evaluator.contracts import AccountingResult, CommunicationResult, Outcome, ScoringResult, TrackRules
-from evaluator.errors import ErrorCode, Problem, refuse, shorten
-from portal.evaluation import outcomes
+from evaluator.contracts import (
+    AccountingResult,
+    CommunicationResult,
+    Outcome,
+    Progress,
+    ScoringResult,
+    StepReport,
+    TrackRules,
+)
+from evaluator.errors import Problem, shorten
+from portal.evaluation import endings, models
 from portal.evaluation.dispatch import send_on_commit
-from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepReport
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import move_run
@@ -27,5 +32,140 @@ from portal.submissions.states import move_run
 logger = logging.getLogger(__name__)
 
 MAX_PROBLEMS = 100
+MAX_PROBLEM_CHARACTERS = 500
 MAX_TRACE_CHARACTERS = 20_000
-LARGEST_INTEGER = 2**63 - 1  # that the database can hold
+LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
+LARGEST_NUMBER = 2**63 - 1
+
+
+def parse_progress(message: object) -> Progress:
+    """Raises ValueError if the message is not what a worker of ours sends."""
+    progress = Progress.model_validate(message)
+    if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
+        raise ValueError(f"{progress.done} of {progress.total} is no progress")
+    return progress
+
+
+def parse_report(message: object) -> StepReport:
+    """Raises ValueError if the message is not what a worker of ours sends."""
+    report = StepReport.model_validate(message)
+    if report.outcome is Outcome.PASSED and (report.result is None or report.result.kind != report.step):
+        raise ValueError(f"the step {report.step} passed without a result of its own")
+    for name, value in report.result or ():
+        if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
+            raise ValueError(f"{name} = {value} is no result")
+    return report
+
+
+def take_progress(progress: Progress, now: datetime | None = None) -> None:
+    """Note a worker's sign of life."""
+    with transaction.atomic():
+        evaluation = _lock_current(progress)
+        if evaluation is None:
+            return
+        if evaluation.state == EvaluationState.QUEUED:
+            _begin(evaluation, Run.objects.select_for_update().get(pk=evaluation.run_id))
+        evaluation.done = progress.done
+        evaluation.total = progress.total
+        evaluation.worker = shorten(progress.worker)
+        evaluation.heartbeat_at = now or timezone.now()
+        evaluation.save(update_fields=["done", "total", "worker", "heartbeat_at"])
+
+
+def take_report(report: StepReport, now: datetime | None = None) -> None:
+    """Store how a step ended and do what follows: the next step, the run's result, or another attempt."""
+    now = now or timezone.now()
+    with transaction.atomic():
+        evaluation = _lock_current(report)
+        if evaluation is None:
+            return
+        run = Run.objects.select_for_update().get(pk=evaluation.run_id)
+        if evaluation.state == EvaluationState.QUEUED:
+            _begin(evaluation, run)
+        problems = [_storable(problem) for problem in report.problems[:MAX_PROBLEMS]]
+        models.StepReport.objects.create(
+            evaluation=evaluation,
+            step=report.step,
+            outcome=report.outcome,
+            problems=[problem.model_dump(mode="json") for problem in problems],
+            result=report.result and report.result.model_dump(mode="json"),
+            provenance=report.provenance.model_dump(mode="json"),
+            operator_trace=report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
+            received_at=now,
+        )
+        match report.outcome:
+            case Outcome.PASSED:
+                _go_on(evaluation, run, report, now)
+            case Outcome.REFUSED:
+                endings.refuse(evaluation, run, problems, now)
+            case Outcome.FAILED:
+                endings.break_off(evaluation, run, EvaluationState.FAILED, now)
+
+
+def _lock_current(message: Progress | StepReport) -> Evaluation | None:
+    """The evaluation that the message is about, its row locked, unless it has moved past the message."""
+    evaluation = Evaluation.objects.select_for_update().filter(pk=message.evaluation).first()
+    if (
+        evaluation is not None
+        and evaluation.state in ACTIVE_STATES
+        and (evaluation.attempt, evaluation.step) == (message.attempt, message.step)
+    ):
+        return evaluation
+    logger.info(
+        "Dropped a %s about attempt %d, step %s of evaluation %s: it is %s.",
+        *(type(message).__name__, message.attempt, message.step, message.evaluation),
+        f"{evaluation.state} at attempt {evaluation.attempt}, {evaluation.step}" if evaluation else "unknown",
+    )
+    return None
+
+
+def _begin(evaluation: Evaluation, run: Run) -> None:
+    move_evaluation(evaluation, EvaluationState.RUNNING)
+    if run.state == RunState.QUEUED:
+        move_run(run, RunState.RUNNING)
+
+
+def _go_on(evaluation: Evaluation, run: Run, report: StepReport, now: datetime) -> None:
+    results = _results(report)
+    steps = TrackRules.model_validate(run.rules).steps()
+    later = steps[steps.index(report.step) + 1 :]
+    if not later:
+        endings.score(evaluation, run, results, now)
+        return
+    for name, value in results.items():
+        setattr(run, name, value)
+    run.save(update_fields=list(results))
+    move_evaluation(
+        evaluation,
+        EvaluationState.QUEUED,
+        step=later[0],
+        done=0,
+        total=0,
+        worker="",
+        heartbeat_at=None,
+        step_queued_at=now,
+        sent_at=now,
+        overdue_at=None,
+    )
+    send_on_commit(evaluation)
+
+
+def _results(report: StepReport) -> dict[str, Any]:
+    """What the step's result sets on the run."""
+    match report.result:
+        case CommunicationResult(bytes_total=bytes_total):
+            return {"bytes_total": bytes_total}
+        case AccountingResult(epsilon=epsilon, epsilon_rdp=epsilon_rdp):
+            return {"epsilon": epsilon, "epsilon_rdp": epsilon_rdp}
+        case ScoringResult(anls=anls, accuracy=accuracy):
+            return {"anls": anls, "accuracy": accuracy}
+        case _:
+            return {}
+
+
+def _storable(problem: Problem) -> Problem:
+    """Names out of uploaded files end up in problems: cap them, and keep out what no database takes."""
+    texts = problem.model_dump(exclude={"code"})
+    return Problem(
+        code=problem.code, **{name: shorten(text, MAX_PROBLEM_CHARACTERS) for name, text in texts.items()}
+    )

@@ -47,7 +47,9 @@ class Evaluation(models.Model):
     worker = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     step_queued_at = models.DateTimeField(default=timezone.now)
-    sent_at = models.DateTimeField(default=timezone.now, help_text="When the step was last sent to the workers.")
+    sent_at = models.DateTimeField(
+        default=timezone.now, help_text="When the step was last sent to the workers."
+    )
     overdue_at = models.DateTimeField(
         null=True, blank=True, help_text="When the organizers were told that no worker takes the step."
     )

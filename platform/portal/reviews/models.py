@@ -17,15 +17,20 @@ class ProofReview(models.Model):
     """One reviewer's verdict on one submission's proof. `checklist` maps an item's key to yes, no or n/a."""
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="reviews")
-    reviewer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="proof_reviews")
+    reviewer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="proof_reviews"
+    )
     checklist = models.JSONField(default=dict, blank=True)
     decision = models.CharField(max_length=10, choices=Decision.choices, default=Decision.PENDING)
-    reason = models.TextField(blank=True, help_text="Shown to the team, and on the leaderboard when rejected.")
+    reason = models.TextField(
+        blank=True, help_text="Shown to the team, and on the leaderboard when rejected."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     decided_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["created_at"]
+        permissions = [("review_proofs", "Can decide on privacy proofs")]
         constraints = [
             models.UniqueConstraint(fields=["submission", "reviewer"], name="one_review_per_reviewer"),
             models.CheckConstraint(
@@ -34,7 +39,8 @@ class ProofReview(models.Model):
                 name="decided_reviews_have_a_time",
             ),
             models.CheckConstraint(
-                condition=~models.Q(decision="rejected") | ~models.Q(reason=""), name="rejections_have_a_reason"
+                condition=~models.Q(decision="rejected") | ~models.Q(reason=""),
+                name="rejections_have_a_reason",
             ),
         ]
 

@@ -1,4 +1,6 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
+
+from portal.reviews import views
 
 app_name = "reviews"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [path("<uuid:submission_id>/proof/", views.proof, name="proof")]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
+PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
+    ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
+)
 
 
 class SubmissionState(models.TextChoices):
@@ -55,12 +58,13 @@ class Submission(models.Model):
     if TYPE_CHECKING:
         runs: RelatedManager["Run"]
         artifacts: RelatedManager["Artifact"]
+        pending_artifacts: RelatedManager["PendingArtifact"]
 
     class Meta:
         ordering = ["-created_at"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(state="draft") | models.Q(submitted_at__isnull=False),
+                condition=~models.Q(state="submitted") | models.Q(submitted_at__isnull=False),
                 name="submitted_submissions_have_a_time",
             )
         ]
@@ -82,24 +86,31 @@ class Run(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
-    budget = models.FloatField(null=True, blank=True, help_text="ε of the board; empty where ε plays no part.")
+    budget = models.FloatField(
+        null=True, blank=True, help_text="ε of the board; empty where ε plays no part."
+    )
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
     rules = models.JSONField(default=dict, editable=False)
     anls = models.FloatField(null=True, blank=True, editable=False)
     accuracy = models.FloatField(null=True, blank=True, editable=False)
     bytes_total = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
-    epsilon = models.FloatField(null=True, blank=True, editable=False, help_text="Recomputed, official accountant.")
+    epsilon = models.FloatField(
+        null=True, blank=True, editable=False, help_text="Recomputed, official accountant."
+    )
     epsilon_rdp = models.FloatField(null=True, blank=True, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     if TYPE_CHECKING:
         artifacts: RelatedManager["Artifact"]
+        pending_artifacts: RelatedManager["PendingArtifact"]
 
     class Meta:
         ordering = ["budget"]
         constraints = [
             models.UniqueConstraint(
-                fields=["submission", "budget"], nulls_distinct=False, name="one_run_per_budget_of_a_submission"
+                fields=["submission", "budget"],
+                nulls_distinct=False,
+                name="one_run_per_budget_of_a_submission",
             ),
             models.CheckConstraint(
                 condition=~models.Q(state="scored") | models.Q(anls__isnull=False, bytes_total__isnull=False),
@@ -109,6 +120,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+
+    @property
+    def label(self) -> str:
+        """The run's name within its submission."""
+        return f"Run at ε = {self.budget:g}" if self.budget else "Run"
 
 
 class Artifact(models.Model):
@@ -127,12 +143,27 @@ class Artifact(models.Model):
             models.UniqueConstraint(
                 fields=["submission", "run", "kind"], nulls_distinct=False, name="one_artifact_of_a_kind"
             ),
-            models.CheckConstraint(
-                condition=models.Q(kind="privacy_proof", run__isnull=True)
-                | (~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)),
-                name="proofs_belong_to_submissions",
-            ),
+            models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="proofs_belong_to_submissions"),
         ]
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.run or self.submission}"
+
+
+class PendingArtifact(models.Model):
+    """Where the file of an unfinished upload is meant for. Becomes an `Artifact` when the upload is completed."""
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="pending_artifacts")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="pending_artifacts", null=True, blank=True
+    )
+    kind = models.CharField(max_length=20, choices=ARTIFACT_KINDS)
+    upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="pending_artifact")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="pending_proofs_belong_to_submissions")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.run or self.submission}, on its way"

@@ -29,7 +29,9 @@ class IllegalTransitionError(Exception):
     """A change that the table doesn't allow: a defect in the caller, or a race that it must handle."""
 
 
-def move_submission(submission: Submission, state: SubmissionState, *, actor: User | None, **fields: Any) -> None:
+def move_submission(
+    submission: Submission, state: SubmissionState, *, actor: User | None, **fields: Any
+) -> None:
     """Move a submission to `state`, setting `fields` with it. The caller holds the row's lock."""
     _move(submission, state, SUBMISSION_TRANSITIONS, actor, fields)
 
@@ -40,7 +42,11 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
 
 
 def _move(
-    row: Submission | Run, state: str, table: dict[str, frozenset[str]], actor: User | None, fields: dict[str, Any]
+    row: Submission | Run,
+    state: str,
+    table: dict[str, frozenset[str]],
+    actor: User | None,
+    fields: dict[str, Any],
 ) -> None:
     if not transaction.get_connection().in_atomic_block:
         raise IllegalTransitionError("States change inside a transaction only.")

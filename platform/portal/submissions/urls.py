@@ -1,4 +1,16 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from portal.submissions import views
 
 app_name = "submissions"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("", views.listing, name="list"),
+    path("create/", views.create, name="create"),
+    path("<uuid:submission_id>/", views.detail, name="detail"),
+    path("<uuid:submission_id>/status/", views.status, name="status"),
+    path("<uuid:submission_id>/edit/", views.edit, name="edit"),
+    path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
+    path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
+    path("<uuid:submission_id>/submit/", views.submit, name="submit"),
+    path("<uuid:submission_id>/withdraw/", views.withdraw, name="withdraw"),
+]

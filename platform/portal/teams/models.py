@@ -2,27 +2,41 @@
 
 import hashlib
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
+from django.urls import reverse
 from django.utils import timezone
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
 
 INVITATION_DAYS = 14
 
 
 class Team(models.Model):
-    name = models.CharField(max_length=80, unique=True)
-    slug = models.SlugField(max_length=80, unique=True)
-    affiliation = models.CharField(max_length=160, blank=True)
+    name = models.CharField(max_length=80, unique=True, help_text="As it should appear on the leaderboards.")
+    slug = models.SlugField(max_length=80, unique=True, help_text="Its place in the addresses of the site.")
+    affiliation = models.CharField(
+        max_length=160, blank=True, help_text="Such as your university or company."
+    )
     website = models.URLField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
+
+    if TYPE_CHECKING:
+        memberships: RelatedManager["Membership"]
+        invitations: RelatedManager["Invitation"]
 
     class Meta:
         ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("teams:detail", args=[self.slug])
 
 
 class Role(models.TextChoices):
@@ -42,8 +56,12 @@ class Membership(models.Model):
     def __str__(self) -> str:
         return f"{self.user} in {self.team}"
 
+    @property
+    def is_owner(self) -> bool:
+        return self.role == Role.OWNER
 
-def _expiry() -> "timezone.datetime":
+
+def _expiry() -> datetime:
     return timezone.now() + timedelta(days=INVITATION_DAYS)
 
 
@@ -51,18 +69,19 @@ class Invitation(models.Model):
     """An invitation by e-mail. The link's secret is stored as a hash and works once, for the invited address."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
-    email = models.EmailField()
+    email = models.EmailField("e-mail address")
     digest = models.CharField(max_length=64, unique=True)
     invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(default=_expiry)
     accepted_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 fields=["team", "email"],
-                condition=models.Q(accepted_at__isnull=True),
+                condition=models.Q(accepted_at__isnull=True, revoked_at__isnull=True),
                 name="one_open_invitation_per_address",
             )
         ]

@@ -1,4 +1,17 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from portal.teams import views
 
 app_name = "teams"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("team/", views.mine, name="mine"),
+    path("team/create/", views.create, name="create"),
+    path("team/edit/", views.edit, name="edit"),
+    path("team/leave/", views.leave, name="leave"),
+    path("team/invite/", views.invite, name="invite"),
+    path("team/invitations/<int:invitation_id>/revoke/", views.revoke, name="revoke"),
+    path("team/members/<int:membership_id>/remove/", views.remove, name="remove"),
+    path("team/members/<int:membership_id>/hand-over/", views.hand_over, name="hand_over"),
+    path("team/join/<str:secret>/", views.invitation, name="invitation"),
+    path("teams/<slug:slug>/", views.detail, name="detail"),
+]

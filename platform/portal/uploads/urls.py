@@ -1,4 +1,9 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from portal.uploads import views
 
 app_name = "uploads"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("parts/<str:token>", views.receive_part, name="part"),
+    path("files/<str:token>", views.send_file, name="file"),
+]

@@ -1,10 +1,12 @@
 """Synthetic invoices as a data set: who is trained on by which client, who is held out, what is asked.
 
-The same seed gives the same bytes of JSON, and the same images as long as Pillow stays the same.
+The same seed gives the same bytes of JSON, and the same images as long as Pillow stays the same. So the test set
+is as secret as the seed is.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from typing import Self
@@ -15,6 +17,7 @@ from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.partition import deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
+from starter_kit.data.progress import Progress, silent
 from starter_kit.data.streams import stream
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.data.synthetic.invoices import Invoice, write_invoice
@@ -37,13 +40,15 @@ KEY_WEIGHTS = {
     "payment_terms": 1,
 }
 
+PAGES_AN_UNSEEN_PROVIDER = 4  # pages of a held-out split, of which half are of seen providers
+
 
 class SyntheticSettings(BaseModel):
     """Size and shape of a synthetic data set. The defaults are the demo's.
 
     Attributes:
         skew: Exponent of the Zipf law by which training pages fall to providers; 0 is even.
-        valid_pages: Pages of the split, half of them of its unseen providers; `test_pages` likewise.
+        valid_pages: Pages of the split, half of them of unseen providers; `test_pages` likewise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,9 +59,7 @@ class SyntheticSettings(BaseModel):
     train_pages: int = Field(default=900, ge=1)
     skew: float = Field(default=1.0, ge=0, le=3)
     valid_pages: int = Field(default=60, ge=2)
-    valid_unseen_providers: int = Field(default=15, ge=1)
     test_pages: int = Field(default=120, ge=2)
-    test_unseen_providers: int = Field(default=40, ge=1)
     min_questions: int = Field(default=2, ge=1, le=8)
     max_questions: int = Field(default=3, ge=1, le=8)
     width_px: int = Field(default=300, ge=300, le=2000)
@@ -69,22 +72,30 @@ class SyntheticSettings(BaseModel):
             raise ValueError("min_questions is above max_questions")
         if not self.clients <= self.train_providers <= self.train_pages:
             raise ValueError("every client needs a training provider, and every training provider a page")
-        if self.valid_unseen_providers > self.valid_pages // 2 or self.test_unseen_providers > self.test_pages // 2:
-            raise ValueError("unseen providers have half of their split's pages: at most one provider a page")
         if self.providers > len(all_names()):
-            raise ValueError(f"at most {len(all_names())} providers can be named, {self.providers} are asked for")
+            raise ValueError(
+                f"at most {len(all_names())} providers can be named, {self.providers} are asked for"
+            )
         return self
 
     @property
+    def unseen_valid_providers(self) -> int:
+        return max(1, self.valid_pages // PAGES_AN_UNSEEN_PROVIDER)
+
+    @property
+    def unseen_test_providers(self) -> int:
+        return max(1, self.test_pages // PAGES_AN_UNSEEN_PROVIDER)
+
+    @property
     def providers(self) -> int:
-        return self.train_providers + self.valid_unseen_providers + self.test_unseen_providers
+        return self.train_providers + self.unseen_valid_providers + self.unseen_test_providers
 
 
 def generate(
     folder_public: Path,
     folder_secret: Path,
     settings: SyntheticSettings,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Progress = silent,
 ) -> ImportSummary:
     """Write train and valid to one data folder and test to another, images included.
 
@@ -93,9 +104,9 @@ def generate(
     """
     everyone = list(providers(settings.seed, settings.providers))
     training = everyone[: settings.train_providers]
-    unseen_valid = everyone[settings.train_providers :][: settings.valid_unseen_providers]
-    unseen_test = everyone[settings.train_providers + settings.valid_unseen_providers :]
-    pages = _zipf_counts(settings)
+    unseen_valid = everyone[settings.train_providers : -settings.unseen_test_providers]
+    unseen_test = everyone[-settings.unseen_test_providers :]
+    pages = pages_by_rank(settings)
     plan = {
         "train": [provider for provider, count in zip(training, pages, strict=True) for _ in range(count)],
         "valid": _held_out(settings, "valid", settings.valid_pages, training, pages, unseen_valid),
@@ -103,7 +114,7 @@ def generate(
     }
     clients = deal([p.name for p in training], settings.clients, stream(settings.seed, "clients"))
 
-    description = f"Invoices of made-up providers, drawn from seed {settings.seed}."
+    description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
     write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=clients))
     write_info(folder_secret, DatasetInfo(name=NAME, description=description))
     total, done = sum(map(len, plan.values())), 0
@@ -117,10 +128,12 @@ def generate(
                 done += 1
                 on_progress(done, total)
         tallies[split] = writer.tally
-    return ImportSummary(NAME, tallies, {k: len(names) for k, names in clients.items()}, _lone_providers(tallies))
+    return ImportSummary(
+        NAME, tallies, {k: len(names) for k, names in clients.items()}, _lone_providers(tallies)
+    )
 
 
-def _zipf_counts(settings: SyntheticSettings) -> list[int]:
+def pages_by_rank(settings: SyntheticSettings) -> list[int]:
     """Training pages of each provider: one each, the rest by a Zipf law over their ranks."""
     weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
     counts = [1] * settings.train_providers
@@ -177,14 +190,7 @@ def _draw_keys(invoice: Invoice, count: int, draw: Callable[[], float]) -> list[
 
 def _lone_providers(tallies: dict[str, SplitTally]) -> Findings:
     findings = Findings()
-    for provider in _with_one_page(tallies.values()):
+    pages: Counter[str] = sum((tally.pages_by_provider for tally in tallies.values()), Counter())
+    for provider in (provider for provider, count in pages.items() if count == 1):
         findings.note(Finding.ONE_DOCUMENT, provider)
     return findings
-
-
-def _with_one_page(tallies: Iterable[SplitTally]) -> list[str]:
-    pages: dict[str, int] = {}
-    for tally in tallies:
-        for provider, count in tally.pages_by_provider.items():
-            pages[provider] = pages.get(provider, 0) + count
-    return [provider for provider, count in pages.items() if count == 1]

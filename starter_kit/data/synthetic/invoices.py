@@ -44,7 +44,7 @@ def write_invoice(provider: Provider, rng: random.Random) -> Invoice:
         "provider_email": provider.email,
         "tax_number": provider.tax_number,
         "phone": provider.phone,
-        "invoice_number": style.number.format(n=rng.randrange(1, 9_999), y=issued.year),
+        "invoice_number": style.number_format.format(n=rng.randrange(1, 9_999), y=issued.year),
         "invoice_date": style.print_date(issued),
         "due_date": style.print_date(issued + timedelta(days=days)),
         "payment_terms": terms,
@@ -55,4 +55,6 @@ def write_invoice(provider: Provider, rng: random.Random) -> Invoice:
         if key not in style.order:
             del values[key]
     articles = rng.sample(ARTICLES, len(cents))
-    return Invoice(provider, values, [(a, style.print_amount(c)) for a, c in zip(articles, cents, strict=True)])
+    return Invoice(
+        provider, values, [(a, style.print_amount(c)) for a, c in zip(articles, cents, strict=True)]
+    )

@@ -189,13 +189,13 @@ class Style:
     title: str
     labels: dict[str, str]
     order: tuple[str, ...]
-    number: str
-    date: str
+    number_format: str
+    date_format: str
     currency_first: bool
     decimal_comma: bool
 
     def print_date(self, day: date) -> str:
-        return day.strftime(self.date)
+        return day.strftime(self.date_format)
 
     def print_amount(self, cents: int) -> str:
         text = f"{cents / 100:,.2f}"
@@ -244,7 +244,9 @@ STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Market Square", "Park
 
 def all_names() -> list[tuple[Country, str, str]]:
     """Every name that can be made, as country, surname and trade."""
-    return [(country, surname, trade) for country in COUNTRIES for surname in country.surnames for trade in TRADES]
+    return [
+        (country, surname, trade) for country in COUNTRIES for surname in country.surnames for trade in TRADES
+    ]
 
 
 def _style(rng: random.Random, country: Country, surname: str) -> Style:
@@ -265,8 +267,8 @@ def _style(rng: random.Random, country: Country, surname: str) -> Style:
         title=rng.choice(("INVOICE", "Invoice", "Tax Invoice", "BILL")),
         labels={key: rng.choice(labels) for key, labels in LABELS.items()},
         order=tuple(fields),
-        number=rng.choice(NUMBERS).replace("{c}", _ascii(surname)[:2].upper()),
-        date=rng.choice(country.dates),
+        number_format=rng.choice(NUMBERS).replace("{c}", _ascii(surname)[:2].upper()),
+        date_format=rng.choice(country.dates),
         currency_first=rng.random() < 0.6,
         decimal_comma=country.decimal_comma,
     )

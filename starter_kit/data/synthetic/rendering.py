@@ -216,4 +216,6 @@ def _logo(sheet: Sheet, style: Style, x: int, y: int) -> None:
             pen.rectangle((x, y + third, right, bottom - third), fill=colour)
         case "steps":
             for step in range(3):
-                pen.rectangle((x + step * third, y + step * third, x + (step + 1) * third, bottom), fill=colour)
+                pen.rectangle(
+                    (x + step * third, y + step * third, x + (step + 1) * third, bottom), fill=colour
+                )

@@ -15,7 +15,7 @@ from portal.ui.markdown import render_markdown
 
 register = template.Library()
 
-BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB"]
+BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"]
 MISSING = "–"
 
 
@@ -29,13 +29,12 @@ def bytes_tag(size: int | None) -> str:
 
 def readable_bytes(size: int) -> str:
     """`size` bytes as text: 1_234_567 is "1.23 MB"."""
-    value, unit = float(size), BYTE_UNITS[0]
-    for unit in BYTE_UNITS:  # noqa: B007  (the unit that was reached is what is wanted)
-        if value < 999.5 or unit == BYTE_UNITS[-1]:
-            break
-        value /= 1000
-    if unit == "B":
+    if size < 1000:
         return f"{size} B"
+    value, units = size / 1000, iter(BYTE_UNITS)
+    unit = next(units)
+    while value >= 999.5 and (larger := next(units, None)):
+        value, unit = value / 1000, larger
     decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{decimals}f} {unit}"
 

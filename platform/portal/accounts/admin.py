@@ -1,0 +1,74 @@
+"""People and their API tokens in the administration."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from portal.accounts.forms import NewUserForm
+from portal.accounts.models import ApiToken, User
+from portal.accounts.services import revoke_token, vouch_for_address
+from portal.audit.admin import AuditedAdmin
+
+
+@admin.register(User)
+class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+    add_form = NewUserForm
+    list_display = ["email", "name", "is_active", "is_staff", "date_joined", "last_login"]
+    list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
+    search_fields = ["email", "name"]
+    ordering = ["email"]
+    readonly_fields = ["last_login", "date_joined"]
+    fieldsets = [
+        (None, {"fields": ["email", "name", "password"]}),
+        ("Rights", {"fields": ["is_active", "is_staff", "is_superuser", "groups", "user_permissions"]}),
+        ("Times", {"fields": ["last_login", "date_joined"]}),
+    ]
+    add_fieldsets = [
+        (
+            None,
+            {
+                "description": "The address counts as verified: add only people whose address you know.",
+                "fields": ["email", "name", "usable_password", "password1", "password2"],
+            },
+        )
+    ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        # People change their own address, because only they can verify the new one.
+        return ["email", *self.readonly_fields] if obj else list(self.readonly_fields)
+
+    def save_model(self, request: HttpRequest, obj: User, form: "ModelForm[Any]", change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change:
+            vouch_for_address(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False  # the audit trail names them; deactivate them instead
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+    """Tokens can be revoked here, for a leak; only their owners make them."""
+
+    list_display = ["label", "user", "created_at", "last_used_at", "revoked_at"]
+    list_select_related = ["user"]
+    search_fields = ["label", "user__email"]
+    fields = readonly_fields = ["user", "label", "created_at", "last_used_at", "revoked_at"]
+    actions = ["revoke"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.action(description="Revoke the selected tokens", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+        for token in queryset:
+            revoke_token(token, actor=request.user)
+        self.message_user(request, "The tokens are revoked.")

@@ -1,0 +1,60 @@
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.core.validators import validate_email
+
+from portal.accounts.services import ensure_user
+
+
+class Command(BaseCommand):
+    help = (
+        "Make an account with a verified e-mail address. An account that exists is brought up to date: its name, "
+        "its password if one is given, and its rights, which are added and never taken away."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email")
+        parser.add_argument("--name", required=True, help="as shown beside the team's results")
+        password = parser.add_mutually_exclusive_group()
+        password.add_argument(
+            "--password-stdin", action="store_true", help="read one line from standard input"
+        )
+        password.add_argument(
+            "--password-env", metavar="VARIABLE", help="read it from this environment variable"
+        )
+        parser.add_argument("--staff", action="store_true", help="may enter the administration")
+        parser.add_argument("--superuser", action="store_true", help="may do everything there")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            validate_email(options["email"])
+            password = _password(options)
+            if password is not None:
+                validate_password(password)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        user, created = ensure_user(
+            options["email"],
+            name=options["name"],
+            password=password,
+            staff=options["staff"] or options["superuser"],
+            superuser=options["superuser"],
+        )
+        self.stdout.write(f"{'Made' if created else 'Updated'} the account of {user.email}.")
+        if not user.has_usable_password():
+            self.stdout.write("It has no password; its owner sets one with “Forgot your password?”.")
+
+
+def _password(options: dict[str, Any]) -> str | None:
+    if options["password_stdin"]:
+        return sys.stdin.readline().rstrip("\r\n")
+    if variable := options["password_env"]:
+        if variable not in os.environ:
+            raise CommandError(f"The environment variable {variable} is not set.")
+        return os.environ[variable]
+    return None

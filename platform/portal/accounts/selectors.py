@@ -1,0 +1,15 @@
+"""What is asked about people."""
+
+from allauth.account.models import EmailAddress
+from django.db.models import QuerySet
+
+from portal.accounts.models import ApiToken, User
+
+
+def active_tokens(user: User) -> QuerySet[ApiToken]:
+    return user.api_tokens.filter(revoked_at__isnull=True)
+
+
+def owns_verified_address(user: User, email: str) -> bool:
+    """Whether `user` has shown that mail to `email` reaches them."""
+    return bool(EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists())

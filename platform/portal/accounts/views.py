@@ -1,0 +1,49 @@
+"""A person's own pages: profile and API tokens."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.accounts.forms import ProfileForm, TokenForm
+from portal.accounts.requests import UserRequest
+from portal.accounts.selectors import active_tokens
+from portal.accounts.services import create_token, revoke_token
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def profile(request: UserRequest) -> HttpResponse:
+    form = ProfileForm(request.POST or None, instance=request.user)
+    if request.method == "POST" and form.is_valid():
+        form.save()
+        messages.success(request, "Your profile is saved.")
+        return redirect("accounts:profile")
+    return render(request, "accounts/profile.html", {"form": form})
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def tokens(request: UserRequest) -> HttpResponse:
+    """List one's tokens; a POST makes one and shows its secret in the answer, this once."""
+    form, secret = TokenForm(request.POST or None), ""
+    if request.method == "POST" and form.is_valid():
+        _, secret = create_token(request.user, form.cleaned_data["label"])
+        form = TokenForm()
+    return render(
+        request,
+        "accounts/tokens.html",
+        {"form": form, "secret": secret, "tokens": active_tokens(request.user)},
+    )
+
+
+@login_required
+@require_POST
+def revoke(request: UserRequest, token_id: int) -> HttpResponse:
+    token = get_object_or_404(active_tokens(request.user), pk=token_id)
+    revoke_token(token, actor=request.user)
+    messages.success(request, f"The token “{token.label}” is revoked.")
+    return redirect("accounts:tokens")

@@ -1,0 +1,54 @@
+"""Everything that goes wrong in the API answers {"problems": [...]}, each problem with its code."""
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.submissions.forms import SubmissionForm
+from portal.uploads.problems import problem_response
+
+
+def answer_with_problems(api: NinjaAPI) -> None:
+    """Install the handlers."""
+
+    @api.exception_handler(ProblemError)
+    def problem(_request: HttpRequest, error: ProblemError) -> HttpResponse:
+        return problem_response(error)
+
+    @api.exception_handler(AuthenticationError)
+    def unauthenticated(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+        return problem_response(refuse(ErrorCode.REQUEST_SIGN_IN))
+
+    @api.exception_handler(ObjectDoesNotExist)
+    @api.exception_handler(Http404)
+    def not_found(_request: HttpRequest, _error: Exception) -> HttpResponse:
+        return problem_response(refuse(ErrorCode.REQUEST_NOT_FOUND))
+
+    @api.exception_handler(HttpError)
+    def not_understood(_request: HttpRequest, error: HttpError) -> HttpResponse:
+        return problem_response(refuse(ErrorCode.REQUEST_INVALID, message=str(error)), error.status_code)
+
+    @api.exception_handler(ValidationError)
+    def invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+        problems = [
+            refuse(
+                ErrorCode.REQUEST_INVALID,
+                where=".".join(str(part) for part in detail["loc"] if part != "body"),
+                expected=detail["msg"],
+                found=detail.get("input", ""),
+            ).problem
+            for detail in error.errors
+        ]
+        return problem_response(ProblemError(*problems))
+
+
+def invalid_form(form: SubmissionForm) -> ProblemError:
+    """What the form found wrong, one problem a field."""
+    return ProblemError(
+        *(
+            refuse(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors))).problem
+            for field, errors in form.errors.items()
+        )
+    )

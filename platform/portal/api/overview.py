@@ -1,0 +1,45 @@
+"""The tracks, and who the token belongs to."""
+
+from django.utils import timezone
+from ninja import Router
+
+from portal.api.authentication import ApiRequest
+from portal.api.schemas import Me, TrackSchema
+from portal.challenge.models import Track
+from portal.submissions.required import submission_artifacts
+from portal.teams.selectors import team_of
+
+router = Router(tags=["overview"])
+
+
+@router.get("/tracks", response=list[TrackSchema], summary="The tracks and their rules")
+def list_tracks(request: ApiRequest) -> list[TrackSchema]:  # noqa: ARG001  (ninja knows it by its name)
+    now = timezone.now()
+    return [
+        TrackSchema(
+            slug=track.slug,
+            name=track.name,
+            summary=track.summary,
+            ranking=track.ranking,
+            budgets=track.run_budgets(),
+            run_artifacts=list(track.run_artifacts()),
+            submission_artifacts=list(submission_artifacts(track)),
+            reference=track.reference,
+            clients=track.clients,
+            max_rounds=track.max_rounds,
+            max_checkpoint_bytes=track.max_checkpoint_bytes,
+            anls_threshold=track.anls_threshold,
+            delta=track.delta,
+            submissions_per_day=track.submissions_per_day,
+            opens_at=track.opens_at,
+            closes_at=track.closes_at,
+            closed_because=track.closed_because(now),
+        )
+        for track in Track.objects.all()
+    ]
+
+
+@router.get("/me", response=Me, summary="Whose token this is")
+def me(request: ApiRequest) -> Me:
+    team = team_of(request.auth)
+    return Me(email=request.auth.email, name=request.auth.name, team=team.name if team else None)

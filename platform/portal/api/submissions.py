@@ -1,0 +1,111 @@
+"""Submissions over the API: draft, runs, submit, status."""
+
+from uuid import UUID
+
+from django.utils import timezone
+from ninja import Router
+
+from portal.api.authentication import ApiRequest, team_in
+from portal.api.errors import invalid_form
+from portal.api.schemas import (
+    NewRun,
+    NewSubmission,
+    QuotaSchema,
+    RunSchema,
+    RunStatusSchema,
+    SubmissionSchema,
+    SubmissionSummary,
+)
+from portal.challenge.models import Track
+from portal.submissions import services
+from portal.submissions.forms import SubmissionForm
+from portal.submissions.models import Run, Submission
+from portal.submissions.selectors import own_submission, quota_of, submissions_of
+from portal.submissions.status import RunStatus, statuses
+
+router = Router(tags=["submissions"])
+
+
+@router.get("", response=list[SubmissionSummary], summary="Your team's submissions, newest first")
+def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
+    return [_summary(request, submission) for submission in submissions_of(team_in(request))]
+
+
+@router.post("", response={201: SubmissionSchema}, summary="Open a draft")
+def create_submission(request: ApiRequest, body: NewSubmission) -> tuple[int, SubmissionSchema]:
+    """A draft of a track where ε plays no part holds its one run already."""
+    team = team_in(request)
+    track = Track.objects.get(slug=body.track)
+    form = SubmissionForm(body.model_dump(exclude={"track"}))
+    if not form.is_valid():
+        raise invalid_form(form)
+    submission = services.create_submission(team, request.auth, track, **form.cleaned_data)
+    return 201, _detail(request, submission)
+
+
+@router.get(
+    "/{submission_id}", response=SubmissionSchema, summary="A submission and how far its evaluation is"
+)
+def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionSchema:
+    return _detail(request, own_submission(team_in(request), submission_id))
+
+
+@router.post("/{submission_id}/runs", response=RunSchema, summary="Add the run at a budget")
+def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSchema:
+    """Answers with the run that is there already if there is one. `budget` is null where ε plays no part."""
+    return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
+
+
+@router.post(
+    "/{submission_id}/submit", response=SubmissionSchema, summary="Freeze the draft and queue its runs"
+)
+def submit(request: ApiRequest, submission_id: UUID) -> SubmissionSchema:
+    """All or nothing: if anything is missing, the answer lists everything and nothing counts against the quota."""
+    submission = own_submission(team_in(request), submission_id)
+    services.submit(submission, request.auth)
+    return get_submission(request, submission_id)
+
+
+def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
+    return SubmissionSummary(
+        id=submission.pk,
+        url=request.build_absolute_uri(submission.get_absolute_url()),
+        track=submission.track.slug,
+        title=submission.title,
+        state=submission.state,
+        submitted_at=submission.submitted_at,
+        runs=[_run(run) for run in submission.runs.all()],
+    )
+
+
+def _detail(request: ApiRequest, submission: Submission) -> SubmissionSchema:
+    return SubmissionSchema(
+        **_summary(request, submission).model_dump(exclude={"runs"}),
+        quota=QuotaSchema.from_orm(quota_of(submission.team, submission.track, timezone.now())),
+        runs=[_run_status(status) for status in statuses(submission.runs.all())],
+    )
+
+
+def _run(run: Run) -> RunSchema:
+    return RunSchema(id=run.pk, budget=run.budget)
+
+
+def _run_status(status: RunStatus) -> RunStatusSchema:
+    run = status.run
+    return RunStatusSchema(
+        id=run.pk,
+        budget=run.budget,
+        state=run.state,
+        step=status.step,
+        done=status.done,
+        total=status.total,
+        queue_position=status.queue_position,
+        heartbeat_at=status.heartbeat_at,
+        attempt=status.attempt,
+        anls=run.anls,
+        accuracy=run.accuracy,
+        bytes_total=run.bytes_total,
+        epsilon=run.epsilon,
+        epsilon_rdp=run.epsilon_rdp,
+        problems=status.problems,
+    )

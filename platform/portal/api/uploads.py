@@ -1,0 +1,74 @@
+"""Uploads over the API: announce a file, ask for the addresses of its parts, PUT them, complete."""
+
+from uuid import UUID
+
+from ninja import Router
+
+from portal.api.authentication import ApiRequest, team_in
+from portal.api.schemas import (
+    ArtifactSchema,
+    NewUpload,
+    Parts,
+    PartSchema,
+    PartUrls,
+    PartUrlSchema,
+    UploadSchema,
+)
+from portal.submissions import services as submissions
+from portal.submissions.selectors import own_submission, own_upload
+from portal.uploads import services
+from portal.uploads.parts import Part
+
+router = Router(tags=["uploads"])
+
+
+@router.post("", response=UploadSchema, summary="Start an upload, or go on with it")
+def start_upload(request: ApiRequest, body: NewUpload) -> UploadSchema:
+    """Answers with the unfinished upload of the same file to the same place if there is one."""
+    submission = own_submission(team_in(request), body.submission)
+    run = submission.runs.get(pk=body.run) if body.run else None
+    upload = submissions.start_upload(
+        submission,
+        run,
+        body.kind,
+        request.auth,
+        filename=body.filename,
+        size_bytes=body.size_bytes,
+        sha256=body.sha256,
+    )
+    return UploadSchema.from_orm(upload)
+
+
+@router.get("/{upload_id}/parts", response=Parts, summary="The parts that are stored")
+def list_parts(request: ApiRequest, upload_id: UUID) -> Parts:
+    upload = own_upload(team_in(request), upload_id)
+    return Parts.model_construct(parts=[PartSchema.from_orm(part) for part in services.stored_parts(upload)])
+
+
+@router.post("/{upload_id}/part-urls", response=PartUrls, summary="Addresses to PUT parts to")
+def part_urls(request: ApiRequest, upload_id: UUID, body: Parts) -> PartUrls:
+    """Ask for them as you go: each is good for one part of exactly this size and SHA-256, for some minutes."""
+    upload = own_upload(team_in(request), upload_id)
+    parts = [Part(part.number, part.size_bytes, part.sha256) for part in body.parts]
+    return PartUrls(
+        urls=[
+            PartUrlSchema(number=url.number, url=request.build_absolute_uri(url.url), headers=url.headers)
+            for url in services.part_urls(upload, parts)
+        ]
+    )
+
+
+@router.post("/{upload_id}/complete", response=ArtifactSchema, summary="Make the file out of its parts")
+def complete_upload(request: ApiRequest, upload_id: UUID) -> ArtifactSchema:
+    """Puts the file into its place in the draft, instead of what was there. May be called again."""
+    upload = own_upload(team_in(request), upload_id)
+    artifact = submissions.finish_upload(upload, request.auth)
+    return ArtifactSchema(
+        artifact=artifact.pk, kind=artifact.kind, size_bytes=upload.size_bytes, sha256=upload.sha256
+    )
+
+
+@router.delete("/{upload_id}", response={204: None}, summary="Give an upload up")
+def abort_upload(request: ApiRequest, upload_id: UUID) -> tuple[int, None]:
+    services.abort(own_upload(team_in(request), upload_id))
+    return 204, None

@@ -1,0 +1,40 @@
+"""Tracks in the administration: where the organizers set the rules."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from portal.audit.admin import AuditedAdmin
+from portal.challenge.models import Track
+
+
+@admin.register(Track)
+class TrackAdmin(AuditedAdmin):
+    list_display = ["name", "slug", "ranking", "opens_at", "closes_at", "paused", "submissions_per_day"]
+    list_filter = ["ranking", "paused"]
+    fieldsets = [
+        (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
+        (
+            "When and how often teams submit",
+            {"fields": ["opens_at", "closes_at", "paused", "submissions_per_day", "max_checkpoint_bytes"]},
+        ),
+        (
+            "What the evaluator applies",
+            {
+                "description": "Submitted runs keep the rules that held when they were submitted.",
+                "fields": ["reference", "test_set", "clients", "max_rounds"],
+            },
+        ),
+        (
+            "Ranking",
+            {"fields": ["ranking", "anls_threshold", "budgets", "delta", "required_reviews"]},
+        ),
+    ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        # Submissions were made under them, and addresses that are out in the world stay valid.
+        return ["slug", "ranking"] if obj else []
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        return {} if obj else {"slug": ["name"]}

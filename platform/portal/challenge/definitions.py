@@ -1,0 +1,166 @@
+"""Tracks as files: a JSON list of objects whose keys are columns of `Track`.
+
+A description may stand in a Markdown file of its own, named by `description_file` relative to the list. Overrides
+such as `*.reference=vt5-tiny` adapt a definition to another edition without a file of its own.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import DateTimeField
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.challenge.models import Track
+
+DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
+FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug"}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What one entry of a file says of the track `slug`; columns that it doesn't name keep what they are."""
+
+    slug: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value for one column of every track whose slug matches `pattern`."""
+
+    pattern: str
+    field: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> "Override":
+        """Read `PATTERN.FIELD=VALUE`; the value is JSON where it can be read so, else text."""
+        target, equals, value = text.partition("=")
+        pattern, dot, field = target.rpartition(".")
+        if not equals or not dot or not pattern:
+            raise _refusal(
+                f"override {text}", expected="TRACK.FIELD=VALUE, such as track-1.anls_threshold=0.8"
+            )
+        _check_field(f"override {text}", field)
+        try:
+            return cls(pattern, field, json.loads(value))
+        except ValueError:
+            return cls(pattern, field, value)
+
+
+def read_definitions(path: Path) -> list[Definition]:
+    """Read a file of tracks. Raises `ProblemError` when it is not what the module's docstring says."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _refusal(str(path), expected="a readable file", found=error.strerror) from error
+    except ValueError as error:
+        raise _refusal(str(path), expected="JSON in UTF-8", found=error) from error
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise _refusal(str(path), expected="a list of objects, one for each track")
+    return [_definition(path, number, entry) for number, entry in enumerate(entries, start=1)]
+
+
+def override(definitions: Sequence[Definition], overrides: Sequence[Override]) -> list[Definition]:
+    """The definitions with the overrides applied in order. Raises `ProblemError` for one that no track matches."""
+    for change in overrides:
+        if not any(fnmatchcase(definition.slug, change.pattern) for definition in definitions):
+            slugs = ", ".join(definition.slug for definition in definitions)
+            raise _refusal(f"override of {change.field}", expected=f"one of {slugs}", found=change.pattern)
+    return [
+        Definition(
+            definition.slug,
+            definition.fields
+            | {c.field: c.value for c in overrides if fnmatchcase(definition.slug, c.pattern)},
+        )
+        for definition in definitions
+    ]
+
+
+@transaction.atomic
+def save_tracks(definitions: Sequence[Definition], *, actor: User | None = None) -> dict[str, list[str]]:
+    """Bring the tracks in line with the definitions, all of them or, when one is not valid, none.
+
+    Returns:
+        For each slug the columns that were changed; a second run changes none.
+    """
+    return {definition.slug: _save_track(definition, actor) for definition in definitions}
+
+
+def _save_track(definition: Definition, actor: User | None) -> list[str]:
+    track = Track.objects.select_for_update().filter(slug=definition.slug).first()
+    is_new = track is None
+    track = track or Track(slug=definition.slug)
+    before = {name: getattr(track, name) for name in definition.fields}
+    for name, value in definition.fields.items():
+        is_time = isinstance(Track._meta.get_field(name), DateTimeField)
+        setattr(track, name, _time(f"{definition.slug}.{name}", value) if is_time and value else value)
+    try:
+        track.full_clean()
+    except ValidationError as error:
+        name, messages = next(iter(error.message_dict.items()))
+        raise _refusal(
+            f"{definition.slug}.{name}", expected=" ".join(messages), found=definition.fields.get(name, "")
+        ) from error
+    after = {name: getattr(track, name) for name in before}
+    changes = {
+        name: [str(before[name]), str(after[name])]
+        for name in before
+        if is_new or before[name] != after[name]
+    }
+    if changes:
+        track.save()
+        record(actor, "track.added" if is_new else "track.changed", track, changes=changes)
+    return sorted(changes)
+
+
+def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
+    where = f"{path}, entry {number}"
+    fields = dict(entry)
+    slug = fields.pop("slug", "")
+    if not isinstance(slug, str) or not slug:
+        raise _refusal(where, expected="a slug, such as track-1", found=slug)
+    if name := fields.pop("description_file", None):
+        try:
+            fields["description"] = (path.parent / str(name)).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _refusal(where, expected="a readable description_file in UTF-8", found=name) from error
+    for field in fields:
+        _check_field(where, field)
+    return Definition(slug, fields)
+
+
+def _time(where: str, value: object) -> datetime:
+    """A time that is written with its zone; without one, organizers and teams would read it differently."""
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise _refusal(where, expected="a time with its zone, such as 2030-01-31T12:00:00Z", found=value)
+    return moment
+
+
+def _check_field(where: str, field: str) -> None:
+    if field not in FIELDS:
+        raise _refusal(where, expected=f"one of {', '.join(sorted(FIELDS))}", found=field)
+
+
+def _refusal(where: str, *, expected: str, found: object = "") -> ProblemError:
+    return refuse(
+        ErrorCode.CONFIGURATION,
+        message="The definition of the tracks can't be used.",
+        where=where,
+        expected=expected,
+        found=found,
+        next_step="Correct it and run load_tracks again; nothing was changed.",
+    )

@@ -1,0 +1,63 @@
+"""E-mails about evaluations: plain text, sent when the change that they tell of is committed."""
+
+from collections.abc import Iterable, Sequence
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+
+from evaluator.errors import Problem
+from portal.accounts.models import User
+from portal.evaluation.models import Evaluation
+from portal.submissions.models import Run, RunState
+from portal.teams.models import Team
+
+MAX_PROBLEMS = 10
+
+
+def tell_team(run: Run, problems: Sequence[Problem]) -> None:
+    """Tell every member of the team how the run's evaluation ended."""
+    submission = run.submission
+    page = settings.SITE_URL + submission.get_absolute_url()
+    told = [str(problem) for problem in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        told.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
+    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *told, page])
+
+
+def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
+    """Mail the team's members once the current transaction is committed."""
+    _mail_on_commit(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
+
+
+def tell_organizers_of_waiting(evaluations: Sequence[Evaluation]) -> None:
+    """Tell the organizers that no worker takes these steps."""
+    lines = [f"{e} waits at {e.step} since {e.step_queued_at:%Y-%m-%d %H:%M} UTC" for e in evaluations]
+    _mail_on_commit(
+        f"{len(evaluations)} evaluations wait for a worker",
+        ["No worker takes these steps. Are the workers running?", "\n".join(lines)],
+        User.objects.filter(is_staff=True, is_active=True),
+    )
+
+
+def _outcome(run: Run) -> str:
+    match run.state:
+        case RunState.SCORED:
+            return f"{run} has been evaluated: ANLS {run.anls:.4f}, accuracy {run.accuracy:.4f}."
+        case RunState.REFUSED:
+            return f"The evaluator refused {run}. What it found:"
+        case _:
+            return f"We could not evaluate {run}."
+
+
+def _mail_on_commit(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
+    # A title may hold anything, a subject is one line. Robust, so that no mail server can undo a change.
+    subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(subject.split())
+    body = "\n\n".join(paragraphs) + "\n"
+    addresses = [user.email for user in recipients]
+
+    def send() -> None:
+        for address in addresses:
+            send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [address])
+
+    transaction.on_commit(send, robust=True)

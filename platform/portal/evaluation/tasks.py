@@ -1,0 +1,34 @@
+"""The site's tasks. Workers call the first two by name; the clock calls the last."""
+
+import logging
+
+from evaluator.contracts import PROGRESS_TASK, REPORT_TASK
+from portal.celery import WATCH_TASK, app
+from portal.evaluation import intake, watchdog
+
+logger = logging.getLogger(__name__)
+
+
+@app.task(name=PROGRESS_TASK)
+def take_progress(message: object) -> None:
+    try:
+        progress = intake.parse_progress(message)
+    except ValueError as error:
+        logger.warning("Dropped malformed progress: %s", error)
+        return
+    intake.take_progress(progress)
+
+
+@app.task(name=REPORT_TASK)
+def take_report(message: object) -> None:
+    try:
+        report = intake.parse_report(message)
+    except ValueError as error:
+        logger.error("Dropped a malformed report: %s", error)
+        return
+    intake.take_report(report)
+
+
+@app.task(name=WATCH_TASK)
+def watch_evaluations() -> None:
+    watchdog.watch()

@@ -1,0 +1,64 @@
+"""`manage.py leaderboard [slug]`: the leaderboards as text."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.challenge.models import Track
+from portal.leaderboard.boards import Board, boards_of
+from portal.leaderboard.ranking import Row
+from portal.ui.rounding import rounded_up
+from portal.ui.templatetags.ui import MISSING, readable_bytes
+
+BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "status")
+ANLS_COLUMNS = ("rank", "method", "team", "ANLS", "accuracy", "ε (PLD)", "ε (RDP)", "sent", "status")
+
+
+class Command(BaseCommand):
+    help = "Print the leaderboards of all tracks, or of one."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", nargs="?", help="a track; all of them if none is named")
+
+    def handle(self, *_: object, slug: str | None = None, **__: object) -> None:
+        tracks = Track.objects.filter(slug=slug) if slug else Track.objects.all()
+        if slug and not tracks:
+            raise CommandError(f"There is no track {slug!r}.")
+        for track in tracks:
+            for board in boards_of(track):
+                self.stdout.write("\n".join([*_lines(track, board), ""]))
+
+
+def _lines(track: Track, board: Board) -> Iterator[str]:
+    title = str(track) if board.budget is None else f"{track}, ε = {board.budget:g}"
+    yield title
+    yield "=" * len(title)
+    if not board.rows:
+        yield "No run has been scored."
+        return
+    columns = ANLS_COLUMNS if track.is_private else BYTES_COLUMNS
+    table = [columns, *([_cells(row)[column] for column in columns] for row in board.rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    notes = ["", *(f"  no rank: {row.reason}" if row.reason else "" for row in board.rows)]
+    for cells, note in zip(table, notes, strict=True):
+        yield _aligned(cells, widths) + note
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cells(row: Row) -> dict[str, str]:
+    entry = row.entry
+    return {
+        "rank": MISSING if row.rank is None else str(row.rank),
+        "method": entry.method + (" (baseline)" if entry.is_baseline else ""),
+        "team": entry.team,
+        "ANLS": MISSING if entry.anls is None else f"{entry.anls:.4f}",
+        "accuracy": MISSING if entry.accuracy is None else f"{entry.accuracy:.4f}",
+        "ε (PLD)": MISSING if entry.epsilon is None else rounded_up(entry.epsilon),
+        "ε (RDP)": MISSING if entry.epsilon_rdp is None else rounded_up(entry.epsilon_rdp),
+        "sent": MISSING if entry.bytes_total is None else readable_bytes(entry.bytes_total),
+        "status": entry.standing,
+    }

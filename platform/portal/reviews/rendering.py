@@ -1,0 +1,164 @@
+"""Privacy proofs as safe HTML.
+
+A proof comes from a participant and is read by the organizers, so it is the shortest way to attack them. What
+comes out of here holds no markup but that of `render_markdown` and of this module: no script, no style, no
+address that a browser would load, whatever went in. Nothing is executed. The view adds a sandbox.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Literal
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from pydantic import BaseModel, Field, ValidationError
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.ui.markdown import render_markdown
+
+MAX_PROOF_BYTES = 10 * 1024 * 1024
+MAX_CELLS = 1_000
+MAX_TEXT_CHARACTERS = 100_000  # of a Markdown file, a cell or an output
+MAX_IMAGE_BYTES = 2 * 1024 * 1024
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+Text = str | list[str]  # a notebook holds text whole or in lines
+
+
+class OutputData(BaseModel):
+    """The two representations of an output that are shown; all others, HTML and SVG above all, are dropped."""
+
+    plain: Text = Field("", alias="text/plain")
+    png: Text = Field("", alias="image/png")
+
+
+class Output(BaseModel):
+    output_type: str
+    text: Text = ""  # of a stream
+    data: OutputData = OutputData()
+    ename: str = ""
+    evalue: str = ""
+
+
+class Cell(BaseModel):
+    cell_type: Literal["markdown", "code", "raw"]
+    source: Text
+    outputs: list[Output] = []
+
+
+class Notebook(BaseModel):
+    """What is read of a Jupyter notebook of format 4."""
+
+    nbformat: Literal[4]
+    cells: list[Cell] = Field(max_length=MAX_CELLS)
+
+
+def render_proof(content: bytes, filename: str) -> SafeString:
+    """The Markdown file or notebook as HTML. Raises `ProblemError`: `E_ARTIFACT_SIZE` or `E_PROOF_FORMAT`."""
+    if len(content) > MAX_PROOF_BYTES:
+        raise refuse(
+            ErrorCode.ARTIFACT_SIZE,
+            where=filename,
+            expected=f"at most {MAX_PROOF_BYTES:,} bytes",
+            found=f"{len(content):,} bytes or more",
+            next_step="Leave large outputs out of the proof.",
+        )
+    match PurePath(filename).suffix.lower():
+        case ".md":
+            return _markdown(_decode(content, filename), filename)
+        case ".ipynb":
+            return mark_safe("".join(_notebook(content, filename)))  # noqa: S308  (each part is safe)
+        case suffix:
+            raise refuse(
+                ErrorCode.PROOF_FORMAT,
+                where=filename,
+                expected="a file that ends in .md, .ipynb or .pdf",
+                found=suffix or "no ending",
+            )
+
+
+def _decode(content: bytes, filename: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise refuse(
+            ErrorCode.PROOF_FORMAT, where=f"{filename}, byte {error.start}", expected="UTF-8 text"
+        ) from error
+
+
+def _notebook(content: bytes, filename: str) -> Iterator[SafeString]:
+    try:
+        notebook = Notebook.model_validate_json(content)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        raise refuse(
+            ErrorCode.PROOF_FORMAT,
+            where=": ".join([filename, ".".join(str(part) for part in detail["loc"])]).removesuffix(": "),
+            expected="a Jupyter notebook of format 4",
+            found=detail["msg"],
+        ) from error
+    for number, cell in enumerate(notebook.cells, 1):
+        where = f"{filename}, cell {number}"
+        if cell.cell_type == "markdown":
+            yield _markdown(_joined(cell.source), where)
+        else:
+            yield _preformatted(_joined(cell.source), where, cell.cell_type)
+        for output in cell.outputs:
+            yield from _output(output, where)
+
+
+def _output(output: Output, where: str) -> Iterator[SafeString]:
+    error = f"{output.ename}: {output.evalue}" if output.output_type == "error" else ""
+    for text in (_joined(output.text), _joined(output.data.plain), error):
+        if text:
+            yield _preformatted(text, where, "output")
+    if image := _joined(output.data.png):
+        yield _image(image, where)
+
+
+def _markdown(text: str, where: str) -> SafeString:
+    _check_length(text, where)
+    return format_html('<div class="prose">{}</div>', render_markdown(text))
+
+
+def _preformatted(text: str, where: str, kind: str) -> SafeString:
+    _check_length(text, where)
+    return format_html('<pre class="proof-{}"><code>{}</code></pre>', kind, text)
+
+
+def _image(encoded: str, where: str) -> SafeString:
+    try:
+        image = base64.b64decode("".join(encoded.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _bad_image(where, "not base64") from error
+    if len(image) > MAX_IMAGE_BYTES:
+        raise _bad_image(where, f"{len(image):,} bytes")
+    if not image.startswith(PNG_SIGNATURE):
+        raise _bad_image(where, "another format")
+    data = base64.b64encode(image).decode()
+    return format_html('<p><img src="data:image/png;base64,{}" alt="Output of {}"></p>', data, where)
+
+
+def _bad_image(where: str, found: str) -> ProblemError:
+    return refuse(
+        ErrorCode.PROOF_FORMAT,
+        where=where,
+        expected=f"a PNG image of at most {MAX_IMAGE_BYTES:,} bytes",
+        found=found,
+    )
+
+
+def _check_length(text: str, where: str) -> None:
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise refuse(
+            ErrorCode.PROOF_FORMAT,
+            where=where,
+            expected=f"at most {MAX_TEXT_CHARACTERS:,} characters",
+            found=f"{len(text):,} characters",
+        )
+
+
+def _joined(text: Text) -> str:
+    return text if isinstance(text, str) else "".join(text)

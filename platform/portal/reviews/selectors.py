@@ -1,0 +1,39 @@
+"""Questions about reviews."""
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from evaluator.contracts import ArtifactKind
+from portal.accounts.models import User
+from portal.challenge.models import Ranking
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.verdict import Verdict, verdict
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+
+
+def verdict_on(submission: Submission) -> Verdict:
+    """The verdict on the proof. No query if reviews are prefetched and the track is loaded."""
+    decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
+    return verdict(decisions, submission.track.required_reviews)
+
+
+def awaiting_review(reviewer: User) -> QuerySet[Submission]:
+    """Submissions with a scored run and a proof that `reviewer` may and has yet to decide on, oldest first."""
+    decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
+        decision=Decision.PENDING
+    )
+    scored = Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED)
+    return (
+        Submission.objects.filter(
+            ~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED, track__ranking=Ranking.ANLS
+        )
+        .exclude(team__memberships__user=reviewer)
+        .select_related("team", "track")
+        .prefetch_related("reviews")
+        .order_by("submitted_at")
+    )
+
+
+def readable_proofs(user: User) -> QuerySet[Artifact]:
+    """The proofs that `user` may read: all of them for staff, else those of their own team."""
+    proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF).select_related("submission", "upload")
+    return proofs if user.is_staff else proofs.filter(submission__team__memberships__user=user)

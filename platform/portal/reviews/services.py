@@ -1,0 +1,93 @@
+"""Decisions on proofs."""
+
+from collections.abc import Mapping
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.evaluation.notices import mail_team
+from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.selectors import verdict_on
+from portal.submissions.models import Submission, SubmissionState
+from portal.teams.models import Membership
+
+
+def may_review(submission: Submission, user: User) -> str:
+    """Why `user` may not review the submission's proof; empty if they may."""
+    if not (user.is_staff and user.has_perm("reviews.review_proofs")):
+        return "Proofs are reviewed by organizers with the permission to do so."
+    if Membership.objects.filter(team=submission.team_id, user=user).exists():
+        return "You are a member of the submitting team."
+    return ""
+
+
+def decide(
+    submission: Submission, decision: Decision, reason: str, checklist: Mapping[str, str], *, actor: User
+) -> ProofReview:
+    """Record `actor`'s decision on the submission's proof, in place of an earlier one of theirs.
+
+    Args:
+        reason: Needed for a rejection, and to change an earlier decision. Public when it is a rejection.
+        checklist: Answers by item; all of them are needed to accept.
+
+    Raises:
+        PermissionDenied: The actor isn't a reviewer, or belongs to the team.
+        ValidationError: By field, what is missing.
+    """
+    if refusal := may_review(submission, actor):
+        raise PermissionDenied(refusal)
+    with transaction.atomic():
+        # The submission's lock puts decisions in order, so that each mail tells the verdict after its decision.
+        submission = Submission.objects.select_for_update().get(pk=submission.pk)
+        review = ProofReview.objects.filter(submission=submission, reviewer=actor).first()
+        before = review.decision if review else Decision.PENDING
+        reason = reason.strip()
+        _check(submission, decision, reason, checklist, is_new=before == Decision.PENDING)
+        review = review or ProofReview(submission=submission, reviewer=actor)
+        review.decision, review.reason, review.checklist = decision, reason, dict(checklist)
+        review.decided_at = timezone.now()
+        review.save()
+        record(
+            *(actor, f"proof_review.{decision}", review),
+            submission=str(submission.pk),
+            before=before,
+            reason=reason,
+            checklist=dict(checklist),
+        )
+        _tell_team(review)
+    return review
+
+
+def _check(
+    submission: Submission, decision: Decision, reason: str, checklist: Mapping[str, str], *, is_new: bool
+) -> None:
+    if submission.state != SubmissionState.SUBMITTED:
+        raise ValidationError(f"This submission is {submission.state}; only submitted ones are reviewed.")
+    if decision not in {Decision.ACCEPTED, Decision.REJECTED}:
+        raise ValidationError({"decision": "Accept or reject."})
+    if not reason and (decision == Decision.REJECTED or not is_new):
+        raise ValidationError(
+            {"reason": "Give the reason: the team needs to know what to mend or what changed."}
+        )
+    keys = {item.key for item in CHECKLIST}
+    if not (set(checklist) <= keys and set(checklist.values()) <= set(Answer)):
+        raise ValidationError("An answer doesn't belong to the checklist.")
+    if decision == Decision.ACCEPTED and (missing := sorted(keys - set(checklist))):
+        raise ValidationError(dict.fromkeys(missing, "An answer is needed to accept the proof."))
+
+
+def _tell_team(review: ProofReview) -> None:
+    submission = review.submission
+    verdict = verdict_on(submission)
+    lines = [
+        f"A reviewer {review.decision} the privacy proof of {submission}.",
+        review.reason,
+        f"The result is now {verdict.status}: {verdict.reason}.",
+        settings.SITE_URL + submission.get_absolute_url(),
+    ]
+    mail_team(submission.team, f"Proof of {submission}: {review.decision}", filter(None, lines))

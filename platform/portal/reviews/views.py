@@ -1,0 +1,52 @@
+"""The page that shows a privacy proof, to reviewers and to the team that wrote it."""
+
+from pathlib import PurePath
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.clickjacking import xframe_options_sameorigin
+from django.views.decorators.http import require_safe
+
+from evaluator.errors import ProblemError
+from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
+from portal.reviews.selectors import readable_proofs
+from portal.uploads.models import Upload
+from portal.uploads.stores import current_store
+
+# Even if markup slipped through: no script runs, nothing is loaded or sent, and only our own pages may frame it.
+SANDBOX = (
+    "sandbox; default-src 'none'; img-src data:; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'"
+)
+
+
+@require_safe
+@login_required
+@xframe_options_sameorigin
+def proof(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """The proof of one submission. Not found for everybody but staff and the team."""
+    artifact = get_object_or_404(readable_proofs(request.user), submission=submission_id)
+    upload = artifact.upload
+    if PurePath(upload.filename).suffix.lower() == ".pdf":
+        # A PDF can hold scripts too: the browser is told to save it, and the store sends it.
+        url = current_store().download_url(upload.store_key, upload.filename, settings.DOWNLOAD_URL_SECONDS)
+        return HttpResponseRedirect(url)
+    context: dict[str, object] = {"submission": artifact.submission, "filename": upload.filename}
+    try:
+        context["html"] = render_proof(_read(upload), upload.filename)
+    except ProblemError as error:
+        context["problems"] = error.problems
+    response = render(request, "reviews/proof.html", context, status=422 if "problems" in context else 200)
+    response["Content-Security-Policy"] = SANDBOX
+    return response
+
+
+def _read(upload: Upload) -> bytes:
+    try:
+        with current_store().open(upload.store_key) as file:
+            return file.read(MAX_PROOF_BYTES + 1)
+    except FileNotFoundError as error:
+        raise Http404 from error

@@ -1,0 +1,65 @@
+"""Submissions and runs as the organizers see them. What teams submitted isn't edited."""
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from portal.submissions.models import Artifact, Run, Submission
+from portal.submissions.services import mark_baseline
+
+
+class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def has_add_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
+        return False
+
+
+class RunInline(ReadOnlyInline):
+    model = Run
+    fields = readonly_fields = ("budget", "state", "anls", "accuracy", "bytes_total", "epsilon", "scored_at")
+
+
+class ArtifactInline(ReadOnlyInline):
+    model = Artifact
+    fields = readonly_fields = ("kind", "run", "upload", "created_at")
+
+
+@admin.register(Submission)
+class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+    list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
+    list_filter = ("track", "state", "is_baseline")
+    list_select_related = ("team", "track")
+    search_fields = ("title", "team__name")
+    date_hierarchy = "created_at"
+    readonly_fields = (
+        *("id", "team", "track", "created_by", "title", "description", "code_url", "paper_url"),
+        *("state", "is_baseline", "created_at", "submitted_at", "refunded_at"),
+    )
+    inlines = (RunInline, ArtifactInline)
+    actions = ("mark_as_baseline", "unmark_as_baseline")
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
+        return False
+
+    @admin.action(description="Mark as baseline", permissions=["change"])
+    def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        self._mark(request, queryset, is_baseline=True)
+
+    @admin.action(description="Don't mark as baseline any more", permissions=["change"])
+    def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        self._mark(request, queryset, is_baseline=False)
+
+    def _mark(self, request: HttpRequest, submissions: QuerySet[Submission], *, is_baseline: bool) -> None:
+        assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
+        for submission in submissions:
+            mark_baseline(submission, is_baseline, request.user)
+        self.message_user(request, "Done.", messages.SUCCESS)

@@ -1,0 +1,105 @@
+"""What keeps a draft from being submitted, as a list of problems: what a team reads before it tries, and `submit`."""
+
+from datetime import datetime
+
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from portal.challenge.models import Track
+from portal.submissions.models import Artifact, Run, RunState, Submission
+from portal.submissions.quota import next_slot
+from portal.submissions.required import submission_artifacts
+from portal.submissions.selectors import counted_times
+from portal.teams.models import Team
+
+TAKEN_STATES = [
+    RunState.QUEUED,
+    RunState.RUNNING,
+    RunState.SCORED,
+]  # a refused or failed checkpoint may come again
+
+
+def problems_of(submission: Submission, now: datetime) -> list[Problem]:
+    """Everything that is missing or wrong at once. Certain only while the team's and the track's rows are locked."""
+    return [
+        *_closed(submission.track, now),
+        *_missing(submission),
+        *_duplicates(submission),
+        *_over_quota(submission.team, submission.track, now),
+    ]
+
+
+def no_such_budget(track: Track, budget: float | None) -> ProblemError:
+    return refuse(
+        ErrorCode.SUBMISSION_BUDGET,
+        expected=" or ".join(
+            "no budget" if known is None else f"ε = {known:g}" for known in track.run_budgets()
+        ),
+        found="no budget" if budget is None else f"ε = {budget:g}",
+    )
+
+
+def _closed(track: Track, now: datetime) -> list[Problem]:
+    reason = track.closed_because(now)
+    return (
+        refuse(ErrorCode.TRACK_CLOSED, message=f"The track takes no submissions: {reason}").problems
+        if reason
+        else []
+    )
+
+
+def _missing(submission: Submission) -> list[Problem]:
+    track, runs = submission.track, list(submission.runs.all())
+    if not runs:
+        return refuse(ErrorCode.SUBMISSION_INCOMPLETE, expected="at least one run", found="none").problems
+    held = set(submission.artifacts.values_list("run", "kind"))
+    places: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
+    places += [(run, kind) for run in runs for kind in track.run_artifacts()]
+    missing = [
+        refuse(
+            ErrorCode.ARTIFACT_MISSING,
+            message=f"The {kind.replace('_', ' ')} is missing.",
+            where=run.label if run else "the submission",
+        ).problem
+        for run, kind in places
+        if (run and run.pk, kind) not in held
+    ]
+    strange = [
+        no_such_budget(track, run.budget).problem for run in runs if run.budget not in track.run_budgets()
+    ]
+    return missing + strange
+
+
+def _duplicates(submission: Submission) -> list[Problem]:
+    """The runs whose checkpoint is in the track already, whoever submitted it, or twice in this submission."""
+    checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
+    own = list(
+        checkpoints.filter(submission=submission).order_by("run__budget").select_related("run", "upload")
+    )
+    seen = set(
+        checkpoints.filter(
+            submission__track=submission.track_id,
+            run__state__in=TAKEN_STATES,
+            upload__sha256__in=[artifact.upload.sha256 for artifact in own],
+        ).values_list("upload__sha256", flat=True)
+    )
+    problems = []
+    for artifact in own:
+        if artifact.upload.sha256 in seen and artifact.run:
+            problems += refuse(
+                ErrorCode.SUBMISSION_DUPLICATE,
+                where=f"{artifact.run.label}, {artifact.upload.filename}",
+                found=f"SHA-256 {artifact.upload.sha256}",
+            ).problems
+        seen.add(artifact.upload.sha256)
+    return problems
+
+
+def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
+    free_at = next_slot(counted_times(team, track, now), now, track.submissions_per_day)
+    if free_at is None:
+        return []
+    return refuse(
+        ErrorCode.SUBMISSION_QUOTA,
+        expected=f"{track.submissions_per_day} submissions in 24 hours at most",
+        next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; slots lost by our fault are given back.",
+    ).problems

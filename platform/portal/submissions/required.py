@@ -1,0 +1,61 @@
+"""Which files a submission must hold, and how large each may be."""
+
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, refuse
+from portal.challenge.models import Track
+
+MEGABYTE = 10**6
+MAX_BYTES = {
+    ArtifactKind.COMMUNICATION_LOG: 200 * MEGABYTE,
+    ArtifactKind.TRAINING_RECORD: 500 * MEGABYTE,
+    ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
+}
+SUFFIXES = {
+    ArtifactKind.CHECKPOINT: [".safetensors"],
+    ArtifactKind.COMMUNICATION_LOG: [".csv"],
+    ArtifactKind.TRAINING_RECORD: [".jsonl"],
+    ArtifactKind.PRIVACY_PROOF: [".pdf", ".md", ".ipynb"],
+}
+
+
+def max_bytes(track: Track, kind: ArtifactKind) -> int:
+    """Size in bytes that an artifact of this kind may have."""
+    return track.max_checkpoint_bytes if kind is ArtifactKind.CHECKPOINT else MAX_BYTES[kind]
+
+
+def submission_artifacts(track: Track) -> list[ArtifactKind]:
+    """The artifacts that belong to the submission as a whole."""
+    return [ArtifactKind.PRIVACY_PROOF] if track.is_private else []
+
+
+def check_artifact(track: Track, kind: str, *, of_run: bool, filename: str, size_bytes: int) -> ArtifactKind:
+    """The kind of an artifact that is about to be uploaded.
+
+    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't ask for it there or the file's name doesn't end
+    as that kind's do, `E_ARTIFACT_SIZE` when it is too large.
+    """
+    allowed = track.run_artifacts() if of_run else submission_artifacts(track)
+    if kind not in allowed:
+        raise refuse(
+            ErrorCode.ARTIFACT_KIND,
+            where="a run" if of_run else "the submission as a whole",
+            expected=" or ".join(allowed) or "no file",
+            found=kind,
+        )
+    known = ArtifactKind(kind)
+    if not filename.lower().endswith(tuple(SUFFIXES[known])):
+        raise refuse(
+            ErrorCode.ARTIFACT_KIND,
+            message=f"A file with this name is no {known.replace('_', ' ')}.",
+            where=filename,
+            expected=" or ".join(SUFFIXES[known]),
+            next_step="Choose the right file; archives and pickles are never opened.",
+        )
+    if size_bytes > max_bytes(track, known):
+        raise refuse(
+            ErrorCode.ARTIFACT_SIZE,
+            where=filename,
+            expected=f"{max_bytes(track, known)} bytes or fewer",
+            found=f"{size_bytes} bytes",
+        )
+    return known

@@ -1,0 +1,52 @@
+"""What is asked about submissions, and who may see them."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from portal.accounts.models import User
+from portal.challenge.models import Track
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.quota import WINDOW, Quota, quota
+from portal.teams.models import Team
+from portal.uploads.models import Upload
+
+
+def submissions_of(team: Team) -> QuerySet[Submission]:
+    """The team's submissions with their tracks and runs, newest first."""
+    return Submission.objects.filter(team=team).select_related("track").prefetch_related("runs")
+
+
+def own_submission(team: Team, submission_id: UUID) -> Submission:
+    """Raises `Submission.DoesNotExist` also for other teams' submissions."""
+    return submissions_of(team).select_related("team").get(pk=submission_id)
+
+
+def own_upload(team: Team, upload_id: UUID) -> Upload:
+    """Raises `Upload.DoesNotExist` also for other teams' uploads."""
+    return Upload.objects.get(team=team, pk=upload_id)
+
+
+def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
+    """Those that `user` may look at: the own team's, all for the organizers, and for everyone those with a score."""
+    submissions = Submission.objects.select_related("track", "team")
+    if user.is_staff:
+        return submissions
+    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED))
+    public = Q(scored, state=SubmissionState.SUBMITTED)
+    own = Q(team__memberships__user=user) if user.is_authenticated else Q(pk=None)
+    return submissions.filter(public | own)
+
+
+def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
+    """When the team submitted what still counts against its quota. Withdrawn submissions count, refunded don't."""
+    counted = Submission.objects.filter(
+        team=team, track=track, submitted_at__gt=now - WINDOW, refunded_at__isnull=True
+    )
+    return [time for time in counted.values_list("submitted_at", flat=True) if time]
+
+
+def quota_of(team: Team, track: Track, now: datetime) -> Quota:
+    return quota(counted_times(team, track, now), now, track.submissions_per_day)

@@ -1,0 +1,257 @@
+"""Changes to submissions: draft, files, submit, withdraw, refund."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.challenge.models import Track
+from portal.submissions.checks import no_such_budget, problems_of
+from portal.submissions.models import Artifact, PendingArtifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.required import check_artifact
+from portal.submissions.signals import runs_queued
+from portal.submissions.states import move_run, move_submission
+from portal.teams.models import Team
+from portal.uploads import services as uploads
+from portal.uploads.models import Upload, UploadState
+
+MAX_DRAFTS = 10  # of one team in one track
+
+
+@transaction.atomic
+def create_submission(
+    team: Team,
+    user: User,
+    track: Track,
+    *,
+    title: str,
+    description: str = "",
+    code_url: str = "",
+    paper_url: str = "",
+) -> Submission:
+    """Open a draft; where ε plays no part it holds its one run already. The fields have been validated.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) when the team has too many drafts in the track.
+    """
+    _lock_team(team.pk)
+    drafts = Submission.objects.filter(team=team, track=track, state=SubmissionState.DRAFT).count()
+    if drafts >= MAX_DRAFTS:
+        raise refuse(
+            ErrorCode.SUBMISSION_STATE,
+            message="Your team has too many drafts in this track.",
+            expected=f"fewer than {MAX_DRAFTS} drafts",
+            found=drafts,
+            next_step="Submit or withdraw one of them first.",
+        )
+    submission = Submission.objects.create(
+        team=team,
+        track=track,
+        created_by=user,
+        title=title,
+        description=description,
+        code_url=code_url,
+        paper_url=paper_url,
+    )
+    record(user, "submission.created", submission, track=track.slug)
+    if not track.is_private:
+        Run.objects.create(submission=submission)
+    return submission
+
+
+@transaction.atomic
+def add_run(submission: Submission, budget: float | None) -> Run:
+    """The draft's run at this budget, made unless it is there already.
+
+    Raises `ProblemError`: `E_SUBMISSION_STATE` unless it is a draft, `E_SUBMISSION_BUDGET` when the track has no
+    board for the budget.
+    """
+    _lock_draft(submission)
+    if budget not in submission.track.run_budgets():
+        raise no_such_budget(submission.track, budget)
+    run, _ = Run.objects.get_or_create(submission=submission, budget=budget)
+    return run
+
+
+@transaction.atomic
+def remove_run(run: Run) -> None:
+    """Take a run and its files out of a draft. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is one."""
+    _lock_draft(run.submission)
+    _discard_files(run.artifacts.all(), run.pending_artifacts.all())
+    run.delete()
+
+
+@transaction.atomic
+def start_upload(
+    submission: Submission,
+    run: Run | None,
+    kind: str,
+    user: User,
+    *,
+    filename: str,
+    size_bytes: int,
+    sha256: str,
+) -> Upload:
+    """Begin, or go on with, the upload of a file into its place in a draft: `run` is None for a privacy proof.
+
+    An unfinished upload of the same file to the same place is gone on with; one of another file is given up.
+    Raises `ProblemError` as `check_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
+    draft.
+    """
+    _lock_team(submission.team_id)
+    _lock_draft(submission)
+    known = check_artifact(
+        submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
+    )
+    pending = PendingArtifact.objects.select_related("upload").filter(
+        submission=submission, run=run, kind=known, upload__state=UploadState.OPEN
+    )
+    for other in pending:
+        if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
+            return other.upload
+        _discard_files([], [other])
+    upload = uploads.create_upload(
+        submission.team, user, filename=filename, size_bytes=size_bytes, sha256=sha256
+    )
+    PendingArtifact.objects.create(submission=submission, run=run, kind=known, upload=upload)
+    return upload
+
+
+def finish_upload(upload: Upload, user: User) -> Artifact:
+    """Complete an upload and put its file into its place, instead of what was there. May be called again.
+
+    Raises `ProblemError` as `uploads.complete`, and `E_SUBMISSION_STATE` when the submission is no draft any more.
+    """
+    uploads.complete(upload)
+    return attach(upload, user)
+
+
+@transaction.atomic
+def attach(upload: Upload, user: User) -> Artifact:
+    """Put a completed upload's file into the place that it was meant for; see `finish_upload`."""
+    places = PendingArtifact.objects.filter(upload=upload).select_related("submission", "run")
+    for place in places:  # at most one; gone by the time the lock is held if another request was faster
+        Submission.objects.select_for_update().get(pk=place.submission_id)
+    attached = Artifact.objects.filter(upload=upload).first()
+    if attached:
+        return attached
+    pending = places.all().first()
+    if pending is None:
+        raise refuse(ErrorCode.UPLOAD_STATE)
+    submission = pending.submission
+    if submission.state != SubmissionState.DRAFT:
+        raise _wrong_state(submission, "a draft")
+    _discard_files(Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [])
+    artifact = Artifact.objects.create(
+        submission=submission, run=pending.run, kind=pending.kind, upload=upload
+    )
+    pending.delete()
+    record(
+        user,
+        "artifact.attached",
+        artifact,
+        kind=artifact.kind,
+        sha256=upload.sha256,
+        size_bytes=upload.size_bytes,
+    )
+    return artifact
+
+
+@transaction.atomic
+def submit(submission: Submission, actor: User, now: datetime | None = None) -> None:
+    """Freeze the draft and queue its runs, or change nothing.
+
+    Raises `ProblemError` with everything that is missing or wrong at once.
+    """
+    now = now or timezone.now()
+    # The team's row serializes submissions against its quota, the track's against duplicates of other teams.
+    # In this order everywhere; neither lock stops rows from being added that refer to them.
+    _lock_team(submission.team_id)
+    Track.objects.select_for_update(no_key=True).get(pk=submission.track_id)
+    current = _lock_draft(submission)
+    if problems := problems_of(current, now):
+        raise ProblemError(*problems)
+    _discard_files([], current.pending_artifacts.all())
+    move_submission(current, SubmissionState.SUBMITTED, actor=actor, submitted_at=now)
+    runs = list(current.runs.all())
+    for run in runs:
+        move_run(
+            run, RunState.QUEUED, actor=actor, rules=current.track.rules(run.budget).model_dump(mode="json")
+        )
+    runs_queued.send(sender=Submission, runs=runs)
+    submission.state, submission.submitted_at = current.state, current.submitted_at
+
+
+@transaction.atomic
+def withdraw(submission: Submission, actor: User) -> None:
+    """Take a submission off the boards for good. A draft's files are deleted; a used quota slot stays used.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is withdrawn already.
+    """
+    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    if current.state == SubmissionState.WITHDRAWN:
+        raise _wrong_state(current, "a draft or a submitted submission")
+    if current.state == SubmissionState.DRAFT:
+        _discard_files(current.artifacts.all(), current.pending_artifacts.all())
+    move_submission(current, SubmissionState.WITHDRAWN, actor=actor)
+    submission.state = current.state
+
+
+@transaction.atomic
+def refund(submission: Submission, now: datetime | None = None) -> None:
+    """Give the submission's quota slot back, once, because the platform failed."""
+    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    if current.refunded_at is None:
+        current.refunded_at = now or timezone.now()
+        current.save(update_fields=["refunded_at"])
+        record(None, "submission.refunded", current)
+    submission.refunded_at = current.refunded_at
+
+
+@transaction.atomic
+def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> None:
+    """Mark as the organizers' baseline, or take the mark away."""
+    submission.is_baseline = is_baseline
+    submission.save(update_fields=["is_baseline"])
+    record(actor, "submission.marked_baseline", submission, is_baseline=is_baseline)
+
+
+@transaction.atomic
+def describe(submission: Submission, fields: dict[str, str]) -> None:
+    """Change title, description and links of a draft. The fields have been validated."""
+    current = _lock_draft(submission)
+    for name, value in fields.items():
+        setattr(current, name, value)
+    current.save(update_fields=list(fields))
+
+
+def _lock_team(team_id: int) -> None:
+    """Lock the team's row; rows that refer to it may still be added. Taken before a submission's, never after."""
+    Team.objects.select_for_update(no_key=True).get(pk=team_id)
+
+
+def _lock_draft(submission: Submission) -> Submission:
+    """The submission's row, locked. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft."""
+    current = (
+        Submission.objects.select_for_update(of=("self",))
+        .select_related("track", "team")
+        .get(pk=submission.pk)
+    )
+    if current.state != SubmissionState.DRAFT:
+        raise _wrong_state(current, "a draft")
+    return current
+
+
+def _wrong_state(submission: Submission, expected: str) -> ProblemError:
+    return refuse(ErrorCode.SUBMISSION_STATE, expected=expected, found=f"one that is {submission.state}")
+
+
+def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact]) -> None:
+    rows: list[Artifact | PendingArtifact] = [*artifacts, *pending]
+    for row in rows:
+        upload = row.upload
+        row.delete()
+        uploads.discard(upload)

@@ -1,0 +1,130 @@
+// Binds the slots of a draft's page to uploads.
+import { FileUpload, UploadError } from "./upload.js";
+
+const page = document.getElementById("uploads");
+const settings = { api: page.dataset.api, csrf: page.dataset.csrf, worker: page.dataset.worker };
+
+for (const slot of page.querySelectorAll(".slot")) bind(slot);
+
+function bind(slot) {
+  const find = (selector) => slot.querySelector(selector);
+  const dropzone = find(".dropzone");
+  const input = find("input[type=file]");
+  const transfer = find(".transfer");
+  const progress = find("progress");
+  const numbers = find(".transfer-numbers");
+  const status = find(".transfer-status");
+  const problems = find(".transfer-problems");
+  const button = (action) => find(`[data-action=${action}]`);
+  const place = { submission: page.dataset.submission, run: slot.dataset.run || null, kind: slot.dataset.kind };
+  let upload = null;
+
+  dropzone.hidden = false;
+  input.addEventListener("change", () => input.files.length && begin(input.files[0]));
+  slot.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    slot.classList.toggle("is-dropping", !upload);
+  });
+  slot.addEventListener("dragleave", () => slot.classList.remove("is-dropping"));
+  slot.addEventListener("drop", (event) => {
+    event.preventDefault();
+    slot.classList.remove("is-dropping");
+    if (!upload && event.dataTransfer.files.length) begin(event.dataTransfer.files[0]);
+  });
+  button("pause").addEventListener("click", () => upload.pause());
+  button("resume").addEventListener("click", send);
+  button("cancel").addEventListener("click", cancel);
+
+  function begin(file) {
+    upload = new FileUpload(file, place, { ...settings, onProgress: show });
+    dropzone.hidden = true;
+    transfer.hidden = false;
+    send();
+  }
+
+  async function send() {
+    running(true);
+    problems.replaceChildren();
+    try {
+      await upload.run();
+    } catch (error) {
+      running(false);
+      if (error instanceof UploadError) refuse(error);
+      else if (error.name === "AbortError") say("Paused. The parts already sent are kept.");
+      else throw error;
+      return;
+    }
+    say(`${upload.file.name} is uploaded.`);
+    close();
+    slot.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
+  }
+
+  async function cancel() {
+    try {
+      await upload.cancel();
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error; // the site removes abandoned uploads by itself
+    }
+    say("Cancelled.");
+    problems.replaceChildren();
+    find("[data-unfinished]")?.remove();
+    close();
+  }
+
+  function close() {
+    upload = null;
+    input.value = "";
+    transfer.hidden = true;
+    dropzone.hidden = false;
+  }
+
+  function running(is) {
+    button("pause").hidden = !is;
+    button("resume").hidden = is;
+    if (is) say(`Uploading ${upload.file.name}.`);
+  }
+
+  function show(state) {
+    if (state.phase === "waiting") {
+      numbers.textContent = `The connection is bad: next try in ${state.seconds} s.`;
+      return;
+    }
+    progress.value = state.done / state.total;
+    const verb = state.phase === "reading" ? "Reading the file" : "Sent";
+    numbers.textContent = `${verb}: ${megabytes(state.done)} of ${megabytes(state.total)}`;
+  }
+
+  function refuse(error) {
+    say("The upload stopped.");
+    problems.replaceChildren(...error.problems.map(problemCard));
+  }
+
+  function say(text) {
+    status.textContent = text;
+  }
+}
+
+function megabytes(bytes) {
+  return `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} MB`;
+}
+
+// The same markup as ui/problem.html.
+function problemCard(problem) {
+  const card = element("section", "problem");
+  card.setAttribute("aria-label", `Problem ${problem.code}`);
+  const title = element("p", "problem-title", element("code", "", problem.code), ` ${problem.message}`);
+  const facts = element("dl");
+  const rows = { where: "Where", expected: "Expected", found: "Found", next_step: "Next" };
+  for (const [key, label] of Object.entries(rows)) {
+    if (problem[key]) facts.append(element("div", "", element("dt", "", label), element("dd", "", problem[key])));
+  }
+  card.append(title, facts);
+  return card;
+}
+
+function element(tag, className = "", ...children) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...children);
+  return node;
+}

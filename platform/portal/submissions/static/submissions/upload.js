@@ -1,0 +1,253 @@
+// Uploads one file in parts through the site's API, and goes on where it stopped. Knows nothing of any page.
+//
+//   const upload = new FileUpload(file, {submission, run, kind}, {api, csrf, worker, onProgress});
+//   await upload.run();      // resolves with the artifact; rejects with UploadError, or AbortError after pause()
+//
+// The server is the only truth about what is stored: every start asks it which parts it holds. The browser keeps
+// just the file's SHA-256, so that a file need not be read twice after a reload.
+
+const PARALLEL = 3;
+const ATTEMPTS = 8;
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 20_000;
+const HEAD_BYTES = 1024 * 1024;
+const PASSING = new Set(["E_UPLOAD_URL", "E_UPLOAD_PART"]); // a fresh address or another try may well do
+const MEMORY = "pfl-sha256:";
+
+export class UploadError extends Error {
+  // `problems` are coded, as the API gives them.
+  constructor(problems, status = 0) {
+    super(problems.map((problem) => `${problem.code}: ${problem.message}`).join("\n"));
+    this.problems = problems;
+    this.status = status;
+  }
+
+  get passes() {
+    return this.status === 0 || this.status >= 500 || this.status === 429 || this.problems.some((p) => PASSING.has(p.code));
+  }
+}
+
+export class FileUpload {
+  constructor(file, place, { api, csrf, worker, onProgress = () => {} }) {
+    Object.assign(this, { file, place, api, csrf, worker, onProgress });
+    this.id = null;
+    this.control = new AbortController();
+  }
+
+  async run() {
+    this.control = new AbortController();
+    const sha256 = await this.hash();
+    const upload = await this.retrying(() =>
+      this.call("POST", "uploads", { ...this.place, filename: this.file.name, size_bytes: this.file.size, sha256 }),
+    );
+    this.id = upload.id;
+    for (let round = 0; ; round++) {
+      await this.sendMissing(upload);
+      try {
+        return await this.retrying(() => this.call("POST", `uploads/${this.id}/complete`));
+      } catch (error) {
+        const lacksParts = error instanceof UploadError && error.problems.some((p) => p.code === "E_UPLOAD_INCOMPLETE");
+        if (!lacksParts || round === 2) throw error;
+      }
+    }
+  }
+
+  pause() {
+    this.control.abort();
+  }
+
+  async cancel() {
+    this.pause();
+    if (this.id) await this.call("DELETE", `uploads/${this.id}`, undefined, null);
+  }
+
+  async hash() {
+    const head = await digest(await this.file.slice(0, HEAD_BYTES).arrayBuffer());
+    const key = MEMORY + [this.file.name, this.file.size, this.file.lastModified, head].join("|");
+    const known = localStorage.getItem(key);
+    if (known) return known;
+    const sha256 = await this.hashInWorker();
+    localStorage.setItem(key, sha256);
+    return sha256;
+  }
+
+  hashInWorker() {
+    const signal = this.control.signal;
+    return new Promise((resolve, reject) => {
+      const worker = new Worker(this.worker);
+      const end = (settle, value) => {
+        worker.terminate();
+        settle(value);
+      };
+      signal.addEventListener("abort", () => end(reject, signal.reason), { once: true });
+      worker.onerror = (event) => end(reject, unreadable(this.file, event.message));
+      worker.onmessage = ({ data }) => {
+        if (data.sha256) end(resolve, data.sha256);
+        else if (data.error) end(reject, unreadable(this.file, data.error));
+        else this.onProgress({ phase: "reading", done: data.done, total: this.file.size });
+      };
+      worker.postMessage(this.file);
+    });
+  }
+
+  async sendMissing({ part_size_bytes: partSize, parts_total: total }) {
+    const { parts } = await this.retrying(() => this.call("GET", `uploads/${this.id}/parts`));
+    const stored = new Map(parts.map((part) => [part.number, part.size_bytes]));
+    const missing = [];
+    for (let number = 1; number <= total; number++) {
+      if (stored.get(number) !== this.part(number, partSize).size) missing.push(number);
+    }
+    const sent = new Map(); // bytes of the parts that are under way or through
+    const before = this.file.size - missing.reduce((sum, number) => sum + this.part(number, partSize).size, 0);
+    const report = () => {
+      const done = [...sent.values()].reduce((sum, bytes) => sum + bytes, before);
+      this.onProgress({ phase: "sending", done, total: this.file.size });
+    };
+    report();
+    const lane = async () => {
+      for (let number = missing.shift(); number; number = missing.shift()) {
+        await this.retrying(() =>
+          this.sendPart(number, this.part(number, partSize), (bytes) => {
+            sent.set(number, bytes);
+            report();
+          }),
+        );
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: PARALLEL }, lane));
+    } catch (error) {
+      this.control.abort(error); // the other lanes stop as well
+      throw error;
+    }
+  }
+
+  part(number, partSize) {
+    return this.file.slice((number - 1) * partSize, number * partSize);
+  }
+
+  async sendPart(number, blob, onSent) {
+    const bytes = await blob.arrayBuffer().catch((error) => {
+      throw unreadable(this.file, error.message);
+    });
+    const part = { number, size_bytes: bytes.byteLength, sha256: await digest(bytes) };
+    const { urls } = await this.call("POST", `uploads/${this.id}/part-urls`, { parts: [part] });
+    await this.put(urls[0], bytes, onSent);
+    onSent(bytes.byteLength);
+  }
+
+  // XMLHttpRequest, for fetch doesn't tell how much of a body has been sent.
+  put({ url, headers }, bytes, onSent) {
+    const signal = this.control.signal;
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const request = new XMLHttpRequest();
+      request.open("PUT", url);
+      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+      request.upload.onprogress = (event) => onSent(event.loaded);
+      request.onload = () => {
+        if (request.status < 300) resolve();
+        else reject(new UploadError(problemsIn(request.responseText, request.status), request.status));
+      };
+      request.onerror = () => reject(offline());
+      const stop = () => {
+        request.abort();
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", stop);
+      request.onloadend = () => signal.removeEventListener("abort", stop); // which would hold on to the bytes
+      request.send(bytes);
+    });
+  }
+
+  async call(method, path, body, signal = this.control.signal) {
+    let response;
+    try {
+      response = await fetch(this.api + path, {
+        method,
+        signal,
+        headers: { "Content-Type": "application/json", "X-CSRFToken": this.csrf },
+        body: body && JSON.stringify(body),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw offline();
+    }
+    const text = await response.text();
+    if (!response.ok) throw new UploadError(problemsIn(text, response.status), response.status);
+    return text ? JSON.parse(text) : null;
+  }
+
+  // Try again, with growing pauses, what a bad connection or a busy server may have spoilt.
+  async retrying(action) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await action();
+      } catch (error) {
+        this.control.signal.throwIfAborted();
+        if (!(error instanceof UploadError) || !error.passes || attempt === ATTEMPTS) throw error;
+        const wait = Math.min(FIRST_WAIT_MS * 2 ** (attempt - 1), LONGEST_WAIT_MS) * (0.75 + Math.random() / 2);
+        this.onProgress({ phase: "waiting", seconds: Math.ceil(wait / 1000), problems: error.problems });
+        await this.pauseFor(wait);
+      }
+    }
+  }
+
+  // Ends early when the connection is back, and at once on pause().
+  pauseFor(milliseconds) {
+    const signal = this.control.signal;
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        clearTimeout(timer);
+        removeEventListener("online", done);
+        resolve();
+      };
+      const timer = setTimeout(done, milliseconds);
+      addEventListener("online", done);
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+  }
+}
+
+async function digest(bytes) {
+  const hash = await crypto.subtle.digest("SHA-256", bytes);
+  return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function problemsIn(text, status) {
+  try {
+    const { problems } = JSON.parse(text);
+    if (Array.isArray(problems) && problems.length) return problems;
+  } catch {
+    // not JSON: a proxy's page, for instance
+  }
+  return [
+    {
+      code: "E_SITE_UNREACHABLE",
+      message: "The site doesn't answer as expected.",
+      found: `status ${status}`,
+      next_step: "Try again in a while; the parts already stored are kept.",
+    },
+  ];
+}
+
+function offline() {
+  return new UploadError([
+    {
+      code: "E_SITE_UNREACHABLE",
+      message: "The connection to the site is lost.",
+      next_step: "Check your network and go on; the parts already stored are kept.",
+    },
+  ]);
+}
+
+function unreadable(file, detail) {
+  const problem = {
+    code: "E_ARTIFACT_MISSING",
+    message: "The browser can't read the file any more.",
+    where: file.name,
+    found: detail,
+    next_step: "It may have been moved or changed on your disk: choose it again.",
+  };
+  return new UploadError([problem], 400);
+}

@@ -1,0 +1,221 @@
+"""The pages of submissions. Other teams' private submissions answer 404."""
+
+import hashlib
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from evaluator.errors import ProblemError
+from portal.accounts.requests import UserRequest
+from portal.challenge.models import Track
+from portal.submissions import services
+from portal.submissions.checks import problems_of
+from portal.submissions.forms import NewSubmissionForm, SubmissionForm
+from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.selectors import own_submission, quota_of, submissions_of, visible_submissions
+from portal.submissions.slots import slots_of
+from portal.submissions.status import RunStatus, statuses
+from portal.teams.selectors import team_of
+
+PAGE_LENGTH = 25
+
+
+@login_required
+@require_safe
+def listing(request: UserRequest) -> HttpResponse:
+    """The team's submissions, newest first."""
+    team = team_of(request.user)
+    if team is None:
+        return render(request, "submissions/no_team.html")
+    page = Paginator(submissions_of(team), PAGE_LENGTH).get_page(request.GET.get("page"))
+    return render(request, "submissions/list.html", {"team": team, "page": page})
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: UserRequest) -> HttpResponse:
+    """Choose a track and describe the method; the draft's page takes the files."""
+    team = team_of(request.user)
+    if team is None:
+        return render(request, "submissions/no_team.html")
+    track = Track.objects.filter(slug=request.GET.get("track", "")).first()
+    form = NewSubmissionForm(request.POST or None, initial={"track": track})
+    problems = []
+    if request.method == "POST" and form.is_valid():
+        try:
+            return redirect(services.create_submission(team, request.user, **form.cleaned_data))
+        except ProblemError as error:
+            problems = error.problems
+    context = {"form": form, "problems": problems}
+    return render(request, "submissions/create.html", context, status=409 if problems else 200)
+
+
+@require_safe
+def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """A draft as its team fills it; anything later as everyone who may see it does."""
+    submission = _visible(request, submission_id)
+    if submission.state == SubmissionState.DRAFT and _is_own(request, submission):
+        return _draft_page(request, submission)
+    is_insider = _is_insider(request, submission)
+    return render(
+        request,
+        "submissions/detail.html",
+        {
+            "submission": submission,
+            "is_own": _is_own(request, submission),
+            "is_insider": is_insider,
+            "artifacts": submission.artifacts.select_related("run", "upload") if is_insider else [],
+            **_status(request, submission),
+        },
+    )
+
+
+@require_safe
+def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """The part of the page that is asked for again and again until every run has ended."""
+    submission = _visible(request, submission_id)
+    return render(
+        request, "submissions/status.html", {"submission": submission, **_status(request, submission)}
+    )
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Change what a draft says about the method."""
+    submission = _own(request, submission_id)
+    if submission.state != SubmissionState.DRAFT:
+        return redirect(submission)
+    form = SubmissionForm(request.POST or None, instance=submission)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.describe(submission, form.cleaned_data)
+        except ProblemError as error:
+            messages.error(request, error.problem.message)
+        return redirect(submission)
+    return render(request, "submissions/edit.html", {"submission": submission, "form": form})
+
+
+@login_required
+@require_POST
+def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    submission = _own(request, submission_id)
+    try:
+        budget = float(request.POST.get("budget", ""))
+    except ValueError:
+        budget = None
+    try:
+        services.add_run(submission, budget)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
+    submission = _own(request, submission_id)
+    run = get_object_or_404(submission.runs, pk=run_id)
+    try:
+        services.remove_run(run)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    submission = _own(request, submission_id)
+    try:
+        services.submit(submission, request.user)
+    except ProblemError as error:
+        if submission.state == SubmissionState.DRAFT:
+            return _draft_page(request, submission, error)
+        messages.error(request, error.problem.message)
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    submission = _own(request, submission_id)
+    try:
+        services.withdraw(submission, request.user)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    else:
+        messages.success(request, f"“{submission.title}” is withdrawn.")
+    return redirect("submissions:list")
+
+
+def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
+    return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
+
+
+def _own(request: UserRequest, submission_id: UUID) -> Submission:
+    team = team_of(request.user)
+    try:
+        if team is None:
+            raise Submission.DoesNotExist
+        return own_submission(team, submission_id)
+    except Submission.DoesNotExist as error:
+        raise Http404 from error
+
+
+def _is_own(request: HttpRequest, submission: Submission) -> bool:
+    return request.user.is_authenticated and team_of(request.user) == submission.team
+
+
+def _is_insider(request: HttpRequest, submission: Submission) -> bool:
+    return request.user.is_staff or _is_own(request, submission)
+
+
+def _draft_page(
+    request: HttpRequest, submission: Submission, error: ProblemError | None = None
+) -> HttpResponse:
+    now = timezone.now()
+    boards, proofs = slots_of(submission)
+    return render(
+        request,
+        "submissions/draft.html",
+        {
+            "submission": submission,
+            "boards": boards,
+            "proofs": proofs,
+            "problems": error.problems if error else problems_of(submission, now),
+            "refused": error is not None,
+            "quota": quota_of(submission.team, submission.track, now),
+        },
+        status=409 if error else 200,
+    )
+
+
+def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
+    """What the status fragment shows. Strangers see scored runs only."""
+    runs = (
+        submission.runs.all()
+        if _is_insider(request, submission)
+        else submission.runs.filter(state=RunState.SCORED)
+    )
+    shown = statuses(runs)
+    line = ", ".join(_in_words(status) for status in shown)
+    digest = hashlib.sha256(line.encode()).hexdigest()[:16]
+    return {
+        "statuses": shown,
+        "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
+        "line": line,
+        "digest": digest,
+        "is_news": request.GET.get("seen", "") != digest,  # screen readers are told of changes only
+    }
+
+
+def _in_words(status: RunStatus) -> str:
+    step = f" {status.step_name.lower()}" if status.step and not status.is_final else ""
+    return f"{status.run.label}: {status.run.get_state_display()}{step}"

@@ -1,0 +1,34 @@
+"""Teams in the administration, for what their owners can't do themselves."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from portal.audit.admin import AuditedAdmin
+from portal.teams.models import Membership, Team
+
+
+class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+    model = Membership
+    extra = 0
+    autocomplete_fields = ["user"]
+    readonly_fields = ["joined_at"]
+
+
+@admin.register(Team)
+class TeamAdmin(AuditedAdmin):
+    list_display = ["name", "affiliation", "created_at"]
+    search_fields = ["name", "affiliation", "memberships__user__email"]
+    inlines = [MembershipInline]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        return (
+            ["slug", "created_at"] if obj else ["created_at"]
+        )  # addresses that are out in the world stay valid
+
+    def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
+        return {} if obj else {"slug": ["name"]}
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False  # its uploads and results hang on it

@@ -1,0 +1,32 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.accounts.models import User
+from portal.teams.selectors import team_of
+from portal.teams.services import TeamError, create_team
+
+
+class Command(BaseCommand):
+    help = "Make a team. Nothing happens when the owner's team has this name already."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--owner", required=True, metavar="EMAIL", help="the address of an account")
+        parser.add_argument("--affiliation", default="")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            owner = User.objects.get(email=options["owner"].lower(), is_active=True)
+        except User.DoesNotExist as error:
+            raise CommandError(f"No active account has the address {options['owner']}.") from error
+        present = team_of(owner)
+        if present and present.name == options["name"]:
+            self.stdout.write(f"The team {present} is there already.")
+            return
+        try:
+            team = create_team(owner, options["name"], affiliation=options["affiliation"])
+        except TeamError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Made the team {team}, owned by {owner.email}.")

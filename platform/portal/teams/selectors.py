@@ -1,0 +1,44 @@
+"""What is asked about teams."""
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.teams.models import Invitation, Membership, Team
+
+
+def membership_of(user: User) -> Membership | None:
+    """The user's place in their team; None without a team."""
+    return Membership.objects.select_related("team").filter(user=user).first()
+
+
+def team_of(user: User) -> Team | None:
+    membership = membership_of(user)
+    return membership.team if membership else None
+
+
+def members(team: Team) -> QuerySet[Membership]:
+    return team.memberships.select_related("user")
+
+
+def open_invitations(team: Team) -> QuerySet[Invitation]:
+    """Invitations that still can be accepted or revoked; expired ones are among them until they are renewed."""
+    return (
+        team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True)
+        .select_related("invited_by")
+        .order_by("-created_at")
+    )
+
+
+def invitation_by_secret(secret: str) -> Invitation | None:
+    """The invitation whose link holds `secret`, if it can be accepted now."""
+    return (
+        Invitation.objects.select_related("team", "invited_by")
+        .filter(
+            digest=Invitation.digest_of(secret),
+            accepted_at__isnull=True,
+            revoked_at__isnull=True,
+            expires_at__gt=timezone.now(),
+        )
+        .first()
+    )

@@ -1,0 +1,196 @@
+"""Changes to teams. Each locks what it decides about, and writes the audit entry in the same transaction.
+
+Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
+"""
+
+from datetime import timedelta
+from functools import partial
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.text import slugify
+
+from portal.accounts.models import User
+from portal.accounts.selectors import owns_verified_address
+from portal.audit.models import record
+from portal.teams.models import Invitation, Membership, Role, Team
+
+INVITATIONS_PER_DAY = 20
+
+
+class TeamError(Exception):
+    """A change that the rules of teams don't allow; the message is for the person who asked for it."""
+
+
+@transaction.atomic
+def create_team(owner: User, name: str, *, affiliation: str = "", website: str = "") -> Team:
+    """Make a team with `owner` as its owner. Raises `TeamError` when they are in a team already."""
+    _lock_teamless(owner)
+    if Team.objects.filter(name__iexact=name).exists():
+        raise TeamError("Another team has this name.")
+    team = Team.objects.create(name=name, slug=_free_slug(name), affiliation=affiliation, website=website)
+    Membership.objects.create(team=team, user=owner, role=Role.OWNER)
+    record(owner, "team.created", team, name=name)
+    return team
+
+
+@transaction.atomic
+def invite(team: Team, email: str, *, by: User) -> Invitation:
+    """Invite the person behind `email`, replacing an open invitation to them; the mail is sent on commit.
+
+    Raises:
+        TeamError: `by` is no owner or has sent too many invitations, or the address belongs to a member.
+    """
+    User.objects.select_for_update().get(pk=by.pk)
+    _lock_team_of_owner(by, team)
+    email = email.lower()
+    now = timezone.now()
+    if team.memberships.filter(user__email=email).exists():
+        raise TeamError(f"{email} is in your team already.")
+    # Revoked ones count too, or the site could be made to flood a stranger's mailbox.
+    if (
+        Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1)).count()
+        >= INVITATIONS_PER_DAY
+    ):
+        raise TeamError(
+            f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours; go on tomorrow."
+        )
+    team.invitations.filter(email=email, accepted_at__isnull=True, revoked_at__isnull=True).update(
+        revoked_at=now
+    )
+    secret = Invitation.new_secret()
+    invitation = Invitation.objects.create(
+        team=team, email=email, digest=Invitation.digest_of(secret), invited_by=by, created_at=now
+    )
+    record(by, "team.invited", team, email=email)
+    link = settings.SITE_URL + reverse("teams:invitation", args=[secret])
+    text = render_to_string("teams/invitation_mail.txt", {"invitation": invitation, "link": link})
+    subject = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Join the team {team.name}"
+    transaction.on_commit(partial(send_mail, subject, text, None, [email]), robust=True)
+    return invitation
+
+
+@transaction.atomic
+def revoke_invitation(invitation: Invitation, *, by: User) -> None:
+    """Make an open invitation's link useless. Raises `TeamError` when `by` is no owner of the team."""
+    team = _lock_team_of_owner(by, invitation.team)
+    revoked = Invitation.objects.filter(
+        pk=invitation.pk, accepted_at__isnull=True, revoked_at__isnull=True
+    ).update(revoked_at=timezone.now())
+    if revoked:
+        record(by, "team.invitation_revoked", team, email=invitation.email)
+
+
+@transaction.atomic
+def accept_invitation(invitation: Invitation, user: User) -> Membership:
+    """Put `user` into the inviting team.
+
+    Raises:
+        TeamError: They are in a team already, the address is not a verified one of theirs, or the invitation
+            was accepted, was revoked or has expired in the meantime.
+    """
+    _lock_teamless(user)
+    team = Team.objects.select_for_update().get(pk=invitation.team_id)
+    invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
+    now = timezone.now()
+    if invitation.accepted_at or invitation.revoked_at or invitation.expires_at <= now:
+        raise TeamError("This invitation can't be accepted any more. Ask the team for a new one.")
+    if not owns_verified_address(user, invitation.email):
+        raise TeamError("This invitation was sent to another address than yours.")
+    invitation.accepted_at = now
+    invitation.save(update_fields=["accepted_at"])
+    membership = Membership.objects.create(team=team, user=user)
+    record(user, "team.joined", team)
+    return membership
+
+
+@transaction.atomic
+def leave(user: User) -> Team:
+    """Take `user` out of their team. Its results stay. Raises `TeamError` for the last owner of others."""
+    team = _lock_team_of(user)
+    membership = team.memberships.get(user=user)
+    others = team.memberships.exclude(user=user)
+    if membership.is_owner and others.exists() and not others.filter(role=Role.OWNER).exists():
+        raise TeamError("You are the team's only owner: hand the team over to another member first.")
+    membership.delete()
+    record(user, "team.left", team)
+    return team
+
+
+@transaction.atomic
+def remove_member(team: Team, membership_id: int, *, by: User) -> User:
+    """Take another person out of the team. Raises `TeamError` when `by` is no owner or means themselves."""
+    team = _lock_team_of_owner(by, team)
+    membership = _member(team, membership_id)
+    if membership.user_id == by.pk:
+        raise TeamError("You can't remove yourself; leave the team instead.")
+    membership.delete()
+    record(by, "team.member_removed", team, user=membership.user_id)
+    return membership.user
+
+
+@transaction.atomic
+def hand_over(team: Team, membership_id: int, *, by: User) -> User:
+    """Make another member the owner in place of `by`. Raises `TeamError` when `by` is no owner."""
+    team = _lock_team_of_owner(by, team)
+    heir = _member(team, membership_id)
+    if heir.user_id == by.pk:
+        raise TeamError("You own the team already.")
+    team.memberships.filter(user=by).update(role=Role.MEMBER)
+    team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
+    record(by, "team.handed_over", team, user=heir.user_id)
+    return heir.user
+
+
+@transaction.atomic
+def update_team(team: Team, *, by: User, affiliation: str, website: str) -> Team:
+    """Change what the team says about itself. Its name stays: results and citations carry it."""
+    team = _lock_team_of_owner(by, team)
+    team.affiliation, team.website = affiliation, website
+    team.save(update_fields=["affiliation", "website"])
+    record(by, "team.updated", team, affiliation=affiliation, website=website)
+    return team
+
+
+def _lock_teamless(user: User) -> None:
+    """Lock the person's row; whoever else would put them into a team waits until we are done."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if Membership.objects.filter(user=user).exists():
+        raise TeamError("You are in a team already. Leave it before you create or join another one.")
+
+
+def _lock_team_of(user: User) -> Team:
+    team = Team.objects.select_for_update().filter(memberships__user=user).first()
+    if team is None:
+        raise TeamError("You are not in a team.")
+    return team
+
+
+def _lock_team_of_owner(user: User, team: Team) -> Team:
+    locked = Team.objects.select_for_update().get(pk=team.pk)
+    if not locked.memberships.filter(user=user, role=Role.OWNER).exists():
+        raise TeamError("Only an owner of the team can do this.")
+    return locked
+
+
+def _member(team: Team, membership_id: int) -> Membership:
+    membership = team.memberships.select_related("user").filter(pk=membership_id).first()
+    if membership is None:
+        raise TeamError("This person is not in your team any more.")
+    return membership
+
+
+def _free_slug(name: str) -> str:
+    """A slug made from `name`, numbered where it is taken."""
+    base = slugify(name)[:70] or "team"
+    taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+    number = 1
+    slug = base
+    while slug in taken:
+        number += 1
+        slug = f"{base}-{number}"
+    return slug

@@ -1,0 +1,166 @@
+"""The pages of teams. What a team keeps to itself answers 404 to everyone else."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from portal.accounts.requests import UserRequest
+from portal.accounts.selectors import owns_verified_address
+from portal.teams import services
+from portal.teams.forms import InvitationForm, TeamDetailsForm, TeamForm
+from portal.teams.models import Membership, Team
+from portal.teams.selectors import invitation_by_secret, members, membership_of, open_invitations, team_of
+
+
+@require_safe
+def detail(request: HttpRequest, slug: str) -> HttpResponse:
+    """What everyone may know of a team."""
+    team = get_object_or_404(Team, slug=slug)
+    return render(request, "teams/detail.html", {"team": team, "members": members(team)})
+
+
+@login_required
+@require_safe
+def mine(request: UserRequest) -> HttpResponse:
+    """One's own team: members and invitations, and what can be done about them."""
+    membership = membership_of(request.user)
+    if membership is None:
+        return render(request, "teams/none.html")
+    return _team_page(request, membership, InvitationForm())
+
+
+def _team_page(request: UserRequest, membership: Membership, form: InvitationForm) -> HttpResponse:
+    team = membership.team
+    context = {"team": team, "membership": membership, "members": members(team), "form": form}
+    if membership.is_owner:
+        context["invitations"] = open_invitations(team)
+    return render(request, "teams/mine.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: UserRequest) -> HttpResponse:
+    if team_of(request.user):
+        messages.info(request, "You are in a team already.")
+        return redirect("teams:mine")
+    form = TeamForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.create_team(request.user, **form.cleaned_data)
+        except services.TeamError as error:
+            form.add_error(None, str(error))
+        else:
+            messages.success(request, "Your team is there. Invite its members, or submit right away.")
+            return redirect("teams:mine")
+    return render(request, "teams/create.html", {"form": form})
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: UserRequest) -> HttpResponse:
+    membership = _own_membership(request)
+    if not membership.is_owner:
+        raise Http404("no owner of the team")
+    form = TeamDetailsForm(request.POST or None, instance=membership.team)
+    if request.method == "POST" and form.is_valid():
+        services.update_team(membership.team, by=request.user, **form.cleaned_data)
+        messages.success(request, "The team's details are saved.")
+        return redirect("teams:mine")
+    return render(request, "teams/edit.html", {"form": form, "team": membership.team})
+
+
+@login_required
+@require_POST
+def invite(request: UserRequest) -> HttpResponse:
+    membership = _own_membership(request)
+    form = InvitationForm(request.POST)
+    if not form.is_valid():
+        return _team_page(request, membership, form)
+    email = form.cleaned_data["email"]
+    try:
+        services.invite(membership.team, email, by=request.user)
+    except services.TeamError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"We have sent an invitation to {email}.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_POST
+def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
+    invitation = get_object_or_404(open_invitations(_own_membership(request).team), pk=invitation_id)
+    try:
+        services.revoke_invitation(invitation, by=request.user)
+    except services.TeamError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"The invitation to {invitation.email} is revoked.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_POST
+def remove(request: UserRequest, membership_id: int) -> HttpResponse:
+    team = _own_membership(request).team
+    try:
+        person = services.remove_member(team, membership_id, by=request.user)
+    except services.TeamError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{person} is not in the team any more.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_POST
+def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
+    team = _own_membership(request).team
+    try:
+        person = services.hand_over(team, membership_id, by=request.user)
+    except services.TeamError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{person} owns the team now.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_POST
+def leave(request: UserRequest) -> HttpResponse:
+    try:
+        team = services.leave(request.user)
+    except services.TeamError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"You have left {team}.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: UserRequest, secret: str) -> HttpResponse:
+    """Where an invitation's link leads; a POST accepts it."""
+    found = invitation_by_secret(secret)
+    if found is None:
+        return render(request, "teams/invitation_gone.html", status=404)
+    if not owns_verified_address(request.user, found.email):
+        return render(request, "teams/invitation_elsewhere.html", status=403)
+    if request.method == "POST":
+        try:
+            services.accept_invitation(found, request.user)
+        except services.TeamError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, f"Welcome to {found.team}.")
+        return redirect("teams:mine")
+    return render(request, "teams/invitation.html", {"invitation": found, "present": team_of(request.user)})
+
+
+def _own_membership(request: UserRequest) -> Membership:
+    membership = membership_of(request.user)
+    if membership is None:
+        raise Http404("not in a team")
+    return membership

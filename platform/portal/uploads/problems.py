@@ -1,0 +1,29 @@
+"""Coded problems as HTTP responses, for the signed addresses and for the API above them."""
+
+from django.http import JsonResponse
+
+from evaluator.errors import ErrorCode, ProblemError
+
+UNPROCESSABLE = 422
+STATUS = {
+    ErrorCode.REQUEST_SIGN_IN: 401,
+    ErrorCode.REQUEST_TEAM: 403,
+    ErrorCode.UPLOAD_URL: 403,
+    ErrorCode.REQUEST_NOT_FOUND: 404,
+    ErrorCode.SUBMISSION_STATE: 409,
+    ErrorCode.SUBMISSION_QUOTA: 409,
+    ErrorCode.SUBMISSION_DUPLICATE: 409,
+    ErrorCode.TRACK_CLOSED: 409,
+    ErrorCode.UPLOAD_STATE: 409,
+    ErrorCode.UPLOAD_INCOMPLETE: 409,
+    ErrorCode.UPLOAD_LIMIT: 409,
+    ErrorCode.ARTIFACT_SIZE: 413,
+}
+
+
+def problem_response(error: ProblemError, status: int | None = None) -> JsonResponse:
+    """All problems as JSON; the status is that of the first one's code unless it is given."""
+    problems = [problem.model_dump(mode="json") for problem in error.problems]
+    return JsonResponse(
+        {"problems": problems}, status=status or STATUS.get(error.problem.code, UNPROCESSABLE)
+    )

@@ -1,0 +1,107 @@
+"""The two addresses of the folder store: a part comes in, a file goes out. The signature is the permission."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.uploads.problems import problem_response
+from portal.uploads.signed_urls import read_file_token, read_part_token
+from portal.uploads.stores import CHUNK_BYTES, FolderStore, current_store
+
+ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+
+
+@csrf_exempt  # nothing here rests on a cookie
+@require_http_methods(["PUT"])
+def receive_part(request: HttpRequest, token: str) -> HttpResponse:
+    """Take in one part, never holding more than a chunk of it in memory."""
+    try:
+        address = read_part_token(token)
+        announced = request.headers.get("Content-Length", "none")
+        if announced != str(address.part.size_bytes):
+            raise refuse(
+                ErrorCode.UPLOAD_PART,
+                where=f"part {address.part.number}, header Content-Length",
+                expected=f"{address.part.size_bytes} bytes",
+                found=announced,
+            )
+        FolderStore(Path(settings.STORE_FOLDER)).receive(address.upload, address.part, _body(request))
+    except ProblemError as error:
+        return problem_response(error)
+    return HttpResponse(status=204)
+
+
+def _body(request: HttpRequest) -> Iterator[bytes]:
+    try:
+        while chunk := request.read(CHUNK_BYTES):
+            yield chunk
+    except OSError:  # the sender is gone; what came is too short and is refused
+        return
+
+
+@require_safe
+def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
+    """Give out one file as a download that no browser opens in place; one byte range is honoured."""
+    store = current_store()
+    try:
+        address = read_file_token(token)
+        file = store.open(address.key)
+    except ProblemError as error:
+        return problem_response(error)
+    except FileNotFoundError as error:
+        raise Http404 from error
+    size = store.size(address.key) or 0
+    try:
+        start, stop, status = _wanted(request.headers.get("Range", ""), size)
+    except ValueError:
+        file.close()
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+    response = StreamingHttpResponse(
+        _slice(file, start, stop), status=status, content_type="application/octet-stream"
+    )
+    response["Content-Length"] = str(stop - start)
+    response["Accept-Ranges"] = "bytes"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["Cache-Control"] = "private, no-store"
+    if disposition := content_disposition_header(True, address.filename):
+        response["Content-Disposition"] = disposition
+    if status == 206:
+        response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
+    return response
+
+
+def _wanted(header: str, size: int) -> tuple[int, int, int]:
+    """First byte, byte after the last, and status. Raises `ValueError` for a range outside the file.
+
+    Anything but one plain range is answered with the whole file, as RFC 9110 (section 14.2) allows.
+    """
+    match = ONE_RANGE.fullmatch(header)
+    if not match or match.groups() == ("", ""):
+        return 0, size, 200
+    first, last = match.groups()
+    if not first:  # the last n bytes
+        start, stop = max(0, size - int(last)), size
+    else:
+        start, stop = int(first), min(int(last) + 1, size) if last else size
+    if start >= stop:
+        raise ValueError(header)
+    return start, stop, 206
+
+
+def _slice(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
+    with file:
+        file.seek(start)
+        left = stop - start
+        while left and (chunk := file.read(min(CHUNK_BYTES, left))):
+            left -= len(chunk)
+            yield chunk

@@ -1,0 +1,110 @@
+"""A data folder as the competition's files, so that the competition's own kit can train on it.
+
+What the layout has no place for is left behind: the questions' keys, and answers beyond the first.
+"""
+
+import json
+import shutil
+from itertools import chain
+from pathlib import Path
+
+from evaluator.docvqa.dataset import Dataset, read_info
+from evaluator.docvqa.imdb import ImdbQuestion, write_imdb
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.data.progress import Progress, silent
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+
+SET_NAMES = {"train": "train", "valid": "val", "test": "test"}  # split -> what the competition calls it
+
+
+def export_imdb(folder: Path, out: Path, on_progress: Progress = silent) -> ImportSummary:
+    """Write the splits that `folder` has: question files and indexes to `out/imdb`, images to `out/images`.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if `folder` is no data folder, an image is missing, or a training page's
+            provider is no client's.
+    """
+    info = read_info(folder)
+    datasets = [Dataset(folder, split) for split in SET_NAMES if (folder / split).is_dir()]
+    total, done = sum(len(dataset.pages) for dataset in datasets), 0
+    findings = Findings()
+    providers: dict[str, dict[str, str]] = {}
+    (out / "imdb").mkdir(parents=True, exist_ok=True)
+    (out / "images").mkdir(exist_ok=True)
+    for dataset in datasets:
+        rows = _rows_by_provider(dataset, findings)
+        if dataset.split == "train":
+            _write_training(rows, info.clients, out / "imdb")
+        else:
+            set_name = SET_NAMES[dataset.split]
+            write_imdb(
+                out / "imdb" / f"imdb_{set_name}.npy", set_name, list(chain.from_iterable(rows.values()))
+            )
+        for page in dataset.pages.values():
+            providers[page.document] = {"provider": page.provider}
+            _copy_image(dataset.image_path(page.page), out / "images")
+            done += 1
+            on_progress(done, total)
+    _write_json(out / "imdb" / "doc2provider.json", providers)
+    tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
+    return ImportSummary(info.name, tallies, {k: len(names) for k, names in info.clients.items()}, findings)
+
+
+def _rows_by_provider(dataset: Dataset, findings: Findings) -> dict[str, list[ImdbQuestion]]:
+    rows: dict[str, list[ImdbQuestion]] = {}
+    for provider, questions in dataset.questions_by_provider().items():
+        for question in questions:
+            if len(question.answers) > 1:
+                findings.note(Finding.MORE_ANSWERS, question.question_id)
+            page = dataset.pages[question.page]
+            rows.setdefault(provider, []).append(
+                ImdbQuestion.model_validate(
+                    {
+                        "question": question.question,
+                        "answers": question.answers,
+                        "image_name": page.page,
+                        "ocr_tokens": page.words,
+                        "ocr_normalized_boxes": page.boxes,
+                        "question_id": question.question_id,
+                        "set_name": SET_NAMES[dataset.split],
+                    }
+                )
+            )
+    return rows
+
+
+def _write_training(rows: dict[str, list[ImdbQuestion]], clients: dict[int, list[str]], folder: Path) -> None:
+    """One file a client, and the index that says which of its rows are which provider's."""
+    homeless = rows.keys() - {provider for providers in clients.values() for provider in providers}
+    if homeless:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where="dataset.json, clients",
+            expected="every training provider with a client",
+            found=f"none for {min(homeless)}",
+        )
+    data_points: dict[str, dict[str, list[int]]] = {}
+    for client, providers in clients.items():
+        own: list[ImdbQuestion] = []
+        index: dict[str, list[int]] = {}
+        for provider in providers:
+            # A provider without questions must not be listed: the competition's loader takes [] for everything.
+            if provider in rows:
+                index[provider] = list(range(len(own) + 1, len(own) + 1 + len(rows[provider])))
+                own += rows[provider]
+        data_points[f"client_{client}"] = index
+        write_imdb(folder / f"imdb_train_client_{client}.npy", "train", own)
+    _write_json(folder / "data_points.json", data_points)
+
+
+def _copy_image(source: Path, folder: Path) -> None:
+    try:
+        shutil.copyfile(source, folder / source.name)
+    except FileNotFoundError as error:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT, where=str(source), expected="an image for every page", found="none"
+        ) from error
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

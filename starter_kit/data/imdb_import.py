@@ -1,0 +1,290 @@
+"""The competition's files as data folders.
+
+A source holds the imdb files and `data_points.json`, itself or in a folder `imdb`, and the page images in
+`images`. File names of both releases are known: `imdb_train_client_0.npy` or `blue_train_client_0.npy`, and so on.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
+from evaluator.docvqa.imdb import Imdb, read_data_points, read_imdb
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.data.folders import SplitWriter
+from starter_kit.data.images import import_images
+from starter_kit.data.progress import Progress, silent
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+
+NAME = "pfl-docvqa"
+CLIENT_FILE = re.compile(r"(?:imdb|blue)_train_client_(\d+)\.npy")
+HELD_OUT_FILES = {
+    "valid": ("imdb_valid.npy", "imdb_val.npy", "blue_valid.npy", "blue_val.npy"),
+    "test": ("imdb_test.npy", "blue_test.npy"),
+}
+
+
+class DocumentProvider(BaseModel):
+    """An entry of `doc2provider.json`."""
+
+    provider: str
+
+
+DOCUMENT_PROVIDERS = TypeAdapter(dict[str, str | DocumentProvider])
+
+
+@dataclass(frozen=True)
+class ImdbSource:
+    """Where the competition's files lie. `folders` are searched in order."""
+
+    folders: tuple[Path, ...]
+    images: Path
+
+    @classmethod
+    def at(cls, source: Path, images: Path | None = None) -> "ImdbSource":
+        return cls((source, source / "imdb"), images or source / "images")
+
+    def find(self, *names: str) -> Path | None:
+        paths = (folder / name for folder in self.folders for name in names)
+        return next((path for path in paths if path.is_file()), None)
+
+    def client_files(self) -> dict[int, Path]:
+        """Each client's file; of two names for one client the later release's counts."""
+        files: dict[int, Path] = {}
+        for folder in self.folders:
+            for path in sorted(folder.glob("*_train_client_*.npy")):
+                if match := CLIENT_FILE.fullmatch(path.name):
+                    files[int(match[1])] = path  # "blue…" sorts before "imdb…"
+        return dict(sorted(files.items()))
+
+
+@dataclass
+class Conversion:
+    """What has been met so far: ids and pages are unique over a whole data set."""
+
+    source: ImdbSource
+    findings: Findings = field(default_factory=Findings)
+    ids: set[str] = field(default_factory=set)
+    pages: set[str] = field(default_factory=set)
+    tallies: dict[str, SplitTally] = field(default_factory=dict)
+
+
+def convert_imdb(
+    source: Path,
+    folder_public: Path,
+    folder_secret: Path,
+    images: Path | None = None,
+    on_progress: Progress = silent,
+) -> ImportSummary:
+    """Turn the competition's files into data folders: train and valid public, test secret, what there is of each.
+
+    Args:
+        images: The folder of page images, if it isn't `source/images`.
+        on_progress: Called with the images done and all images, anew for every file.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if a file can't be read or the files contradict each other.
+    """
+    conversion = Conversion(ImdbSource.at(source, images))
+    client_files = conversion.source.client_files()
+    held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
+    if not client_files and not any(held_out.values()):
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=str(source),
+            expected="imdb_train_client_0.npy, imdb_val.npy, imdb_test.npy or their names of the first release",
+            found="none of them",
+        )
+    clients: dict[int, list[str]] = {}
+    if client_files:
+        clients = _convert_training(conversion, client_files, folder_public, on_progress)
+    providers = _document_providers(conversion.source)
+    for split, path in held_out.items():
+        if path is not None:
+            folder = folder_secret if split == "test" else folder_public
+            _convert_held_out(conversion, split, path, providers, folder, on_progress)
+
+    description = "Converted from imdb files."
+    if {"train", "valid"} & conversion.tallies.keys():
+        write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=clients))
+    if "test" in conversion.tallies:
+        write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+    counts = {client: len(names) for client, names in clients.items()}
+    return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
+
+
+def _convert_training(
+    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: Progress
+) -> dict[int, list[str]]:
+    """Write the training split; the providers of each client."""
+    index = conversion.source.find("data_points.json")
+    if index is None:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=str(conversion.source.folders[0]),
+            expected="data_points.json beside the clients' files",
+            found="none",
+        )
+    data_points = read_data_points(index)
+    _refuse_mismatch(data_points, files)
+    clients: dict[int, list[str]] = {}
+    with SplitWriter(folder, "train") as writer:
+        for client, path in files.items():
+            imdb = read_imdb(path)
+            owners = _owners(imdb, data_points[f"client_{client}"], path, conversion.findings)
+            before = set(writer.tally.pages_by_provider)
+            for page, questions in _pages(conversion, imdb, owners, path, folder, on_progress):
+                writer.add(page, questions)
+            clients[client] = [name for name in writer.tally.pages_by_provider if name not in before]
+            for provider in sorted(data_points[f"client_{client}"].keys() - set(clients[client])):
+                conversion.findings.note(Finding.EMPTY_PROVIDER, f"client {client}: {provider}")
+    conversion.tallies["train"] = writer.tally
+    for provider, pages in writer.tally.pages_by_provider.items():
+        if pages == 1:
+            conversion.findings.note(Finding.ONE_DOCUMENT, provider)
+    return clients
+
+
+def _refuse_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[int, Path]) -> None:
+    """Every client has a file and an entry, and every provider is one client's: privacy is counted by provider."""
+    expected = {f"client_{client}" for client in files}
+    if data_points.keys() != expected:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where="data_points.json",
+            expected=f"entries for the clients' files: {', '.join(sorted(expected))}",
+            found=", ".join(sorted(data_points)),
+        )
+    homes: dict[str, str] = {}
+    for client, providers in data_points.items():
+        for provider in providers:
+            if homes.setdefault(provider, client) != client:
+                raise refuse(
+                    ErrorCode.DATASET_FORMAT,
+                    where=f"data_points.json, {client}, {provider}",
+                    expected="every provider with one client",
+                    found=f"it is also with {homes[provider]}",
+                )
+
+
+def _owners(imdb: Imdb, providers: dict[str, list[int]], path: Path, findings: Findings) -> dict[int, str]:
+    """Row -> provider. An empty list is no row at all; the original loader took it for the whole file."""
+    owners: dict[int, str] = {}
+    for provider, rows in providers.items():
+        for row in rows:
+            if not 1 <= row <= len(imdb.questions):
+                raise refuse(
+                    ErrorCode.DATASET_FORMAT,
+                    where=f"data_points.json, {provider}",
+                    expected=f"rows of {path.name}, 1 to {len(imdb.questions)}; row 0 is the header",
+                    found=row,
+                )
+            if owners.setdefault(row, provider) != provider:
+                findings.note(Finding.ROW_OF_TWO_PROVIDERS, f"{path.name}, row {row}")
+    return owners
+
+
+def _convert_held_out(
+    conversion: Conversion,
+    split: str,
+    path: Path,
+    providers: dict[str, str],
+    folder: Path,
+    on_progress: Progress,
+) -> None:
+    imdb = read_imdb(path)
+    owners = {
+        row: providers.get(question.image_name.rsplit("_", 1)[0], "")
+        for row, question in enumerate(imdb.questions, 1)
+    }
+    with SplitWriter(folder, split) as writer:
+        for page, questions in _pages(conversion, imdb, owners, path, folder, on_progress):
+            if not page.provider:
+                conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
+            writer.add(page, questions)
+    conversion.tallies[split] = writer.tally
+
+
+def _document_providers(source: ImdbSource) -> dict[str, str]:
+    """Document -> provider, where the release says so."""
+    path = source.find("doc2provider.json")
+    if path is None:
+        return {}
+    try:
+        entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=str(path),
+            expected='JSON such as {"a document": {"provider": "a provider"}}',
+            found=first_line(error),
+        ) from error
+    return {
+        document: entry if isinstance(entry, str) else entry.provider for document, entry in entries.items()
+    }
+
+
+def _pages(
+    conversion: Conversion,
+    imdb: Imdb,
+    owners: dict[int, str],
+    path: Path,
+    folder: Path,
+    on_progress: Progress,
+) -> Iterator[tuple[Page, list[Question]]]:
+    """The pages of one file with their questions, in order of first appearance, images written."""
+    rows_by_page: dict[str, list[int]] = {}
+    for row, question in enumerate(imdb.questions, 1):
+        if row in owners:
+            rows_by_page.setdefault(question.image_name, []).append(row)
+        else:
+            conversion.findings.note(Finding.ROW_WITHOUT_PROVIDER, f"{path.name}, row {row}")
+    for name in list(rows_by_page):
+        if name in conversion.pages:
+            conversion.findings.note(Finding.REPEATED_PAGE, f"{path.name}, {name}")
+            del rows_by_page[name]
+    conversion.pages |= rows_by_page.keys()
+    readable = import_images(
+        {name: conversion.source.images / f"{name}.jpg" for name in rows_by_page},
+        folder / "images",
+        conversion.findings,
+        on_progress,
+    )
+    for name in readable:
+        yield _page(conversion, imdb, owners, path, rows_by_page[name])
+
+
+def _page(
+    conversion: Conversion, imdb: Imdb, owners: dict[int, str], path: Path, rows: list[int]
+) -> tuple[Page, list[Question]]:
+    """One page with its questions; its words and its provider are its first row's."""
+    findings = conversion.findings
+    first = imdb.questions[rows[0] - 1]
+    name, provider = first.image_name, owners[rows[0]]
+    boxes = first.ocr_normalized_boxes
+    if not first.ocr_tokens:
+        findings.note(Finding.EMPTY_OCR, name)
+    if boxes.size and (boxes.min() < 0 or boxes.max() > 1):
+        findings.note(Finding.CLIPPED_BOX, name)
+    if not "".join(first.ocr_tokens).isascii():
+        findings.note(Finding.NON_ASCII, name)
+    inside: list[Box] = [(x0, y0, x1, y1) for x0, y0, x1, y1 in boxes.clip(0.0, 1.0).tolist()]
+    page = Page(page=name, provider=provider, words=first.ocr_tokens, boxes=inside)
+
+    questions = []
+    for row in rows:
+        if owners[row] != provider:
+            findings.note(Finding.ROW_OF_TWO_PROVIDERS, f"{path.name}, row {row}")
+        question = imdb.questions[row - 1]
+        identity = question.question_id
+        if not identity or identity in conversion.ids:
+            findings.note(Finding.NO_QUESTION_ID, f"{path.name}, row {row}")
+            identity = f"{path.stem}-{row}"
+        conversion.ids.add(identity)
+        questions.append(
+            Question(question_id=identity, page=name, question=question.question, answers=question.answers)
+        )
+    return page, questions

@@ -1,0 +1,59 @@
+"""A data folder looked at: what it holds, and what a training run would stumble over."""
+
+from collections import Counter
+from pathlib import Path
+
+from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
+from evaluator.errors import ErrorCode, Problem, refuse
+from starter_kit.data.images import read_image
+from starter_kit.data.progress import Progress, silent
+from starter_kit.data.summary import ImportSummary, SplitTally
+
+SPLITS = ("train", "valid", "test")
+
+
+def inspect_folder(folder: Path, on_progress: Progress = silent) -> tuple[ImportSummary, list[Problem]]:
+    """Count a data folder and check it: rows are valid, images open, clients part the training providers.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if the folder can't be read at all.
+    """
+    info = read_info(folder)
+    datasets = [Dataset(folder, split) for split in SPLITS if (folder / split).is_dir()]
+    if not datasets:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=str(folder),
+            expected="a folder train, valid or test",
+            found="none",
+        )
+    tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
+    problems = _client_problems(info, tallies)
+    total, done = sum(len(dataset.pages) for dataset in datasets), 0
+    for dataset in datasets:
+        for page in dataset.pages.values():
+            if read_image(dataset.image_path(page.page)) is None:
+                problems.append(_problem(f"{dataset.split}, page {page.page}", "an image that opens", "none"))
+            done += 1
+            on_progress(done, total)
+    summary = ImportSummary(info.name, tallies, {k: len(names) for k, names in info.clients.items()})
+    return summary, problems
+
+
+def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[Problem]:
+    """Providers of no client, of two, or without pages; only training providers have a client."""
+    listed = Counter(provider for providers in info.clients.values() for provider in providers)
+    training = tallies["train"].pages_by_provider if "train" in tallies else {}
+    where = "dataset.json, clients"
+    problems = []
+    if repeated := sorted(provider for provider, count in listed.items() if count > 1):
+        problems.append(_problem(where, "every provider with one client", f"two for {repeated[0]}"))
+    if homeless := sorted(training.keys() - listed.keys()):
+        problems.append(_problem(where, "every training provider with a client", f"none for {homeless[0]}"))
+    if idle := sorted(listed.keys() - training.keys()):
+        problems.append(_problem(where, "training pages of every provider", f"none of {idle[0]}"))
+    return problems
+
+
+def _problem(where: str, expected: str, found: str) -> Problem:
+    return refuse(ErrorCode.DATASET_FORMAT, where=where, expected=expected, found=found).problem

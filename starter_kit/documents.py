@@ -1,0 +1,98 @@
+"""A training split as examples: every question encoded once, every page's image features computed once."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.images import read_page
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.rounds import Client
+
+PAGES_AT_ONCE = 64
+
+
+class Documents:
+    """The questions of `dataset`, with their first answers, as training examples for `model`.
+
+    Examples are addressed by their index among the dataset's questions. Answers are lower-cased, as the metric
+    doesn't see case. Features are kept in memory, as float32: V·dv numbers a page.
+    """
+
+    def __init__(
+        self,
+        model: VT5,
+        tokenizer: Tokenizer,
+        dataset: Dataset,
+        *,
+        max_input_tokens: int,
+        on_page: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self._model = model
+        questions = dataset.questions
+        pages = list(dict.fromkeys(question.page for question in questions))
+        rows = {page: row for row, page in enumerate(pages)}
+        self._page_rows = torch.tensor([rows[question.page] for question in questions])
+        self._texts = [
+            tokenizer.encode(
+                question.question,
+                dataset.pages[question.page].words,
+                dataset.pages[question.page].boxes,
+                max_input_tokens,
+            )
+            for question in questions
+        ]
+        self._answers = tokenizer.encode_answers(
+            [question.answers[0].lower() if question.answers else "" for question in questions]
+        )
+        self._features = _features(model, dataset, pages, on_page)
+
+    def loss(self, examples: Sequence[int]) -> Tensor:
+        """The model's mean loss over the tokens of the examples' answers."""
+        batch = Batch.pad(
+            [self._texts[example] for example in examples],
+            self._features[self._page_rows[list(examples)]],
+            [self._answers[example] for example in examples],
+            pad_token_id=self._model.config.pad_token_id,
+        )
+        return self._model.loss(batch.to(next(self._model.parameters()).device))
+
+
+def clients_of(dataset: Dataset) -> list[Client]:
+    """The dataset's clients with their providers' examples. A listed provider may have none.
+
+    Raises:
+        ProblemError: (`E_DATASET_FORMAT`) There are no clients, or two share a provider.
+    """
+    examples: dict[str, list[int]] = {}
+    for index, question in enumerate(dataset.questions):
+        examples.setdefault(dataset.pages[question.page].provider, []).append(index)
+    listed = [provider for providers in dataset.info.clients.values() for provider in providers]
+    if not listed or len(set(listed)) < len(listed):
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{dataset.folder}/dataset.json, clients",
+            expected="each provider at exactly one client",
+            found="no clients" if not listed else "a provider that is listed twice",
+        )
+    return [
+        Client(client, {provider: examples.get(provider, []) for provider in providers})
+        for client, providers in sorted(dataset.info.clients.items())
+    ]
+
+
+@torch.inference_mode()
+def _features(model: VT5, dataset: Dataset, pages: Sequence[str], on_page: Callable[[int, int], None]) -> Tensor:
+    """The frozen image tower's output (P, V, dv), on the CPU."""
+    device = next(model.parameters()).device
+    size = model.config.visual.image_size
+    parts = []
+    for start in range(0, len(pages), PAGES_AT_ONCE):
+        some = pages[start : start + PAGES_AT_ONCE]
+        pixels = torch.stack([read_page(dataset.image_path(page), size) for page in some])
+        parts.append(model.page_features(pixels.to(device)).cpu())
+        on_page(start + len(some), len(pages))
+    return torch.cat(parts)

@@ -1,0 +1,85 @@
+"""ANLS and accuracy against a literal, slow re-implementation of the published definition."""
+
+import editdistance
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.metrics import accuracy_scores, anls_scores, score
+
+Cases = list[tuple[str, list[str]]]
+
+
+def anls_by_definition(prediction: str, answers: list[str]) -> float:
+    prediction = prediction.lower().strip()
+    if prediction in ("", "none"):
+        return 0.0
+    best = 0.0
+    for answer in (text.lower().strip() for text in answers):
+        best = max(best, 1 - editdistance.eval(prediction, answer) / max(len(prediction), len(answer)))
+    return best if best >= 0.5 else 0.0
+
+
+def accuracy_by_definition(prediction: str, answers: list[str]) -> float:
+    prediction = prediction.lower().strip()
+    return float(prediction != "none" and prediction in [text.lower().strip() for text in answers])
+
+
+words = st.one_of(
+    st.sampled_from(["", " ", "none", "None ", "NA", "1.234,00", "İ", "ß"]), st.text(max_size=12)
+)
+alike = st.text(alphabet="ab A", max_size=6)  # near misses, which random words hardly ever are
+cases = st.lists(st.tuples(words | alike, st.lists(words | alike, max_size=3)), min_size=1, max_size=8)
+
+
+@given(cases)
+def test_anls_is_that_of_the_definition(cases: Cases) -> None:
+    predictions, answers = [list(column) for column in zip(*cases, strict=True)]
+    assert anls_scores(predictions, answers).tolist() == [anls_by_definition(*case) for case in cases]
+
+
+@given(cases)
+def test_accuracy_is_that_of_the_definition(cases: Cases) -> None:
+    predictions, answers = [list(column) for column in zip(*cases, strict=True)]
+    assert accuracy_scores(predictions, answers).tolist() == [accuracy_by_definition(*case) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answers", "anls", "accuracy"),
+    [
+        ("ACME Inc ", [" acme inc"], 1.0, 1.0),
+        ("acme", ["acme inc", "acne"], 0.75, 0.0),  # the best of the gold answers
+        ("ab", ["ac"], 0.5, 0.0),  # one half still counts
+        ("abc", ["axy"], 0.0, 0.0),  # one third doesn't
+        ("", [""], 0.0, 1.0),
+        ("none", ["none"], 0.0, 0.0),
+        ("na", ["NA"], 1.0, 1.0),
+        ("𝟘a", ["a"], 0.5, 0.0),  # code points, not UTF-16 units
+        ("a", [], 0.0, 0.0),
+    ],
+)
+def test_scores_of_one_question(prediction: str, answers: list[str], anls: float, accuracy: float) -> None:
+    assert anls_scores([prediction], [answers]).tolist() == [anls]
+    assert accuracy_scores([prediction], [answers]).tolist() == [accuracy]
+
+
+def test_the_score_is_the_mean_over_questions() -> None:
+    scores = score(["acme", "acme", "x"], [["acme"], ["acne"], ["y"]])
+    assert scores.anls == pytest.approx(1.75 / 3)
+    assert scores.accuracy == pytest.approx(1 / 3)
+    assert scores.questions == 3
+
+
+def test_scores_are_float64() -> None:
+    assert anls_scores(["a"], [["a"]]).dtype == accuracy_scores(["a"], [["a"]]).dtype == np.float64
+
+
+def test_one_prediction_a_question_is_demanded() -> None:
+    with pytest.raises(ValueError, match="2 predictions for 1 questions"):
+        score(["a", "b"], [["a"]])
+
+
+def test_nothing_to_score_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no question"):
+        score([], [])

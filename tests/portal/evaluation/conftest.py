@@ -1,0 +1,45 @@
+from queue import Empty
+
+import pytest
+
+from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
+from portal.celery import app
+
+
+class Broker:
+    """The workers' end of the real broker: what the site has sent."""
+
+    def take(self, queue):
+        """All messages of a queue, as kombu reads them."""
+        messages = []
+        with app.connection_for_read() as connection:
+            waiting = connection.SimpleQueue(queue)
+            while True:
+                try:
+                    message = waiting.get(block=False)
+                except Empty:
+                    return messages
+                message.ack()
+                messages.append(message)
+
+    def jobs(self, queue=EVALUATOR_QUEUE):
+        return [EvaluationJob.model_validate(message.payload[0][0]) for message in self.take(queue)]
+
+
+@pytest.fixture
+def broker():
+    broker = Broker()
+    for queue in (EVALUATOR_QUEUE, SCORING_QUEUE):
+        broker.take(queue)
+    return broker
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks):
+    """Calls something and then does what it left for the commit."""
+
+    def call(function, *arguments, **keywords):
+        with django_capture_on_commit_callbacks(execute=True):
+            return function(*arguments, **keywords)
+
+    return call

@@ -1,0 +1,60 @@
+import pytest
+from django.db import IntegrityError, transaction
+
+from portal.evaluation import dispatch
+from portal.evaluation.models import EvaluationState
+from portal.evaluation.services import evaluate_again
+from portal.evaluation.states import EVALUATION_TRANSITIONS, move_evaluation
+from portal.submissions.models import Run, RunState
+from portal.submissions.states import IllegalTransitionError
+from tests.portal.factories import make_run, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_table_names_every_state():
+    assert set(EVALUATION_TRANSITIONS) == set(EvaluationState)
+
+
+@pytest.mark.parametrize("before", EvaluationState)
+@pytest.mark.parametrize("after", EvaluationState)
+def test_only_what_the_table_allows_is_done(before, after):
+    evaluation = dispatch.start(make_run(state=RunState.QUEUED))
+    evaluation.state = before
+    evaluation.save()
+    if after in EVALUATION_TRANSITIONS[before]:
+        move_evaluation(evaluation, after)
+        assert evaluation.state == after
+    else:
+        with pytest.raises(IllegalTransitionError):
+            move_evaluation(evaluation, after)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_states_change_inside_a_transaction_only():
+    evaluation = dispatch.start(make_run(state=RunState.QUEUED))
+    with pytest.raises(IllegalTransitionError):
+        move_evaluation(evaluation, EvaluationState.RUNNING)
+
+
+def test_a_run_has_one_active_evaluation():
+    run = make_run(state=RunState.QUEUED)
+    dispatch.start(run)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        dispatch.start(run)
+
+
+@pytest.mark.parametrize("state", [RunState.SCORED, RunState.REFUSED, RunState.FAILED])
+def test_a_finished_run_is_evaluated_again_without_its_old_results(state, broker, committed):
+    run = make_run(state=state, bytes_total=5)
+    evaluation = committed(evaluate_again, run, actor=make_user(is_staff=True))
+    run = Run.objects.get()
+    assert (run.state, run.anls, run.bytes_total) == (RunState.QUEUED, None, None)
+    assert (evaluation.attempt, evaluation.retry) == (1, 0)
+    assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
+
+
+@pytest.mark.parametrize("state", [RunState.DRAFT, RunState.QUEUED, RunState.RUNNING])
+def test_an_unfinished_run_is_not_evaluated_again(state):
+    with pytest.raises(IllegalTransitionError):
+        evaluate_again(make_run(state=state), actor=make_user(is_staff=True))

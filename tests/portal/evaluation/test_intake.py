@@ -1,0 +1,282 @@
+import math
+import threading
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.core import mail
+from django.db import connection
+
+from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, CommunicationResult, Outcome, ScoringResult, Step
+from evaluator.errors import ErrorCode, Problem, refuse
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking
+from portal.evaluation import dispatch, intake, tasks
+from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.submissions.models import Run, RunState
+from tests.portal.evaluation.messages import RESULTS, make_progress, make_report
+from tests.portal.factories import make_run, make_submission, make_track
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PASSING = [Step.VALIDATE, Step.COMMUNICATION, Step.SCORING]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def evaluation():
+    return dispatch.start(make_run(state=RunState.QUEUED))
+
+
+def fresh(row):
+    return type(row).objects.get(pk=row.pk)
+
+
+class TestProgress:
+    def test_the_first_sign_of_life_makes_the_run_running(self, evaluation):
+        intake.take_progress(make_progress(evaluation, done=1, total=4, worker="gpu-1"), NOW)
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.run.state) == (EvaluationState.RUNNING, RunState.RUNNING)
+        assert (evaluation.done, evaluation.total, evaluation.worker) == (1, 4, "gpu-1")
+        assert evaluation.heartbeat_at == NOW
+
+    def test_progress_about_a_later_step_does_nothing(self, evaluation):
+        intake.take_progress(make_progress(evaluation, step=Step.SCORING))
+        assert fresh(evaluation).state == EvaluationState.QUEUED
+
+    def test_progress_about_an_unknown_evaluation_does_nothing(self, evaluation):
+        intake.take_progress(make_progress(Evaluation(pk=uuid4(), attempt=1, step=Step.VALIDATE)))
+        assert fresh(evaluation).heartbeat_at is None
+
+    @pytest.mark.parametrize("bad", [None, "text", {}, {"done": "x"}, [1]])
+    def test_malformed_progress_is_dropped(self, evaluation, bad, caplog):
+        tasks.take_progress(bad)
+        assert "malformed" in caplog.text
+
+    @pytest.mark.parametrize("fields", [{"done": -1}, {"total": 2**31}])
+    def test_progress_beyond_what_the_database_holds_is_dropped(self, evaluation, fields):
+        tasks.take_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
+        assert fresh(evaluation).state == EvaluationState.QUEUED
+
+
+class TestPassing:
+    def test_all_steps_lead_to_a_scored_run(self, broker, committed):
+        run = make_run(
+            make_submission(track=make_track(Ranking.ANLS), state="submitted"), state=RunState.QUEUED, budget=4.0
+        )
+        evaluation = committed(dispatch.start, run)
+        for step in Step:
+            queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
+            (job,) = broker.jobs(queue)
+            assert job.step == step
+            committed(tasks.take_report, make_report(evaluation, step).model_dump(mode="json"))
+
+        run, evaluation = fresh(run), fresh(evaluation)
+        assert (run.state, evaluation.state) == (RunState.SCORED, EvaluationState.PASSED)
+        assert (run.anls, run.accuracy, run.bytes_total) == (0.5, 0.25, 6000)
+        assert (run.epsilon, run.epsilon_rdp) == (3.9, 4.2)
+        assert run.scored_at == evaluation.finished_at is not None
+        assert [report.step for report in evaluation.reports.all()] == list(Step)
+
+    def test_without_a_budget_there_is_no_accounting(self, evaluation, broker, committed):
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE))
+        committed(intake.take_report, make_report(evaluation, Step.COMMUNICATION))
+        assert fresh(evaluation).step == Step.SCORING
+
+    def test_a_result_is_on_the_run_as_soon_as_its_step_passed(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.VALIDATE))
+        intake.take_report(make_report(evaluation, Step.COMMUNICATION))
+        assert fresh(evaluation).run.bytes_total == 6000
+
+    def test_the_next_step_waits_with_nothing_of_the_last_one(self, evaluation):
+        intake.take_progress(make_progress(evaluation, done=3, total=4, worker="gpu-1"))
+        intake.take_report(make_report(evaluation, Step.VALIDATE), NOW)
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
+        assert (evaluation.done, evaluation.total, evaluation.worker) == (0, 0, "")
+        assert evaluation.heartbeat_at is None
+        assert evaluation.step_queued_at == evaluation.sent_at == NOW
+        assert evaluation.run.state == RunState.RUNNING
+
+    def test_the_team_is_told(self, evaluation, committed):
+        for step in PASSING:
+            committed(intake.take_report, make_report(evaluation, step))
+        (message,) = mail.outbox
+        submission = evaluation.run.submission
+        assert message.to == [submission.created_by.email]
+        assert message.subject == f"[PFL-DocVQA] {submission.title} is scored"
+        assert "ANLS 0.5000" in message.body
+        assert settings.SITE_URL + submission.get_absolute_url() in message.body
+
+    def test_every_change_of_state_is_on_record(self, evaluation):
+        for step in PASSING:
+            intake.take_report(make_report(evaluation, step))
+        recorded = AuditEntry.objects.order_by("id").values_list("action", flat=True)
+        assert [action for action in recorded if action.startswith("run.")] == ["run.running", "run.scored"]
+        assert [action for action in recorded if action.startswith("evaluation.")] == [
+            *["evaluation.running", "evaluation.queued"] * 2,
+            *["evaluation.running", "evaluation.passed"],
+        ]
+
+
+class TestRefusal:
+    def test_the_run_is_refused_and_the_team_reads_why(self, evaluation, committed):
+        problem = refuse(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16").problem
+        committed(
+            intake.take_report,
+            make_report(evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem], operator_trace="secret"),
+        )
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.run.state) == (EvaluationState.REFUSED, RunState.REFUSED)
+        assert evaluation.reports.get().problems == [problem.model_dump(mode="json")]
+        (message,) = mail.outbox
+        assert "E_CHECKPOINT_DTYPE" in message.body
+        assert "shared.weight" in message.body
+        assert "secret" not in message.body
+
+    def test_the_quota_slot_stays_used(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        assert fresh(evaluation).run.submission.refunded_at is None
+
+    def test_hostile_names_in_problems_are_stored_harmless_and_short(self, evaluation):
+        problem = Problem(code=ErrorCode.CHECKPOINT_EXTRA_TENSOR, message="", where="\0" + "x" * 100_000)
+        intake.take_report(
+            make_report(
+                evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem] * 1000, operator_trace="\0" * 50_000
+            )
+        )
+        stored = StepReport.objects.get()
+        assert len(stored.problems) == intake.MAX_PROBLEMS
+        assert len(stored.problems[0]["where"]) == intake.MAX_PROBLEM_CHARACTERS
+        assert "\0" not in stored.problems[0]["where"] + stored.operator_trace
+
+    def test_a_title_of_several_lines_can_t_forge_mail_headers(self, evaluation, committed):
+        submission = evaluation.run.submission
+        submission.title = "Method\nBcc: everyone@example.org"
+        submission.save()
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        (message,) = mail.outbox
+        assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is refused"
+        assert message.bcc == []
+
+
+class TestFailure:
+    def test_it_is_tried_again_from_the_first_step(self, evaluation, broker, committed):
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE))
+        broker.take(EVALUATOR_QUEUE)
+        committed(intake.take_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
+        assert fresh(evaluation).state == EvaluationState.FAILED
+        assert fresh(evaluation).run.state == RunState.QUEUED
+        (job,) = broker.jobs()
+        assert (job.attempt, job.step) == (2, Step.VALIDATE)
+        assert mail.outbox == []
+
+    def test_after_the_last_attempt_the_run_fails_and_the_slot_is_given_back(self, evaluation, committed):
+        for _ in range(settings.EVALUATION_ATTEMPTS):
+            active = Evaluation.objects.get(state=EvaluationState.QUEUED)
+            committed(intake.take_report, make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA"))
+        run = fresh(evaluation.run)
+        assert run.state == RunState.FAILED
+        assert run.evaluations.count() == settings.EVALUATION_ATTEMPTS
+        assert run.submission.refunded_at is not None
+        (message,) = mail.outbox
+        assert "E_PLATFORM_FAULT" in message.body
+        assert "CUDA" not in message.body
+
+    def test_a_mail_server_that_is_down_undoes_nothing(self, evaluation, committed, settings):
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        assert fresh(evaluation).run.state == RunState.REFUSED
+
+
+class TestDisorder:
+    def test_a_report_that_comes_twice_counts_once(self, evaluation, broker, committed):
+        again = make_report(evaluation, Step.VALIDATE)
+        committed(intake.take_report, again)
+        broker.take(EVALUATOR_QUEUE)
+        committed(intake.take_report, again)
+        assert StepReport.objects.count() == 1
+        assert broker.take(EVALUATOR_QUEUE) == []
+
+    def test_a_report_of_a_step_to_come_is_dropped(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.SCORING))
+        assert fresh(evaluation).state == EvaluationState.QUEUED
+        assert fresh(evaluation).run.anls is None
+
+    @pytest.mark.parametrize("outcome", Outcome)
+    def test_a_late_report_of_a_dead_attempt_does_not_touch_the_live_one(self, evaluation, outcome):
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        live = Evaluation.objects.get(state=EvaluationState.QUEUED)
+        intake.take_report(make_report(evaluation, Step.VALIDATE, outcome))
+        intake.take_report(make_report(live, Step.VALIDATE, outcome, attempt=1))
+        assert fresh(live).state == EvaluationState.QUEUED
+        assert fresh(live).run.state == RunState.QUEUED
+        assert live.reports.count() == 0
+
+    def test_a_late_heartbeat_does_not_revive_a_dead_attempt(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        intake.take_progress(make_progress(evaluation))
+        assert fresh(evaluation).state == EvaluationState.REFUSED
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"result": None},
+            {"result": RESULTS[Step.VALIDATE]},
+            {"result": RESULTS[Step.SCORING].model_copy(update={"anls": math.nan})},
+            {"result": RESULTS[Step.SCORING].model_copy(update={"anls": -0.1})},
+            {"result": RESULTS[Step.SCORING].model_copy(update={"questions": 2**63})},
+            {"provenance": None},
+        ],
+    )
+    def test_a_passed_step_without_a_sound_result_is_dropped(self, evaluation, fields, caplog):
+        for step in (Step.VALIDATE, Step.COMMUNICATION):
+            intake.take_report(make_report(evaluation, step))
+        message = make_report(evaluation, Step.SCORING).model_dump(mode="python")
+        message |= {name: value and value.model_dump() for name, value in fields.items()}
+        tasks.take_report(message)
+        assert "malformed" in caplog.text
+        assert fresh(evaluation).run.state == RunState.RUNNING
+
+
+@pytest.mark.django_db(transaction=True)
+class TestRaces:
+    def take_at_once(self, *reports):
+        """Take the reports in threads of their own, which start together."""
+        together = threading.Barrier(len(reports))
+        errors = []
+
+        def take(report):
+            try:
+                together.wait()
+                intake.take_report(report)
+            except Exception as error:
+                errors.append(error)
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=take, args=[report]) for report in reports]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+
+    def test_of_two_contradicting_reports_one_counts(self, evaluation):
+        self.take_at_once(
+            make_report(evaluation, Step.VALIDATE, Outcome.REFUSED), make_report(evaluation, Step.VALIDATE)
+        )
+        assert StepReport.objects.count() == 1
+        outcome = StepReport.objects.get().outcome
+        expected = RunState.REFUSED if outcome == Outcome.REFUSED else RunState.RUNNING
+        assert Run.objects.get().state == expected
+
+    def test_two_failures_start_one_new_attempt(self, evaluation):
+        failed = make_report(evaluation, Step.VALIDATE, Outcome.FAILED)
+        self.take_at_once(failed, failed, failed)
+        assert list(Evaluation.objects.order_by("attempt").values_list("attempt", "state")) == [
+            (1, EvaluationState.FAILED),
+            (2, EvaluationState.QUEUED),
+        ]

@@ -1,0 +1,97 @@
+"""Small makers of the site's objects. Each makes what it needs and isn't given."""
+
+import hashlib
+from itertools import count
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind
+from portal.accounts.models import User
+from portal.challenge.models import Ranking, Track
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.teams.models import Membership, Role, Team
+from portal.uploads.models import Upload, UploadState
+
+numbers = count(1)
+
+
+def make_user(email: str = "", **fields: Any) -> User:
+    number = next(numbers)
+    fields = {"name": f"Person {number}", **fields}
+    return User.objects.create_user(email or f"person{number}@example.org", "correct horse battery", **fields)
+
+
+def make_team(owner: User | None = None, **fields: Any) -> Team:
+    number = next(numbers)
+    team = Team.objects.create(**{"name": f"Team {number}", "slug": f"team-{number}", **fields})
+    Membership.objects.create(team=team, user=owner or make_user(), role=Role.OWNER)
+    return team
+
+
+def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
+    number = next(numbers)
+    defaults = {
+        "slug": f"track-{number}",
+        "name": f"Track {number}",
+        "summary": "A track.",
+        "description": "*Rules.*",
+        "reference": "vt5-tiny",
+        "test_set": "synthetic",
+    }
+    return Track.objects.create(ranking=ranking, **{**defaults, **fields})
+
+
+def make_submission(
+    team: Team | None = None, track: Track | None = None, *, state: str = SubmissionState.DRAFT, **fields: Any
+) -> Submission:
+    team = team or make_team()
+    if state == SubmissionState.SUBMITTED:
+        fields.setdefault("submitted_at", timezone.now())
+    fields.setdefault("created_by", team.memberships.get(role=Role.OWNER).user)
+    fields.setdefault("title", f"Method {next(numbers)}")
+    return Submission.objects.create(team=team, track=track or make_track(), state=state, **fields)
+
+
+def make_run(
+    submission: Submission | None = None, *, state: str = RunState.DRAFT, budget: float | None = None, **fields: Any
+) -> Run:
+    """A run; once submitted, with its track's rules, and once scored, with scores."""
+    if submission is None:
+        drafted = state == RunState.DRAFT
+        submission = make_submission(state=SubmissionState.DRAFT if drafted else SubmissionState.SUBMITTED)
+    if state != RunState.DRAFT:
+        fields.setdefault("rules", submission.track.rules(budget).model_dump(mode="json"))
+    if state == RunState.SCORED:
+        fields = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "scored_at": timezone.now(), **fields}
+    return Run.objects.create(submission=submission, state=state, budget=budget, **fields)
+
+
+def make_upload(team: Team, content: bytes = b"content", filename: str = "file.bin", **fields: Any) -> Upload:
+    """A completed upload, its content in the store."""
+    key = f"te/{next(numbers)}-{hashlib.sha256(content).hexdigest()[:16]}"
+    path = settings.STORE_FOLDER / "objects" / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    defaults = {
+        "created_by": team.memberships.get(role=Role.OWNER).user,
+        "size_bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "part_size_bytes": settings.UPLOAD_PART_SIZE_BYTES,
+        "state": UploadState.COMPLETED,
+        "store_key": key,
+        "store_upload": "",
+        "finished_at": timezone.now(),
+    }
+    return Upload.objects.create(team=team, filename=filename, **{**defaults, **fields})
+
+
+def make_artifact(
+    of: Submission | Run, kind: ArtifactKind, content: bytes = b"content", filename: str = ""
+) -> Artifact:
+    """An artifact of a run, or the privacy proof of a submission."""
+    submission = of if isinstance(of, Submission) else of.submission
+    run = of if isinstance(of, Run) else None
+    upload = make_upload(submission.team, content, filename or f"{kind}.bin")
+    return Artifact.objects.create(submission=submission, run=run, kind=kind, upload=upload)

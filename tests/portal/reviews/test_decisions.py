@@ -1,0 +1,174 @@
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking
+from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.selectors import awaiting_review, verdict_on
+from portal.reviews.services import decide
+from portal.reviews.verdict import Status
+from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.teams.models import Membership
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+ALL_YES = {item.key: Answer.YES for item in CHECKLIST}
+
+
+def make_reviewer(**fields):
+    reviewer = make_user(is_staff=True, **fields)
+    reviewer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    return reviewer
+
+
+def scored_submission(**fields):
+    submission = make_submission(
+        track=make_track(Ranking.ANLS), **{"state": SubmissionState.SUBMITTED, **fields}
+    )
+    make_run(submission, budget=1.0, state=RunState.SCORED)
+    return submission
+
+
+@pytest.fixture
+def submission():
+    return scored_submission()
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer()
+
+
+def accept(submission, reviewer, reason=""):
+    return decide(submission, Decision.ACCEPTED, reason, ALL_YES, actor=reviewer)
+
+
+def reject(submission, reviewer, reason="No composition over rounds."):
+    return decide(submission, Decision.REJECTED, reason, {}, actor=reviewer)
+
+
+def test_two_acceptances_verify_the_result(submission, reviewer):
+    accept(submission, reviewer)
+    assert verdict_on(submission).status == Status.PROVISIONAL
+    accept(submission, make_reviewer())
+    assert verdict_on(submission).status == Status.VERIFIED
+
+
+def test_a_rejection_withholds_it_with_the_reason(submission, reviewer):
+    reject(submission, reviewer)
+    assert verdict_on(submission).reason == "proof rejected: No composition over rounds."
+
+
+def test_one_reviewer_counts_once(submission, reviewer):
+    accept(submission, reviewer)
+    accept(submission, reviewer, "Read it again.")
+    assert ProofReview.objects.count() == 1
+    assert verdict_on(submission).status == Status.PROVISIONAL
+
+
+def test_accepting_needs_every_answer(submission, reviewer):
+    answers = {key: answer for key, answer in ALL_YES.items() if key != "noise"}
+    with pytest.raises(ValidationError) as caught:
+        decide(submission, Decision.ACCEPTED, "", answers, actor=reviewer)
+    assert list(caught.value.message_dict) == ["noise"]
+    assert not ProofReview.objects.exists()
+
+
+def test_rejecting_needs_a_reason_only(submission, reviewer):
+    with pytest.raises(ValidationError) as caught:
+        reject(submission, reviewer, "  ")
+    assert list(caught.value.message_dict) == ["reason"]
+    reject(submission, reviewer)
+
+
+def test_changing_one_s_mind_needs_a_reason_and_keeps_the_history(submission, reviewer):
+    reject(submission, reviewer)
+    with pytest.raises(ValidationError):
+        accept(submission, reviewer)
+    accept(submission, reviewer, "The new section 3 covers it.")
+    entries = AuditEntry.objects.filter(object_type="reviews.proofreview").order_by("id")
+    assert [(entry.action, entry.actor, entry.details["reason"]) for entry in entries] == [
+        ("proof_review.rejected", reviewer, "No composition over rounds."),
+        ("proof_review.accepted", reviewer, "The new section 3 covers it."),
+    ]
+
+
+@pytest.mark.parametrize("answers", [{"unknown": "yes"}, {"noise": "maybe"}])
+def test_answers_outside_the_checklist_are_refused(submission, reviewer, answers):
+    with pytest.raises(ValidationError):
+        decide(submission, Decision.REJECTED, "reason", answers, actor=reviewer)
+
+
+def test_pending_is_no_decision(submission, reviewer):
+    with pytest.raises(ValidationError):
+        decide(submission, Decision.PENDING, "reason", ALL_YES, actor=reviewer)
+
+
+@pytest.mark.parametrize("state", [SubmissionState.DRAFT, SubmissionState.WITHDRAWN])
+def test_only_submitted_proofs_are_decided_on(reviewer, state):
+    submission = make_submission(track=make_track(Ranking.ANLS), state=state)
+    with pytest.raises(ValidationError):
+        accept(submission, reviewer)
+
+
+def test_a_member_of_the_team_may_not_review_it(submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    with pytest.raises(PermissionDenied, match="submitting team"):
+        accept(submission, reviewer)
+    assert submission not in awaiting_review(reviewer)
+
+
+@pytest.mark.parametrize("fields", [{"is_staff": False}, {"is_active": False}])
+def test_only_active_staff_with_the_permission_may_review(submission, fields):
+    outsider = make_reviewer()
+    for name, value in fields.items():
+        setattr(outsider, name, value)
+    outsider.save()
+    with pytest.raises(PermissionDenied):
+        accept(submission, outsider)
+    with pytest.raises(PermissionDenied):
+        accept(submission, make_user(is_staff=True))
+
+
+def test_the_team_is_told(submission, reviewer, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        reject(submission, reviewer)
+    (message,) = mail.outbox
+    assert message.to == [submission.created_by.email]
+    assert "No composition over rounds." in message.body
+    assert "withheld" in message.body
+    assert settings.SITE_URL + submission.get_absolute_url() in message.body
+    assert reviewer.email not in message.body
+
+
+class TestAwaiting:
+    def test_it_lists_what_the_reviewer_has_not_decided(self, submission, reviewer):
+        other = scored_submission()
+        accept(other, reviewer)
+        accept(submission, make_reviewer())
+        assert list(awaiting_review(reviewer)) == [submission]
+
+    def test_it_leaves_out_what_has_no_score_or_needs_no_proof_or_was_withdrawn(self, reviewer):
+        make_run(
+            make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED),
+            budget=1.0,
+            state=RunState.QUEUED,
+        )
+        make_run(state=RunState.SCORED)
+        scored_submission(state=SubmissionState.WITHDRAWN)
+        assert list(awaiting_review(reviewer)) == []
+
+    def test_a_submission_with_several_scored_runs_is_listed_once(self, submission, reviewer):
+        make_run(submission, budget=4.0, state=RunState.SCORED)
+        Membership.objects.create(team=submission.team, user=make_user())
+        assert list(awaiting_review(reviewer)) == [submission]
+
+    def test_the_oldest_comes_first(self, submission, reviewer):
+        later = scored_submission(team=make_team())
+        Submission.objects.filter(pk=later.pk).update(submitted_at=submission.submitted_at.replace(year=2099))
+        assert list(awaiting_review(reviewer)) == [submission, later]

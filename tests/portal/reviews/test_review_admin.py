@@ -1,0 +1,142 @@
+import pytest
+from django.urls import reverse
+
+from evaluator.contracts import ArtifactKind
+from portal.reviews.checklist import CHECKLIST
+from portal.reviews.models import Decision, ProofReview
+from portal.submissions.models import RunState
+from portal.teams.models import Membership
+from tests.portal.factories import make_artifact, make_run, make_user
+from tests.portal.reviews.test_decisions import make_reviewer, reject, scored_submission
+
+pytestmark = pytest.mark.django_db
+
+AWAITING = "/admin/reviews/proofreview/awaiting/"
+ACCEPT = {**{item.key: "yes" for item in CHECKLIST}, "decision": "accepted", "reason": ""}
+
+
+@pytest.fixture
+def submission():
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
+    return submission
+
+
+@pytest.fixture
+def reviewer(client):
+    reviewer = make_reviewer()
+    client.force_login(reviewer)
+    return reviewer
+
+
+def address(submission):
+    return reverse("admin:reviews_review", args=[submission.pk])
+
+
+def test_what_needs_the_reviewer_s_review_is_listed(client, submission, reviewer):
+    page = client.get(AWAITING)
+    assert address(submission) in page.text
+    assert "proof accepted by 0 of 2 reviewers" in page.text
+
+
+def test_the_list_of_nothing_says_so(client, reviewer):
+    assert "No proof waits for your review" in client.get(AWAITING).text
+
+
+def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_num_queries):
+    scored_submission()
+    with django_assert_num_queries(6):
+        client.get(AWAITING)
+    for _ in range(4):
+        scored_submission()
+    with django_assert_num_queries(6):
+        client.get(AWAITING)
+
+
+def test_the_proof_stands_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
+    submission.runs.update(epsilon=0.98765, epsilon_rdp=1.23456)
+    page = client.get(address(submission))
+    assert f'<iframe sandbox src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
+    assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
+    assert "0.98765" in page.text
+    assert "1.2346" in page.text  # rounded up
+
+
+def test_a_pdf_is_linked_instead(client, reviewer):
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"%PDF", "proof.pdf")
+    page = client.get(address(submission))
+    assert "<iframe" not in page.text
+    assert "Download proof.pdf" in page.text
+
+
+def test_accepting_is_recorded_and_leads_back_to_the_list(client, submission, reviewer):
+    response = client.post(address(submission), ACCEPT)
+    assert response.url == AWAITING
+    review = ProofReview.objects.get()
+    assert (review.reviewer, review.decision) == (reviewer, Decision.ACCEPTED)
+    assert review.checklist["noise"] == "yes"
+
+
+def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "noise": ""})
+    assert page.context["form"].errors.keys() == {"noise"}
+    assert not ProofReview.objects.exists()
+
+
+def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
+    page = client.post(address(submission), {"decision": "rejected"})
+    assert page.context["form"].errors.keys() == {"reason"}
+
+
+@pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
+def test_invented_values_are_refused(client, submission, reviewer, bad):
+    assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 200
+    assert not ProofReview.objects.exists()
+
+
+def test_a_member_of_the_team_sees_why_there_is_no_form_and_can_t_post(client, submission, reviewer):
+    Membership.objects.create(team=submission.team, user=reviewer)
+    page = client.get(address(submission))
+    assert "You are a member of the submitting team." in page.text
+    assert 'name="decision"' not in page.text
+    assert client.post(address(submission), ACCEPT).status_code == 403
+
+
+@pytest.mark.parametrize("path", [lambda _: AWAITING, address])
+def test_staff_without_the_permission_and_others_are_kept_out(client, submission, path):
+    client.force_login(make_user(is_staff=True))
+    assert client.get(path(submission)).status_code == 403
+    client.force_login(submission.created_by)
+    assert client.get(path(submission)).status_code == 302
+
+
+def test_a_track_without_proofs_has_nothing_to_review(client, reviewer):
+    assert client.get(address(make_run(state=RunState.SCORED).submission)).status_code == 404
+
+
+def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submission, reviewer):
+    review = reject(submission, reviewer)
+    change = reverse("admin:reviews_proofreview_change", args=[review.pk])
+    page = client.get(change)
+    assert "No composition over rounds." in page.text
+    assert client.post(change, {"decision": "accepted"}).status_code == 403
+    assert client.get("/admin/reviews/proofreview/add/").status_code == 403
+    delete = reverse("admin:reviews_proofreview_delete", args=[review.pk])
+    assert client.post(delete, {"post": "yes"}).status_code == 403
+
+
+def test_the_list_of_decisions_leads_to_what_waits(client, submission, reviewer):
+    reject(submission, reviewer)
+    page = client.get("/admin/reviews/proofreview/")
+    assert AWAITING in page.text
+    assert submission.title in page.text
+
+
+def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewer):
+    client.post(address(submission), {**ACCEPT, "noise": "n/a"})
+    page = client.get(address(submission))
+    assert "You accepted this proof" in page.text
+    assert page.context["form"].initial["noise"] == "n/a"
+    client.post(address(submission), {**ACCEPT, "decision": "rejected", "reason": "Found a gap."})
+    assert ProofReview.objects.get().decision == Decision.REJECTED

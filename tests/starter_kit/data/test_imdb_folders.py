@@ -1,0 +1,293 @@
+"""Data folders to imdb files and back."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator.docvqa.dataset import Dataset, Page, Question, read_info
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.data.imdb_export import export_imdb
+from starter_kit.data.imdb_import import convert_imdb
+from starter_kit.data.summary import Finding, ImportSummary
+from starter_kit.data.synthetic import SyntheticSettings, generate
+
+SETTINGS = SyntheticSettings(clients=3, train_providers=6, train_pages=14, valid_pages=4, test_pages=4)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    generate(folder / "public", folder / "secret", SETTINGS)
+    return folder
+
+
+@pytest.fixture
+def source(made: Path, tmp_path: Path) -> Path:
+    """The competition's files of a small data set, test set included."""
+    export_imdb(made / "secret", tmp_path / "secret")
+    export_imdb(made / "public", tmp_path / "source")
+    shutil.copy(tmp_path / "secret" / "imdb" / "imdb_test.npy", tmp_path / "source" / "imdb")
+    shutil.copytree(tmp_path / "secret" / "images", tmp_path / "source" / "images", dirs_exist_ok=True)
+    return tmp_path / "source"
+
+
+def convert(source: Path) -> ImportSummary:
+    return convert_imdb(source, source.parent / "public", source.parent / "back")
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    return list(np.load(path, allow_pickle=True))
+
+
+def rewrite(path: Path, content: list[dict[str, object]]) -> None:
+    array = np.empty(len(content), dtype=object)
+    array[:] = content
+    np.save(path, array, allow_pickle=True)
+
+
+def data_points(source: Path) -> dict[str, dict[str, list[int]]]:
+    index: dict[str, dict[str, list[int]]] = json.loads((source / "imdb" / "data_points.json").read_text())
+    return index
+
+
+def write_data_points(source: Path, index: object) -> None:
+    (source / "imdb" / "data_points.json").write_text(json.dumps(index))
+
+
+def content(dataset: Dataset) -> tuple[dict[str, Page], set[tuple[str, str, str, str]]]:
+    def facts(question: Question) -> tuple[str, str, str, str]:
+        return question.question_id, question.page, question.question, question.answers[0]
+
+    return dataset.pages, {facts(question) for question in dataset.questions}
+
+
+def test_exported_rows_are_counted_from_1_and_belong_to_their_provider(made: Path, source: Path) -> None:
+    train = Dataset(made / "public", "train")
+    index = data_points(source)
+    assert index.keys() == {"client_0", "client_1", "client_2"}
+    for client, providers in index.items():
+        loaded = rows(source / "imdb" / f"imdb_train_{client}.npy")
+        assert sorted(row for own in providers.values() for row in own) == list(range(1, len(loaded)))
+        for provider, own in providers.items():
+            assert {train.pages[str(loaded[row]["image_name"])].provider for row in own} == {provider}
+            assert {loaded[row]["set_name"] for row in own} == {"train"}
+
+
+def test_a_data_set_comes_back_from_its_imdb_files(made: Path, source: Path) -> None:
+    convert(source)
+    for split in ("train", "valid"):
+        assert content(Dataset(source.parent / "public", split)) == content(Dataset(made / "public", split))
+    assert read_info(source.parent / "public").clients.keys() == read_info(made / "public").clients.keys()
+    pages, questions = content(Dataset(source.parent / "back", "test"))
+    expected_pages, expected_questions = content(Dataset(made / "secret", "test"))
+    assert questions == expected_questions
+    assert {name: page.words for name, page in pages.items()} == {
+        n: p.words for n, p in expected_pages.items()
+    }
+    assert not (source.parent / "public" / "test").exists()
+
+
+def test_the_file_names_of_the_first_release_are_known(made: Path, source: Path) -> None:
+    for path in (source / "imdb").glob("imdb_*.npy"):
+        path.rename(source / path.name.replace("imdb_", "blue_"))
+    (source / "imdb" / "data_points.json").rename(source / "data_points.json")
+    summary = convert(source)
+    assert {split: tally.pages for split, tally in summary.splits.items()} == {
+        "train": 14,
+        "valid": 4,
+        "test": 4,
+    }
+
+
+def test_an_empty_list_of_rows_is_no_provider_rather_than_the_whole_client(source: Path) -> None:
+    index = data_points(source)
+    index["client_1"]["EMPTY LTD"] = []
+    write_data_points(source, index)
+    summary = convert(source)
+    assert summary.findings.examples[Finding.EMPTY_PROVIDER] == ["client 1: EMPTY LTD"]
+    assert "EMPTY LTD" not in read_info(source.parent / "public").clients[1]
+    assert summary.splits["train"].pages == 14
+
+
+def test_missing_and_broken_images_leave_their_pages_out(source: Path) -> None:
+    missing, broken = sorted((source / "images").iterdir())[:2]
+    missing.unlink()
+    broken.write_bytes(b"broken")
+    summary = convert(source)
+    assert summary.findings.examples[Finding.MISSING_IMAGE] == [missing.name]
+    assert summary.findings.examples[Finding.BROKEN_IMAGE] == [broken.name]
+    assert sum(tally.pages for tally in summary.splits.values()) == 20
+
+
+def test_a_provider_whose_images_are_all_missing_leaves_its_client(made: Path, source: Path) -> None:
+    train = Dataset(made / "public", "train")
+    provider = next(iter(train.info.clients[0]))
+    for page in train.pages.values():
+        if page.provider == provider:
+            (source / "images" / f"{page.page}.jpg").unlink()
+    summary = convert(source)
+    assert provider not in read_info(source.parent / "public").clients[0]
+    assert summary.findings.examples[Finding.EMPTY_PROVIDER] == [f"client 0: {provider}"]
+
+
+def test_an_empty_transcription_keeps_its_page(source: Path) -> None:
+    content = rows(source / "imdb" / "imdb_test.npy")
+    for row in content[1:]:
+        row.update(ocr_tokens=[], ocr_normalized_boxes=np.array([]))
+    rewrite(source / "imdb" / "imdb_test.npy", content)
+    summary = convert(source)
+    assert summary.findings.counts[Finding.EMPTY_OCR] == 4
+    assert all(page.words == [] for page in Dataset(source.parent / "back", "test").pages.values())
+
+
+def test_questions_without_an_id_are_named_after_their_file_and_row(source: Path) -> None:
+    content = rows(source / "imdb" / "imdb_test.npy")
+    del content[1]["question_id"]
+    content[3]["question_id"] = content[2]["question_id"]
+    rewrite(source / "imdb" / "imdb_test.npy", content)
+    summary = convert(source)
+    assert summary.findings.counts[Finding.NO_QUESTION_ID] == 2
+    ids = [question.question_id for question in Dataset(source.parent / "back", "test").questions]
+    assert {"imdb_test-1", "imdb_test-3"} <= set(ids)
+    assert len(set(ids)) == len(ids)
+
+
+def test_boxes_a_little_beyond_the_page_are_clipped(source: Path) -> None:
+    content = rows(source / "imdb" / "imdb_test.npy")
+    content[1]["ocr_normalized_boxes"] = np.asarray(content[1]["ocr_normalized_boxes"]) + 0.3
+    rewrite(source / "imdb" / "imdb_test.npy", content)
+    summary = convert(source)
+    assert summary.findings.counts[Finding.CLIPPED_BOX] == 1
+    page = Dataset(source.parent / "back", "test").pages[str(content[1]["image_name"])]
+    assert max(value for box in page.boxes for value in box) == 1.0
+
+
+def test_boxes_in_pixels_are_refused(source: Path) -> None:
+    content = rows(source / "imdb" / "imdb_test.npy")
+    content[1]["ocr_normalized_boxes"] = np.asarray(content[1]["ocr_normalized_boxes"]) * 1000
+    rewrite(source / "imdb" / "imdb_test.npy", content)
+    with pytest.raises(ProblemError, match="not pixels") as caught:
+        convert(source)
+    assert caught.value.problem.where == "imdb_test.npy, row 1"
+
+
+def test_rows_that_no_provider_lists_are_left_out_and_counted(source: Path) -> None:
+    index = data_points(source)
+    provider, own = next((p, own) for p, own in index["client_0"].items() if len(own) > 1)
+    index["client_0"][provider] = own[1:]
+    write_data_points(source, index)
+    summary = convert(source)
+    assert summary.findings.examples[Finding.ROW_WITHOUT_PROVIDER] == [
+        f"imdb_train_client_0.npy, row {own[0]}"
+    ]
+
+
+def test_a_page_of_two_providers_stays_whole_with_the_first(source: Path) -> None:
+    index = data_points(source)
+    first, second = list(index["client_0"])[:2]
+    index["client_0"][second].append(index["client_0"][first][-1])
+    write_data_points(source, index)
+    summary = convert(source)
+    assert summary.findings.counts[Finding.ROW_OF_TWO_PROVIDERS] == 1
+    assert summary.splits["train"].pages == 14
+
+
+def test_a_page_that_two_clients_hold_stays_with_the_first(source: Path) -> None:
+    path = source / "imdb" / "imdb_train_client_1.npy"
+    content = rows(path)
+    stray = rows(source / "imdb" / "imdb_train_client_0.npy")[1]
+    rewrite(path, [*content, stray])
+    index = data_points(source)
+    next(iter(index["client_1"].values())).append(len(content))
+    write_data_points(source, index)
+    summary = convert(source)
+    assert summary.findings.counts[Finding.REPEATED_PAGE] == 1
+    assert summary.splits["train"].pages == 14
+
+
+@pytest.mark.parametrize("row", [0, -1, 10_000])
+def test_a_row_outside_the_file_is_refused(source: Path, row: int) -> None:
+    index = data_points(source)
+    next(iter(index["client_0"].values())).append(row)
+    write_data_points(source, index)
+    with pytest.raises(ProblemError, match="row 0 is the header") as caught:
+        convert(source)
+    assert caught.value.problem.found == str(row)
+
+
+def test_a_provider_of_two_clients_is_refused(source: Path) -> None:
+    index = data_points(source)
+    index["client_1"][next(iter(index["client_0"]))] = [1]
+    write_data_points(source, index)
+    with pytest.raises(ProblemError, match="every provider with one client"):
+        convert(source)
+
+
+def test_a_client_without_file_is_refused(source: Path) -> None:
+    (source / "imdb" / "imdb_train_client_2.npy").unlink()
+    with pytest.raises(ProblemError, match="entries for the clients' files"):
+        convert(source)
+
+
+def test_training_files_without_data_points_are_refused(source: Path) -> None:
+    (source / "imdb" / "data_points.json").unlink()
+    with pytest.raises(ProblemError, match=r"data_points\.json beside"):
+        convert(source)
+
+
+def test_pages_of_unknown_providers_are_counted(source: Path) -> None:
+    (source / "imdb" / "doc2provider.json").unlink()
+    summary = convert(source)
+    assert summary.findings.counts[Finding.UNKNOWN_PROVIDER] == 8
+
+
+def test_providers_of_documents_are_read_in_both_forms(made: Path, source: Path) -> None:
+    test = Dataset(made / "secret", "test")
+    entries: dict[str, object] = {}
+    for number, page in enumerate(test.pages.values()):
+        entries[page.document] = page.provider if number % 2 else {"provider": page.provider}
+    (source / "imdb" / "doc2provider.json").write_text(json.dumps(entries))
+    convert(source)
+    assert Dataset(source.parent / "back", "test").pages == test.pages
+
+
+def test_a_folder_without_imdb_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as caught:
+        convert_imdb(tmp_path, tmp_path / "public", tmp_path / "secret")
+    assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
+
+
+def test_the_test_file_alone_makes_a_secret_folder_only(source: Path) -> None:
+    for path in (source / "imdb").glob("imdb_[tv]*[0-9l].npy"):
+        path.unlink()
+    summary = convert(source)
+    assert summary.splits.keys() == {"test"}
+    assert (source.parent / "back" / "dataset.json").is_file()
+    assert not (source.parent / "public").exists()
+
+
+def test_exporting_a_page_whose_image_is_missing_is_refused(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "secret", tmp_path / "folder")
+    next((tmp_path / "folder" / "images").iterdir()).unlink()
+    with pytest.raises(ProblemError, match="an image for every page"):
+        export_imdb(tmp_path / "folder", tmp_path / "out")
+
+
+def test_exporting_a_training_page_of_no_client_is_refused(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "public", tmp_path / "folder")
+    path = tmp_path / "folder" / "dataset.json"
+    info = json.loads(path.read_text())
+    info["clients"]["0"] = []
+    path.write_text(json.dumps(info))
+    with pytest.raises(ProblemError, match="every training provider with a client"):
+        export_imdb(tmp_path / "folder", tmp_path / "out")
+
+
+def test_boxes_as_lists_a_little_beyond_the_page_are_clipped_too(source: Path) -> None:
+    content = rows(source / "imdb" / "imdb_test.npy")
+    content[1]["ocr_normalized_boxes"] = (np.asarray(content[1]["ocr_normalized_boxes"]) - 0.3).tolist()
+    rewrite(source / "imdb" / "imdb_test.npy", content)
+    assert convert(source).findings.counts[Finding.CLIPPED_BOX] == 1
