@@ -12,7 +12,7 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(TORCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint benchmark serve constraints clean
+.PHONY: help demo test lint benchmark docs constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 
 benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references
 	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q -s
+
+docs: $(VENV)/.test  ## write the generated pages under docs/
+	@$(BIN)/python -c 'from evaluator.errors import catalogue; print(catalogue(), end="")' > docs/errors.md
 
 constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new

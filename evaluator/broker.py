@@ -336,5 +336,9 @@ class Transport(virtual.Transport):
         super().close_connection(connection)
         self.messages.close()
 
+    @property
+    def default_connection_params(self) -> dict[str, Any]:
+        return {}  # a file has no host, and kombu warns where one is missing but has a default
+
     def driver_version(self) -> str:
         return sqlite3.sqlite_version

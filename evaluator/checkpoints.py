@@ -19,7 +19,7 @@ from evaluator.contracts import ValidationResult
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
-MAX_HEADER_BYTES = 16 * 1024**2
+MAX_HEADER_BYTES = 4 * 1024**2  # the format allows 100 MB; a thousand tensors take a tenth of one
 MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 256
 MAX_RANK = 8

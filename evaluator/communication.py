@@ -13,15 +13,21 @@ from pathlib import Path
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError, refuse
 
-COLUMNS = ("federated_round", "sender", "receiver", "amount_of_bytes")
+# The columns in order: the error code for a number that can't stand there, and what can.
+COLUMNS = {
+    "federated_round": (ErrorCode.LOG_ROUND, "a round from 1"),
+    "sender": (ErrorCode.LOG_PARTY, "-1 for the server, or a client from 0"),
+    "receiver": (ErrorCode.LOG_PARTY, "-1 for the server, or a client from 0"),
+    "amount_of_bytes": (ErrorCode.LOG_BYTES, "a number from 0, of at most 15 digits"),
+}
+
 # A client has at most a few payloads each way in a round; more lines than that are no training run.
 MAX_MESSAGES_PER_CLIENT_AND_ROUND = 8
 MAX_LINE_BYTES = 128
-MAX_MESSAGE_BYTES = 10**15
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-_ROW = re.compile(rb"([0-9]{1,9}),(-1|[0-9]{1,9}),(-1|[0-9]{1,9}),([0-9]{1,16})\r?\n?")
+_ROW = re.compile(rb"([0-9]{1,9}),(-1|[0-9]{1,9}),(-1|[0-9]{1,9}),([0-9]{1,15})\r?\n?")
 _INTEGER = re.compile(r"-?[0-9]+")
 
 
@@ -132,15 +138,14 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
             expected="four numbers separated by commas",
             found=text or "nothing",
         )
-    codes = (ErrorCode.LOG_ROUND, ErrorCode.LOG_PARTY, ErrorCode.LOG_PARTY, ErrorCode.LOG_BYTES)
-    for column, value, code in zip(COLUMNS, values, codes, strict=True):
+    for (column, (code, expected)), value in zip(COLUMNS.items(), values, strict=True):
         place = f"{where}, column {column}"
         if not (value.isascii() and _INTEGER.fullmatch(value)):
             return refuse(
                 ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value or "nothing"
             )
         if not _ROW.fullmatch(",".join(value if c == column else "0" for c in COLUMNS).encode()):
-            return refuse(code, where=place, expected="a number in range", found=value)
+            return refuse(code, where=place, expected=expected, found=value)
     raise AssertionError(f"{line!r} is a row")
 
 
@@ -166,13 +171,6 @@ def _check_entry(entry: LogEntry, number: int, *, last_round: int, clients: int,
             where=where,
             expected=f"a client from 0 to {clients - 1}",
             found=max(entry.sender, entry.receiver),
-        )
-    if entry.size_bytes > MAX_MESSAGE_BYTES:
-        raise refuse(
-            ErrorCode.LOG_BYTES,
-            where=where,
-            expected=f"at most {MAX_MESSAGE_BYTES} bytes",
-            found=entry.size_bytes,
         )
 
 

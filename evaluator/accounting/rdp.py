@@ -1,8 +1,8 @@
 """ε by Rényi differential privacy: shown beside the official ε, and comparable with the published numbers.
 
-Guarantee: an upper bound, 12 to 90 % above the PLD accountant's in this benchmark's settings. The sampled Gaussian
-mechanism is bounded as in Mironov, Talwar and Zhang, "Rényi Differential Privacy of the Sampled Gaussian
-Mechanism" (2019), over the orders of the competition's published script.
+Guarantee: an upper bound, from 12 % above the PLD accountant's to nearly its double in the published settings. The
+sampled Gaussian mechanism is bounded as in Mironov, Talwar and Zhang, "Rényi Differential Privacy of the Sampled
+Gaussian Mechanism" (2019), over the orders of the competition's published script.
 """
 
 import logging

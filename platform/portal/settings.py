@@ -140,6 +140,8 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_CHANGE_EMAIL = True  # one address a person; a new one replaces it once verified
+# Attempts to log in are limited by the visitor's address, not by that of the proxy before a public site.
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if PUBLIC else 0
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

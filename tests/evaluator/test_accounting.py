@@ -54,9 +54,9 @@ def gaussian_epsilon(sigma: float, rounds: int) -> float:
     mu = math.sqrt(rounds) / sigma
 
     def excess(eps: float) -> float:
-        return float(norm.cdf(mu / 2 - eps / mu) - math.exp(eps) * norm.cdf(-mu / 2 - eps / mu)) - DELTA
+        return float(norm.cdf(mu / 2 - eps / mu) - math.exp(eps + norm.logcdf(-mu / 2 - eps / mu))) - DELTA
 
-    return float(brentq(excess, 0, 100)) if excess(0) > 0 else 0.0
+    return float(brentq(excess, 0, mu**2 / 2 + 10 * mu)) if excess(0) > 0 else 0.0
 
 
 @pytest.mark.parametrize(("rate", "sigma", "rounds", "by_pld", "by_rdp"), PUBLISHED)

@@ -7,6 +7,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from typing_extensions import override
 
 from portal.accounts.forms import NewUserForm
 from portal.accounts.models import ApiToken, User
@@ -37,15 +38,18 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not
         )
     ]
 
+    @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         # People change their own address, because only they can verify the new one.
         return ["email", *self.readonly_fields] if obj else list(self.readonly_fields)
 
-    def save_model(self, request: HttpRequest, obj: User, form: "ModelForm[Any]", change: bool) -> None:
+    @override
+    def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not change:
             vouch_for_address(obj)
 
+    @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # the audit trail names them; deactivate them instead
 
@@ -57,12 +61,14 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
     list_display = ["label", "user", "created_at", "last_used_at", "revoked_at"]
     list_select_related = ["user"]
     search_fields = ["label", "user__email"]
-    fields = readonly_fields = ["user", "label", "created_at", "last_used_at", "revoked_at"]
+    fields = readonly_fields = ("user", "label", "created_at", "last_used_at", "revoked_at")
     actions = ["revoke"]
 
+    @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
+    @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

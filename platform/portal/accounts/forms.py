@@ -17,7 +17,7 @@ class SignupForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
 
-    def signup(self, request: HttpRequest, user: User) -> None:
+    def signup(self, _request: HttpRequest, user: User) -> None:
         user.name = self.cleaned_data["name"]
         user.save(update_fields=["name"])
 

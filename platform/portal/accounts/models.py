@@ -34,7 +34,7 @@ class User(AbstractUser):
     email = models.EmailField("e-mail address", unique=True)
     name = models.CharField(max_length=120, help_text="As it should appear beside your team's results.")
 
-    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
+    objects: ClassVar[UserManager] = UserManager()
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS = ["name"]

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.utils import timezone
-from ninja import Router
+from ninja import Router, Status
 
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
@@ -32,7 +32,7 @@ def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
 
 
 @router.post("", response={201: SubmissionSchema}, summary="Open a draft")
-def create_submission(request: ApiRequest, body: NewSubmission) -> tuple[int, SubmissionSchema]:
+def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionSchema]:
     """A draft of a track where ε plays no part holds its one run already."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
@@ -40,7 +40,7 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> tuple[int, Su
     if not form.is_valid():
         raise invalid_form(form)
     submission = services.create_submission(team, request.auth, track, **form.cleaned_data)
-    return 201, _detail(request, submission)
+    return Status(201, _detail(request, submission))
 
 
 @router.get(

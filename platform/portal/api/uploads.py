@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from ninja import Router
+from ninja import Router, Status
 
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.schemas import (
@@ -69,6 +69,6 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> ArtifactSchema:
 
 
 @router.delete("/{upload_id}", response={204: None}, summary="Give an upload up")
-def abort_upload(request: ApiRequest, upload_id: UUID) -> tuple[int, None]:
+def abort_upload(request: ApiRequest, upload_id: UUID) -> Status[None]:
     services.abort(own_upload(team_in(request), upload_id))
-    return 204, None
+    return Status(204, None)

@@ -8,6 +8,7 @@ from portal.api import overview, submissions, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
 from portal.api.views import docs
+from portal.leaderboard.api import router as leaderboards
 
 api = NinjaAPI(
     title="PFL-DocVQA benchmark",
@@ -21,5 +22,6 @@ answer_with_problems(api)
 api.add_router("", overview.router)
 api.add_router("/submissions", submissions.router)
 api.add_router("/uploads", uploads.router)
+api.add_router("/leaderboards", leaderboards)
 
 urlpatterns = [path("docs", docs(api), name="api-docs"), path("", api.urls)]

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest
+from typing_extensions import override
 
 from portal.audit.models import AuditEntry, record
 
@@ -20,12 +21,15 @@ class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
     date_hierarchy = "at"
     show_full_result_count = False
 
+    @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
+    @override
     def has_change_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
         return False
 
+    @override
     def has_delete_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
         return False
 
@@ -33,10 +37,12 @@ class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
 class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
     """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values."""
 
-    def save_model(self, request: HttpRequest, obj: Model, form: "ModelForm[Any]", change: bool) -> None:
+    @override
+    def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
         _record_form(request, form, "changed" if change else "added")
 
+    @override
     def save_formset(
         self,
         request: HttpRequest,
@@ -51,10 +57,12 @@ class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscript
             if inline.has_changed() and inline not in formset.deleted_forms:
                 _record_form(request, inline, "changed" if inline in formset.initial_forms else "added")
 
+    @override
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         _record_deletions(request, [obj])
         super().delete_model(request, obj)
 
+    @override
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         _record_deletions(request, queryset)
         super().delete_queryset(request, queryset)
@@ -64,11 +72,12 @@ def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> Non
     """Record the form's object with the old and the new value of each column that was changed."""
     obj = form.instance
     columns = {field.name for field in obj._meta.get_fields()}
-    changes = {
+    values = {
         name: [_plain(form.initial.get(name)), _plain(form.cleaned_data.get(name))]
         for name in form.changed_data
         if name in columns  # a password's two entry fields are no columns, and never recorded
     }
+    changes = {name: [before, after] for name, (before, after) in values.items() if before != after}
     record(_actor(request), f"{obj._meta.model_name}.{verb}", obj, changes=changes)
 
 
@@ -83,5 +92,13 @@ def _actor(request: HttpRequest) -> Model:
 
 
 def _plain(value: object) -> object:
-    """`value` as it is where JSON knows it, else as text."""
-    return value if isinstance(value, str | int | float | list | None) else str(value)
+    """`value` as JSON knows it: rows as their keys, anything else that JSON doesn't know as text."""
+    match value:
+        case None | str() | int() | float():
+            return value
+        case list() | QuerySet():
+            return [_plain(item) for item in value]
+        case Model():
+            return _plain(value.pk)
+        case _:
+            return str(value)

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from typing_extensions import override
 
 
 class AuditEntry(models.Model):
@@ -26,11 +27,13 @@ class AuditEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.action} {self.object_type} {self.object_id}"
 
+    @override
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
             raise TypeError("An audit entry is never changed.")
         super().save(*args, **kwargs)
 
+    @override
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("An audit entry is never deleted.")
 

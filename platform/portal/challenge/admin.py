@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.challenge.models import Track
@@ -32,9 +33,11 @@ class TrackAdmin(AuditedAdmin):
         ),
     ]
 
+    @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         # Submissions were made under them, and addresses that are out in the world stay valid.
         return ["slug", "ranking"] if obj else []
 
+    @override
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
         return {} if obj else {"slug": ["name"]}

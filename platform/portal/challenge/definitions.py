@@ -70,7 +70,7 @@ def read_definitions(path: Path) -> list[Definition]:
     return [_definition(path, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
-def override(definitions: Sequence[Definition], overrides: Sequence[Override]) -> list[Definition]:
+def overridden(definitions: Sequence[Definition], overrides: Sequence[Override]) -> list[Definition]:
     """The definitions with the overrides applied in order. Raises `ProblemError` for one that no track matches."""
     for change in overrides:
         if not any(fnmatchcase(definition.slug, change.pattern) for definition in definitions):

@@ -1,8 +1,8 @@
 """The leaderboards as data: what the API and the CSV file give out."""
 
 import csv
+import io
 from datetime import datetime
-from typing import IO
 
 from django.conf import settings
 from pydantic import BaseModel
@@ -73,14 +73,16 @@ def _publish(row: Row) -> PublishedRow:
     )
 
 
-def write_csv(published: PublishedTrack, file: IO[str]) -> None:
+def as_csv(published: PublishedTrack) -> str:
     """One line a run, all boards below each other."""
+    file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(["track", "budget", *PublishedRow.model_fields])
     for board in published.boards:
         for row in board.rows:
             values = row.model_dump(mode="json").values()
             writer.writerow([published.track, board.budget, *map(_cell, values)])
+    return file.getvalue()
 
 
 def _cell(value: object) -> object:

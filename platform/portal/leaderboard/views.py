@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from portal.challenge.models import Track
 from portal.leaderboard.boards import Board, boards_of
-from portal.leaderboard.published import publish, write_csv
+from portal.leaderboard.published import as_csv, publish
 from portal.leaderboard.ranking import Row
 
 TOP = 5
@@ -44,9 +44,8 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
 def track_csv(_request: HttpRequest, slug: str) -> HttpResponse:
     """The same as a file."""
     exported = get_object_or_404(Track, slug=slug)
-    response = HttpResponse(
+    return HttpResponse(
+        as_csv(publish(exported)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="leaderboard-{exported.slug}.csv"'},
     )
-    write_csv(publish(exported), response)
-    return response

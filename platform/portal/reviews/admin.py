@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -30,8 +30,17 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
     list_filter = ("decision", "submission__track", "reviewer")
     list_select_related = ("submission", "reviewer")
     search_fields = ("submission__title", "submission__team__name")
-    fields = ("submission", "reviewer", "decision", "reason", "answers", "decided_at", "history")
-    readonly_fields = ("answers", "history")
+    fields = (
+        "submission",
+        "reviewer",
+        "decision",
+        "reason",
+        "answers",
+        "decided_at",
+        "history",
+        "review_page",
+    )
+    readonly_fields = ("answers", "history", "review_page")
     change_list_template = "admin/reviews/reviews.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -67,6 +76,11 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
             for entry in entries
         )
         return format_html("<ul>{}</ul>", format_html_join("", "<li>{}: {}. {}</li>", rows))
+
+    @admin.display(description="proof and checklist")
+    def review_page(self, review: ProofReview) -> SafeString:
+        address = reverse("admin:reviews_review", args=[review.submission_id])
+        return format_html('<a href="{}">Read the proof, or decide anew</a>', address)
 
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
         """What the visitor has yet to review."""

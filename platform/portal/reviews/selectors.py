@@ -6,7 +6,7 @@ from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.verdict import Verdict, verdict
+from portal.reviews.verdict import Status, Verdict, verdict
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 
 
@@ -16,13 +16,13 @@ def verdict_on(submission: Submission) -> Verdict:
     return verdict(decisions, submission.track.required_reviews)
 
 
-def awaiting_review(reviewer: User) -> QuerySet[Submission]:
-    """Submissions with a scored run and a proof that `reviewer` may and has yet to decide on, oldest first."""
+def awaiting_review(reviewer: User) -> list[Submission]:
+    """Submissions with a scored run, still provisional, that `reviewer` may and has yet to decide on; oldest first."""
     decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
         decision=Decision.PENDING
     )
     scored = Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED)
-    return (
+    undecided = (
         Submission.objects.filter(
             ~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED, track__ranking=Ranking.ANLS
         )
@@ -31,6 +31,7 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
         .prefetch_related("reviews")
         .order_by("submitted_at")
     )
+    return [submission for submission in undecided if verdict_on(submission).status is Status.PROVISIONAL]
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:

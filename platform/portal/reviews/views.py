@@ -5,12 +5,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 
 from evaluator.errors import ProblemError
+from portal.accounts.requests import UserRequest
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
 from portal.reviews.selectors import readable_proofs
 from portal.uploads.models import Upload
@@ -26,7 +27,7 @@ SANDBOX = (
 @require_safe
 @login_required
 @xframe_options_sameorigin
-def proof(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """The proof of one submission. Not found for everybody but staff and the team."""
     artifact = get_object_or_404(readable_proofs(request.user), submission=submission_id)
     upload = artifact.upload

@@ -60,7 +60,7 @@ class Stack:
             **{name: value for name, value in os.environ.items() if not name.startswith("PFL_")},
             "PFL_HOME": str(self.home),
             "PFL_SITE_URL": self.url,
-            "PFL_BROKER_URL": f"pfl+sqlite:///{self.home}/broker.sqlite3",
+            "PFL_BROKER_URL": f"sqlite:///{self.home}/broker.sqlite3",
             "PFL_EVALUATOR_HOME": str(self.evaluator_home),
             **(variables or {}),
         }

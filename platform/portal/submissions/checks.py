@@ -58,7 +58,7 @@ def _missing(submission: Submission) -> list[Problem]:
         refuse(
             ErrorCode.ARTIFACT_MISSING,
             message=f"The {kind.replace('_', ' ')} is missing.",
-            where=run.label if run else "the submission",
+            where=run.label if run else "for all runs",
         ).problem
         for run, kind in places
         if (run and run.pk, kind) not in held

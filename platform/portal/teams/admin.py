@@ -3,7 +3,9 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import URLField
 from django.http import HttpRequest
+from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.teams.models import Membership, Team
@@ -21,14 +23,17 @@ class TeamAdmin(AuditedAdmin):
     list_display = ["name", "affiliation", "created_at"]
     search_fields = ["name", "affiliation", "memberships__user__email"]
     inlines = [MembershipInline]
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
 
+    @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return (
-            ["slug", "created_at"] if obj else ["created_at"]
-        )  # addresses that are out in the world stay valid
+        # Addresses that are out in the world stay valid.
+        return ["slug", "created_at"] if obj else ["created_at"]
 
+    @override
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:
         return {} if obj else {"slug": ["name"]}
 
+    @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # its uploads and results hang on it

@@ -35,7 +35,9 @@ def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, com
     jobs = broker.jobs()
     assert {job.rules.privacy.epsilon for job in jobs} == {1.0, 4.0}
     assert {(job.step, job.attempt) for job in jobs} == {(Step.VALIDATE, 1)}
-    assert submission.runs.filter(state=RunState.QUEUED, evaluations__state=EvaluationState.QUEUED).count() == 2
+    assert (
+        submission.runs.filter(state=RunState.QUEUED, evaluations__state=EvaluationState.QUEUED).count() == 2
+    )
 
 
 def test_the_message_is_a_step_with_the_run_s_own_files_and_no_proof(broker, committed):

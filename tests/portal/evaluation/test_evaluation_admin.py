@@ -17,7 +17,9 @@ LIST = "/admin/evaluation/evaluation/"
 @pytest.fixture
 def refused():
     evaluation = dispatch.start(make_run(state=RunState.QUEUED))
-    intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED, operator_trace="Traceback: disk"))
+    intake.take_report(
+        make_report(evaluation, Step.VALIDATE, Outcome.REFUSED, operator_trace="Traceback: disk")
+    )
     return evaluation
 
 

@@ -1,5 +1,6 @@
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -8,7 +9,12 @@ from django.conf import settings
 from django.core import mail
 from django.db import connection
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, CommunicationResult, Outcome, ScoringResult, Step
+from evaluator.contracts import (
+    EVALUATOR_QUEUE,
+    SCORING_QUEUE,
+    Outcome,
+    Step,
+)
 from evaluator.errors import ErrorCode, Problem, refuse
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
@@ -63,7 +69,9 @@ class TestProgress:
 class TestPassing:
     def test_all_steps_lead_to_a_scored_run(self, broker, committed):
         run = make_run(
-            make_submission(track=make_track(Ranking.ANLS), state="submitted"), state=RunState.QUEUED, budget=4.0
+            make_submission(track=make_track(Ranking.ANLS), state="submitted"),
+            state=RunState.QUEUED,
+            budget=4.0,
         )
         evaluation = committed(dispatch.start, run)
         for step in Step:
@@ -122,10 +130,14 @@ class TestPassing:
 
 class TestRefusal:
     def test_the_run_is_refused_and_the_team_reads_why(self, evaluation, committed):
-        problem = refuse(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16").problem
+        problem = refuse(
+            ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16"
+        ).problem
         committed(
             intake.take_report,
-            make_report(evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem], operator_trace="secret"),
+            make_report(
+                evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem], operator_trace="secret"
+            ),
         )
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.run.state) == (EvaluationState.REFUSED, RunState.REFUSED)
@@ -143,7 +155,11 @@ class TestRefusal:
         problem = Problem(code=ErrorCode.CHECKPOINT_EXTRA_TENSOR, message="", where="\0" + "x" * 100_000)
         intake.take_report(
             make_report(
-                evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem] * 1000, operator_trace="\0" * 50_000
+                evaluation,
+                Step.VALIDATE,
+                Outcome.REFUSED,
+                problems=[problem] * 1000,
+                operator_trace="\0" * 50_000,
             )
         )
         stored = StepReport.objects.get()
@@ -175,7 +191,9 @@ class TestFailure:
     def test_after_the_last_attempt_the_run_fails_and_the_slot_is_given_back(self, evaluation, committed):
         for _ in range(settings.EVALUATION_ATTEMPTS):
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
-            committed(intake.take_report, make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA"))
+            committed(
+                intake.take_report, make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA")
+            )
         run = fresh(evaluation.run)
         assert run.state == RunState.FAILED
         assert run.evaluations.count() == settings.EVALUATION_ATTEMPTS
@@ -246,23 +264,16 @@ class TestRaces:
     def take_at_once(self, *reports):
         """Take the reports in threads of their own, which start together."""
         together = threading.Barrier(len(reports))
-        errors = []
 
         def take(report):
+            together.wait()
             try:
-                together.wait()
                 intake.take_report(report)
-            except Exception as error:
-                errors.append(error)
             finally:
                 connection.close()
 
-        threads = [threading.Thread(target=take, args=[report]) for report in reports]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert errors == []
+        with ThreadPoolExecutor(len(reports)) as threads:
+            list(threads.map(take, reports))
 
     def test_of_two_contradicting_reports_one_counts(self, evaluation):
         self.take_at_once(

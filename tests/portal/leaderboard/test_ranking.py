@@ -52,7 +52,9 @@ both_rules = st.sampled_from(
 
 class TestBytes:
     def test_fewest_bytes_come_first(self):
-        rows = rank_by_bytes([entry(1, bytes_total=30), entry(2, bytes_total=10), entry(3, bytes_total=20)], 0.8)
+        rows = rank_by_bytes(
+            [entry(1, bytes_total=30), entry(2, bytes_total=10), entry(3, bytes_total=20)], 0.8
+        )
         assert ranks(rows) == [(2, 1), (3, 2), (1, 3)]
 
     def test_an_anls_at_the_threshold_ranks(self):

@@ -91,7 +91,9 @@ def test_a_notebook_is_shown_without_its_html(client):
     cell = {
         "cell_type": "code",
         "source": "1 < 2",
-        "outputs": [{"output_type": "execute_result", "data": {"text/html": "<b>HTML</b>", "text/plain": "True"}}],
+        "outputs": [
+            {"output_type": "execute_result", "data": {"text/html": "<b>HTML</b>", "text/plain": "True"}}
+        ],
     }
     submission = submission_with(json.dumps({"nbformat": 4, "cells": [cell]}).encode(), "proof.ipynb")
     client.force_login(submission.created_by)

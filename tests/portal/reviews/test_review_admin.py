@@ -120,6 +120,7 @@ def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submiss
     change = reverse("admin:reviews_proofreview_change", args=[review.pk])
     page = client.get(change)
     assert "No composition over rounds." in page.text
+    assert address(submission) in page.text
     assert client.post(change, {"decision": "accepted"}).status_code == 403
     assert client.get("/admin/reviews/proofreview/add/").status_code == 403
     delete = reverse("admin:reviews_proofreview_delete", args=[review.pk])

@@ -6,7 +6,11 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.verdict import Status, verdict
 
-ACCEPTED, REJECTED, PENDING = (Decision.ACCEPTED, ""), (Decision.REJECTED, "no composition"), (Decision.PENDING, "")
+ACCEPTED, REJECTED, PENDING = (
+    (Decision.ACCEPTED, ""),
+    (Decision.REJECTED, "no composition"),
+    (Decision.PENDING, ""),
+)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,12 @@ def test_it_gives_a_file_out_as_a_download_that_no_browser_opens(client):
 
 @pytest.mark.parametrize(
     ("header", "expected"),
-    [("bytes=0-3", CONTENT[:4]), ("bytes=4-", CONTENT[4:]), ("bytes=-5", CONTENT[-5:]), ("bytes=3-999", CONTENT[3:])],
+    [
+        ("bytes=0-3", CONTENT[:4]),
+        ("bytes=4-", CONTENT[4:]),
+        ("bytes=-5", CONTENT[-5:]),
+        ("bytes=3-999", CONTENT[3:]),
+    ],
 )
 def test_it_gives_out_a_range(client, header, expected):
     response = client.get(file_url(), headers={"Range": header})

@@ -70,7 +70,9 @@ def test_completing_after_a_crash_between_store_and_database(team, client):
 @pytest.mark.parametrize("size", [0, -1])
 def test_an_empty_file_is_refused(team, size):
     with refused("E_ARTIFACT_SIZE"):
-        services.create_upload(team, team.memberships.get().user, filename="f", size_bytes=size, sha256=sha(b""))
+        services.create_upload(
+            team, team.memberships.get().user, filename="f", size_bytes=size, sha256=sha(b"")
+        )
 
 
 @pytest.mark.parametrize("digest", ["", "ab", "G" * 64, sha(b"").upper(), sha(b"") + "\n"])
@@ -81,7 +83,13 @@ def test_a_malformed_hash_is_refused(team, digest):
 
 @pytest.mark.parametrize(
     "part",
-    [Part(0, 10, sha(b"")), Part(4, 10, sha(b"")), Part(1, 9, sha(b"")), Part(3, 10, sha(b"")), Part(1, 10, "x")],
+    [
+        Part(0, 10, sha(b"")),
+        Part(4, 10, sha(b"")),
+        Part(1, 9, sha(b"")),
+        Part(3, 10, sha(b"")),
+        Part(1, 10, "x"),
+    ],
     ids=["number 0", "number too large", "too small", "last part too large", "malformed hash"],
 )
 def test_there_is_no_address_for_a_part_that_the_upload_cannot_have(team, part):
@@ -141,7 +149,9 @@ def test_a_path_as_file_name_leads_nowhere(team, client, store_folder, name):
     assert "passwd" not in upload.store_key
 
 
-def test_abandoned_uploads_are_removed(team, client, store_folder, capsys, django_capture_on_commit_callbacks):
+def test_abandoned_uploads_are_removed(
+    team, client, store_folder, capsys, django_capture_on_commit_callbacks
+):
     old = timezone.now() - timedelta(days=8)
     abandoned, recent, completed = start(team, CONTENT), start(team, CONTENT), start(team, CONTENT)
     for upload in (abandoned, recent, completed):

@@ -1,6 +1,7 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
 from datetime import datetime
+from decimal import ROUND_FLOOR, Decimal
 
 from django import template
 from django.conf import settings
@@ -41,10 +42,14 @@ def readable_bytes(size: int) -> str:
 
 @register.filter
 def score(value: float | None) -> str:
-    """A score in [0, 1] to four decimals; all of its digits are in the title."""
+    """A score in [0, 1], cut to four decimals so that none seems to reach a threshold that it misses.
+
+    All of its digits are in the title.
+    """
     if value is None:
         return MISSING
-    return format_html('<data value="{}" title="{}">{}</data>', value, value, f"{value:.4f}")
+    shown = Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_FLOOR)
+    return format_html('<data value="{}" title="{}">{}</data>', value, value, shown)
 
 
 @register.filter

@@ -7,6 +7,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
+from typing_extensions import override
 
 from portal.accounts.services import ensure_user
 
@@ -17,6 +18,7 @@ class Command(BaseCommand):
         "its password if one is given, and its rights, which are added and never taken away."
     )
 
+    @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
         parser.add_argument("--name", required=True, help="as shown beside the team's results")
@@ -30,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--staff", action="store_true", help="may enter the administration")
         parser.add_argument("--superuser", action="store_true", help="may do everything there")
 
+    @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             validate_email(options["email"])

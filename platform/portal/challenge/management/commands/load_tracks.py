@@ -3,12 +3,13 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
 
 from evaluator.errors import ProblemError
 from portal.challenge.definitions import (
     DEFAULT_DEFINITIONS,
     Override,
-    override,
+    overridden,
     read_definitions,
     save_tracks,
 )
@@ -17,6 +18,7 @@ from portal.challenge.definitions import (
 class Command(BaseCommand):
     help = "Bring the tracks in line with a file, the competition's own unless another one is named."
 
+    @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", type=Path, default=DEFAULT_DEFINITIONS)
         parser.add_argument(
@@ -28,10 +30,11 @@ class Command(BaseCommand):
             help="such as track-1.anls_threshold=0.1 or '*.reference=vt5-tiny'; may be repeated",
         )
 
+    @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             overrides = [Override.parse(text) for text in options["overrides"]]
-            changed = save_tracks(override(read_definitions(options["file"]), overrides))
+            changed = save_tracks(overridden(read_definitions(options["file"]), overrides))
         except ProblemError as error:
             raise CommandError(str(error)) from error
         for slug, fields in changed.items():

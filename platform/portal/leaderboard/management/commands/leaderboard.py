@@ -27,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no track {slug!r}.")
         for track in tracks:
             for board in boards_of(track):
-                self.stdout.write("\n".join([*_lines(track, board), ""]))
+                self.stdout.write("\n".join([*_lines(track, board), "", ""]))
 
 
 def _lines(track: Track, board: Board) -> Iterator[str]:

@@ -2,6 +2,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from typing_extensions import override
 
 from portal.accounts.models import User
 from portal.teams.selectors import team_of
@@ -11,11 +12,13 @@ from portal.teams.services import TeamError, create_team
 class Command(BaseCommand):
     help = "Make a team. Nothing happens when the owner's team has this name already."
 
+    @override
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")
         parser.add_argument("--owner", required=True, metavar="EMAIL", help="the address of an account")
         parser.add_argument("--affiliation", default="")
 
+    @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             owner = User.objects.get(email=options["owner"].lower(), is_active=True)

@@ -1,0 +1,139 @@
+"""Fetching artifacts: by a short-lived URL, into a cache in which a file's name is its SHA-256.
+
+A file appears in the cache only when it is whole and is what was announced; a broken download continues where it
+stopped. URLs are secrets of minutes and are never logged.
+"""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import requests
+
+from evaluator.contracts import ArtifactRef
+from evaluator.errors import ErrorCode, refuse
+
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 64 * 1024  # also what a broken connection loses at most
+TIMEOUT_S = (10, 60)  # to connect, and between two chunks
+TRIES = 6
+PAUSE_S = 0.5  # before the second try; doubled before each further one
+CACHE_BYTES = 50 * 1024**3
+
+
+class FetchError(Exception):
+    """The artifact can't be had now. Not the participant's fault; says nothing of the URL."""
+
+
+def fetch(
+    ref: ArtifactRef,
+    cache: Path,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+    cache_bytes: int = CACHE_BYTES,
+) -> Path:
+    """The artifact as a local file whose size and SHA-256 are as announced.
+
+    Args:
+        ref: What to fetch.
+        cache: The folder that keeps fetched files; its least recently used ones make room beyond `cache_bytes`.
+        on_progress: Called with the bytes fetched so far and in all.
+
+    Raises:
+        ProblemError: `E_ARTIFACT_SIZE` or `E_ARTIFACT_HASH`: the store holds something else than was announced.
+        FetchError: The store doesn't answer, or refuses the URL.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    target = cache / ref.sha256
+    if target.exists() and target.stat().st_size == ref.size_bytes:
+        os.utime(target)
+        return target
+    _make_room(cache, cache_bytes - ref.size_bytes)
+    partial = cache / f"{ref.sha256}.{uuid4().hex}.partial"
+    try:
+        _download(ref, partial, on_progress or (lambda _done, _total: None))
+        _verify(ref, partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def _download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int], None]) -> None:
+    reason = ""
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE_S * 2 ** (attempt - 1))
+            logger.info("fetching the %s again: %s", ref.kind, reason)
+        try:
+            _continue_download(ref, partial, on_progress)
+        except (
+            requests.ConnectionError,
+            requests.Timeout,
+            requests.exceptions.ChunkedEncodingError,
+        ) as error:
+            reason = type(error).__name__
+            continue
+        return
+    raise FetchError(f"the {ref.kind} could not be fetched in {TRIES} tries, the last ended with {reason}")
+
+
+def _continue_download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int], None]) -> None:
+    """Fetch what `partial` lacks; a server that ignores the range sends everything, and the file starts anew."""
+    have = partial.stat().st_size if partial.exists() else 0
+    if have == ref.size_bytes and partial.exists():
+        return
+    headers = (
+        {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
+        if have
+        else {"Accept-Encoding": "identity"}
+    )
+    with requests.get(ref.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
+        if response.status_code >= 500:
+            raise requests.ConnectionError(f"status {response.status_code}")
+        if response.status_code not in {200, 206}:
+            raise FetchError(f"the store answered {response.status_code} when asked for the {ref.kind}")
+        continues = response.status_code == 206
+        done = have if continues else 0
+        with partial.open("ab" if continues else "wb") as file:
+            for chunk in response.iter_content(CHUNK_BYTES):
+                done += len(chunk)
+                if done > ref.size_bytes:
+                    raise refuse(
+                        ErrorCode.ARTIFACT_SIZE,
+                        where=ref.kind,
+                        expected=f"{ref.size_bytes} bytes",
+                        found=f"more than {ref.size_bytes} bytes",
+                    )
+                file.write(chunk)
+                on_progress(done, ref.size_bytes)
+    if done < ref.size_bytes:
+        raise requests.ConnectionError("the connection ended early")
+
+
+def _verify(ref: ArtifactRef, path: Path) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != ref.sha256:
+        raise refuse(ErrorCode.ARTIFACT_HASH, where=ref.kind, expected=ref.sha256, found=found)
+
+
+def _make_room(cache: Path, budget_bytes: int) -> None:
+    """Remove the least recently used files until at most `budget_bytes` are left, and partial ones of the dead."""
+    entries = []
+    for path in cache.iterdir():
+        try:
+            entries.append((path.stat(), path))
+        except FileNotFoundError:  # another worker was quicker
+            continue
+    total = sum(stat.st_size for stat, _ in entries)
+    for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime):
+        abandoned = path.suffix == ".partial" and time.time() - stat.st_mtime > 3600
+        if abandoned or (total > budget_bytes and path.suffix != ".partial"):
+            path.unlink(missing_ok=True)
+            total -= stat.st_size

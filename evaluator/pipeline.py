@@ -1,0 +1,173 @@
+"""The steps of one evaluation, each a function from local files to a result.
+
+Workers call `run_step` for a job that came over the broker, `pfl check` and `pfl evaluate` call it for files on a
+participant's disk: the code is the same. Every step may run again; the outcome is the same.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaluator import communication
+from evaluator.checkpoints import inspect_checkpoint, sha256_of
+from evaluator.contracts import (
+    AccountingResult,
+    ArtifactKind,
+    CommunicationResult,
+    ScoringResult,
+    Step,
+    StepResult,
+    TrackRules,
+    ValidationResult,
+)
+from evaluator.errors import ErrorCode, refuse
+
+if TYPE_CHECKING:
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.docvqa.inference import Prediction
+
+OnProgress = Callable[[int, int], None]  # units of work done, and their total
+
+WEIGHTS = "model.safetensors"
+NEEDS = {
+    Step.VALIDATE: [ArtifactKind.CHECKPOINT],
+    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG],
+    Step.ACCOUNTING: [ArtifactKind.TRAINING_RECORD, ArtifactKind.CHECKPOINT],
+    Step.SCORING: [ArtifactKind.CHECKPOINT],
+}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a step works with.
+
+    Attributes:
+        files: The run's artifacts.
+        rules: The track's rules.
+        reference: Folder of the reference architecture and base weights.
+        test_set: Data folder; only scoring reads it.
+        split: The split of the data folder that is scored.
+        answers: File for the single predictions, or None. They never leave the machine.
+    """
+
+    files: Mapping[ArtifactKind, Path]
+    rules: TrackRules
+    reference: Path
+    test_set: Path | None = None
+    split: str = "test"
+    answers: Path | None = None
+
+    def file(self, kind: ArtifactKind) -> Path:
+        try:
+            return self.files[kind]
+        except KeyError:
+            raise refuse(
+                ErrorCode.ARTIFACT_MISSING, where=kind, expected=f"a {kind.replace('_', ' ')}"
+            ) from None
+
+
+def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> StepResult:
+    """Run one step.
+
+    Raises:
+        ProblemError: The participant's files are refused.
+    """
+    return STEPS[step](bench, on_progress)
+
+
+def validate(bench: Bench, on_progress: OnProgress) -> ValidationResult:
+    return inspect_checkpoint(
+        bench.file(ArtifactKind.CHECKPOINT), bench.reference / WEIGHTS, on_progress=on_progress
+    )
+
+
+def count_communication(bench: Bench, _: OnProgress) -> CommunicationResult:
+    totals = communication.read_log(
+        bench.file(ArtifactKind.COMMUNICATION_LOG),
+        clients=bench.rules.clients,
+        max_rounds=bench.rules.max_rounds,
+    )
+    return CommunicationResult(
+        rounds=totals.rounds,
+        messages=totals.messages,
+        bytes_total=totals.bytes_total,
+        bytes_down=totals.bytes_down,
+        bytes_up=totals.bytes_up,
+    )
+
+
+def account(bench: Bench, _: OnProgress) -> AccountingResult:
+    # Imported here: accounting takes a second to load, and half the tracks don't need it.
+    from evaluator.accounting import rules
+    from evaluator.records import check_record, read_record
+
+    privacy = bench.rules.privacy
+    if privacy is None:
+        raise ValueError("a run without a privacy budget is not accounted")
+    record = read_record(bench.file(ArtifactKind.TRAINING_RECORD), max_rounds=bench.rules.max_rounds)
+    checkpoint_sha256 = sha256_of(bench.file(ArtifactKind.CHECKPOINT))
+    check_record(record, rules=privacy, checkpoint_sha256=checkpoint_sha256)
+    return rules.account(record, privacy)
+
+
+def score(bench: Bench, on_progress: OnProgress) -> ScoringResult:
+    # torch is only loaded where a model runs.
+    import torch
+
+    from evaluator import metrics
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.docvqa.inference import predict
+    from evaluator.docvqa.tokenization import Tokenizer
+    from evaluator.docvqa.vt5 import VT5
+
+    if bench.test_set is None:
+        raise ValueError("scoring needs a test set")
+    checkpoint = bench.file(ArtifactKind.CHECKPOINT)
+    dataset = Dataset(bench.test_set, bench.split)
+    on_progress(0, len(dataset.questions))
+    predictions = predict(
+        VT5.from_checkpoint(bench.reference, checkpoint),
+        Tokenizer.from_folder(bench.reference),
+        dataset,
+        device="cuda" if torch.cuda.is_available() else "cpu",
+        on_progress=on_progress,
+    )
+    if bench.answers is not None:
+        _write_answers(bench.answers, predictions, dataset)
+    scores = metrics.score(
+        [prediction.answer for prediction in predictions],
+        [question.answers for question in dataset.questions],
+    )
+    return ScoringResult(
+        anls=scores.anls,
+        accuracy=scores.accuracy,
+        questions=scores.questions,
+        test_set_sha256=dataset.sha256(),
+        checkpoint_sha256=sha256_of(checkpoint),
+    )
+
+
+STEPS: dict[Step, Callable[[Bench, OnProgress], StepResult]] = {
+    Step.VALIDATE: validate,
+    Step.COMMUNICATION: count_communication,
+    Step.ACCOUNTING: account,
+    Step.SCORING: score,
+}
+
+
+def _write_answers(path: Path, predictions: "list[Prediction]", dataset: "Dataset") -> None:
+    """One JSON line a question, for the organizers' own analysis; replaced as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        for prediction, question in zip(predictions, dataset.questions, strict=True):
+            row = {
+                "question_id": prediction.question_id,
+                "answer": prediction.answer,
+                "confidence": prediction.confidence,
+                "gold": question.answers,
+            }
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    partial.replace(path)

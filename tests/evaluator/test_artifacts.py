@@ -1,0 +1,92 @@
+import hashlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator import artifacts
+from evaluator.artifacts import FetchError, fetch
+from evaluator.contracts import ArtifactKind, ArtifactRef
+from evaluator.errors import ErrorCode, ProblemError
+from tests.evaluator.artifact_server import ArtifactServer
+
+CONTENT = os.urandom(500_000)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArtifactServer]:
+    monkeypatch.setattr(artifacts, "PAUSE_S", 0.01)
+    server = ArtifactServer(CONTENT)
+    yield server
+    server.stop()
+
+
+def ref(server: ArtifactServer, *, size_bytes: int = len(CONTENT), content: bytes = CONTENT) -> ArtifactRef:
+    return ArtifactRef(
+        kind=ArtifactKind.CHECKPOINT,
+        url=server.url,
+        size_bytes=size_bytes,
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+def test_an_artifact_is_fetched_once_and_then_kept(server: ArtifactServer, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    path = fetch(ref(server), tmp_path, on_progress=lambda done, total: steps.append((done, total)))
+    assert path.read_bytes() == CONTENT
+    assert steps[-1] == (len(CONTENT), len(CONTENT))
+    assert fetch(ref(server), tmp_path) == path
+    assert len(server.ranges) == 1
+
+
+def test_a_broken_download_continues_where_it_stopped(server: ArtifactServer, tmp_path: Path) -> None:
+    server.cuts, server.cut_bytes = 2, artifacts.CHUNK_BYTES + 100
+    assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
+    assert server.ranges == ["", "bytes=65536-", "bytes=131072-"]
+
+
+def test_a_store_that_stays_broken_is_given_up_without_naming_the_address(
+    server: ArtifactServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.status = 503
+    with caplog.at_level(logging.DEBUG, "evaluator"), pytest.raises(FetchError) as caught:
+        fetch(ref(server), tmp_path)
+    assert len(server.ranges) == artifacts.TRIES
+    assert "secret" not in caplog.text + str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refused_address_is_not_tried_again(server: ArtifactServer, tmp_path: Path) -> None:
+    server.status = 403
+    with pytest.raises(FetchError, match="403"):
+        fetch(ref(server), tmp_path)
+    assert len(server.ranges) == 1
+
+
+def test_other_content_than_announced_is_refused_and_not_kept(server: ArtifactServer, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as caught:
+        fetch(ref(server, content=b"something else"), tmp_path)
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_more_bytes_than_announced_are_taken(server: ArtifactServer, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as caught:
+        fetch(ref(server, size_bytes=100), tmp_path)
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_SIZE
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cached_file_of_the_wrong_length_is_fetched_again(server: ArtifactServer, tmp_path: Path) -> None:
+    (tmp_path / ref(server).sha256).write_bytes(b"cut short")
+    assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_the_least_recently_used_files_make_room(server: ArtifactServer, tmp_path: Path) -> None:
+    for age, name in enumerate(["newest", "middle", "oldest"]):
+        (tmp_path / name).write_bytes(bytes(400_000))
+        os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
+    kept = fetch(ref(server), tmp_path, cache_bytes=1_000_000)
+    assert {path.name for path in tmp_path.iterdir()} == {"newest", kept.name}

@@ -1,0 +1,78 @@
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from portal.accounts.models import ApiToken, User
+from portal.accounts.selectors import owns_verified_address
+from portal.accounts.services import authenticate_token, create_token
+from portal.audit.models import AuditEntry
+from tests.portal.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client: Client) -> User:
+    user = make_user(is_staff=True, is_superuser=True)
+    client.force_login(user)
+    return user
+
+
+def test_an_organizer_adds_a_person_by_e_mail(client: Client, organizer: User) -> None:
+    form = {
+        "email": "Ada@Example.org",
+        "name": "Ada",
+        "usable_password": "true",
+        "password1": "rose-hill-42-x",
+        "password2": "rose-hill-42-x",
+    }
+    response = client.post(reverse("admin:accounts_user_add"), form)
+    assert response.status_code == 302
+    ada = User.objects.get(email="ada@example.org")
+    assert owns_verified_address(ada, "ada@example.org")
+    entry = AuditEntry.objects.get(action="user.added")
+    assert entry.actor == organizer
+    assert "rose-hill" not in str(entry.details)
+
+
+def test_a_change_of_rights_is_recorded_with_old_and_new(client: Client, organizer: User) -> None:
+    ada = make_user()
+    client.post(
+        reverse("admin:accounts_user_change", args=[ada.pk]),
+        {"name": ada.name, "is_staff": "on", "is_active": "on"},
+    )
+    assert AuditEntry.objects.get(action="user.changed").details == {"changes": {"is_staff": [False, True]}}
+
+
+def test_people_are_never_deleted(client: Client, organizer: User) -> None:
+    ada = make_user()
+    assert (
+        client.post(reverse("admin:accounts_user_delete", args=[ada.pk]), {"post": "yes"}).status_code == 403
+    )
+    assert User.objects.filter(pk=ada.pk).exists()
+
+
+def test_an_organizer_revokes_a_leaked_token(client: Client, organizer: User) -> None:
+    token, secret = create_token(make_user(), "cluster")
+    client.post(
+        reverse("admin:accounts_apitoken_changelist"),
+        {"action": "revoke", "_selected_action": [str(token.pk)]},
+    )
+    assert authenticate_token(secret) is None
+    assert AuditEntry.objects.get(action="token.revoked").actor == organizer
+
+
+def test_the_digest_of_a_token_is_not_shown(client: Client, organizer: User) -> None:
+    token, _ = create_token(make_user(), "cluster")
+    page = client.get(reverse("admin:accounts_apitoken_change", args=[token.pk])).content.decode()
+    assert ApiToken.objects.get().digest not in page
+
+
+def test_the_administration_sends_everyone_to_the_site_s_own_login(client: Client) -> None:
+    response = client.get("/admin/", follow=True)
+    assert response.redirect_chain[-1][0].startswith("/account/login/")
+
+
+def test_who_is_no_organizer_is_refused(client: Client) -> None:
+    client.force_login(make_user())
+    assert client.get("/admin/", follow=True).status_code == 403

@@ -1,0 +1,150 @@
+"""Who may call what: every endpoint, for everyone who isn't the owner."""
+
+import pytest
+from django.test import Client
+
+from portal.accounts.models import ApiToken
+from portal.submissions import services
+from portal.submissions.models import SubmissionState
+from portal.uploads.models import Upload, UploadState
+from tests.portal.api.caller import Caller, announcement, codes
+from tests.portal.factories import make_run, make_team, make_user
+from tests.portal.uploads.sending import cut, sha
+
+pytestmark = pytest.mark.django_db
+
+CONTENT = b"0123456789abc"
+PART = {"number": 1, "size_bytes": 10, "sha256": cut(CONTENT)[0][0].sha256}
+
+
+@pytest.fixture
+def run():
+    return make_run()
+
+
+@pytest.fixture
+def upload(run):
+    return services.start_upload(
+        *(run.submission, run, "checkpoint", run.submission.created_by),
+        filename="model.safetensors",
+        size_bytes=len(CONTENT),
+        sha256=sha(CONTENT),
+    )
+
+
+def owned(run, upload):
+    """Every endpoint that is about one team's things."""
+    submission = run.submission
+    return [
+        ("GET", f"submissions/{submission.pk}", None),
+        ("POST", f"submissions/{submission.pk}/runs", {"budget": None}),
+        ("POST", f"submissions/{submission.pk}/submit", None),
+        ("POST", "uploads", announcement(submission.pk, "checkpoint", CONTENT, run.pk)),
+        ("GET", f"uploads/{upload.pk}/parts", None),
+        ("POST", f"uploads/{upload.pk}/part-urls", {"parts": [PART]}),
+        ("POST", f"uploads/{upload.pk}/complete", None),
+        ("DELETE", f"uploads/{upload.pk}", None),
+    ]
+
+
+def every(run, upload):
+    general = [
+        ("GET", "submissions", None),
+        ("POST", "submissions", {"track": run.submission.track.slug, "title": "FedAvg"}),
+        ("GET", "tracks", None),
+        ("GET", "me", None),
+    ]
+    return owned(run, upload) + general
+
+
+def test_other_teams_things_are_not_found(client, run, upload):
+    for user in (
+        make_team().memberships.get().user,
+        make_team(make_user(is_staff=True)).memberships.get().user,
+    ):
+        stranger = Caller(client, user)
+        for call in owned(run, upload):
+            response = stranger(*call)
+            assert (response.status_code, codes(response)) == (404, ["E_REQUEST_NOT_FOUND"]), call
+    upload.refresh_from_db()
+    run.submission.refresh_from_db()
+    assert (upload.state, run.submission.state) == (UploadState.OPEN, SubmissionState.DRAFT)
+    assert Upload.objects.count() == 1
+
+
+def test_a_run_of_another_team_is_no_place_for_a_file(client, run):
+    own = make_run()
+    api = Caller(client, own.submission.created_by)
+    response = api("POST", "uploads", announcement(own.submission.pk, "checkpoint", CONTENT, run.pk))
+    assert response.status_code == 404
+
+
+@pytest.mark.parametrize("secret", ["", "pfl_wrong", "x" * 5000])
+def test_a_wrong_token_opens_nothing(client, run, upload, secret):
+    client.force_login(run.submission.created_by)  # nor does a session beside it
+    caller = Caller(client)
+    caller.headers = {"Authorization": f"Bearer {secret}"}
+    for call in every(run, upload):
+        response = caller(*call)
+        assert (response.status_code, codes(response)) == (401, ["E_REQUEST_SIGN_IN"]), call
+
+
+def test_without_token_and_session_nothing_opens(client, run, upload):
+    for call in every(run, upload):
+        response = Caller(client)(*call)
+        assert (response.status_code, codes(response)) == (401, ["E_REQUEST_SIGN_IN"]), call
+
+
+def test_a_revoked_token_opens_nothing(client, run):
+    caller = Caller(client, run.submission.created_by)
+    caller.get("me")
+    ApiToken.objects.update(revoked_at="2026-01-01T00:00Z")
+    assert caller("GET", "me").status_code == 401
+
+
+def test_a_user_without_a_team_is_told_to_get_one(client, run, upload):
+    caller = Caller(client, make_user())
+    for call in every(run, upload):
+        response = caller(*call)
+        if call[1] in ("tracks", "me"):
+            assert response.status_code == 200
+        else:
+            assert (response.status_code, codes(response)) == (403, ["E_REQUEST_TEAM"]), call
+
+
+def test_a_session_changes_things_only_with_its_csrf_token(run):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(run.submission.created_by)
+    path = f"/api/v1/submissions/{run.submission.pk}/runs"
+    body = {"budget": None}
+    response = client.post(path, body, content_type="application/json")
+    assert (response.status_code, codes(response)) == (401, ["E_REQUEST_SIGN_IN"])
+    client.get(run.submission.get_absolute_url())
+    token = client.cookies["csrftoken"].value
+    response = client.post(path, body, content_type="application/json", headers={"X-CSRFToken": token})
+    assert response.status_code == 200
+
+
+def test_a_token_needs_no_csrf_token(run):
+    caller = Caller(Client(enforce_csrf_checks=True), run.submission.created_by)
+    caller.post(f"submissions/{run.submission.pk}/runs", {"budget": None})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", "submissions"), ("PUT", "uploads"), ("POST", "me"), ("GET", "uploads")]
+)
+def test_another_method_is_not_allowed(client, run, method, path):
+    assert Caller(client, run.submission.created_by)(method, path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["submissions/7", "submissions/../me", "uploads/x/parts"])
+def test_an_id_that_is_none_is_no_server_error(client, run, path):
+    assert Caller(client, run.submission.created_by)("GET", path).status_code in (404, 422)
+
+
+def test_the_description_of_the_api_is_public(client):
+    schema = client.get("/api/v1/openapi.json").json()
+    assert set(schema["paths"]["/api/v1/uploads/{upload_id}"]) == {"delete"}
+    html = client.get("/api/v1/docs").content.decode()
+    assert "POST /api/v1/uploads/{upload_id}/part-urls" in html
+    assert "size_bytes" in html

@@ -1,0 +1,154 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking, Track
+
+pytestmark = pytest.mark.django_db
+
+
+def load(*arguments: str) -> str:
+    output = io.StringIO()
+    call_command("load_tracks", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def write(folder: Path, *entries: object) -> str:
+    path = folder / "tracks.json"
+    path.write_text(json.dumps(entries))
+    return str(path)
+
+
+def entry(**fields: object) -> dict[str, object]:
+    named = {"slug": "own", "name": "Own", "summary": "S", "description": "D", "ranking": "bytes"}
+    return {**named, "reference": "vt5-tiny", "test_set": "demo", **fields}
+
+
+def test_the_competition_s_tracks_are_those_of_its_rules() -> None:
+    load()
+    first, second = Track.objects.all()
+    assert (first.slug, first.name, first.ranking) == ("track-1", "Communication-efficient FL", Ranking.BYTES)
+    assert (first.anls_threshold, first.reference, first.test_set) == (0.8242, "vt5-base", "pfl-docvqa")
+    assert (second.slug, second.ranking) == ("track-2", Ranking.ANLS)
+    assert (second.name, second.budgets, second.delta) == (
+        "Provider-level differential privacy",
+        [1, 4, 8],
+        1e-5,
+    )
+    assert "## Rules" in first.description
+    assert "privacy proof" in second.description
+
+
+def test_loading_again_changes_nothing_and_records_nothing() -> None:
+    load()
+    recorded = AuditEntry.objects.count()
+    assert load().count("nothing to change") == 2
+    assert AuditEntry.objects.count() == recorded == 2
+
+
+def test_overrides_reach_the_tracks_that_match() -> None:
+    load(
+        "--set",
+        "track-1.anls_threshold=0.1",
+        "--set",
+        "*.reference=vt5-tiny",
+        "--set",
+        "*.submissions_per_day=20",
+    )
+    first, second = Track.objects.all()
+    assert (first.anls_threshold, first.reference, first.submissions_per_day) == (0.1, "vt5-tiny", 20)
+    assert (second.anls_threshold, second.reference, second.submissions_per_day) == (0.8242, "vt5-tiny", 20)
+
+
+def test_a_later_override_wins() -> None:
+    load("--set", "*.clients=3", "--set", "track-2.clients=4")
+    assert list(Track.objects.values_list("clients", flat=True)) == [3, 4]
+
+
+def test_a_change_is_recorded_with_old_and_new() -> None:
+    load()
+    load("--set", "track-1.anls_threshold=0.5")
+    change = AuditEntry.objects.get(action="track.changed")
+    assert change.details == {"changes": {"anls_threshold": ["0.8242", "0.5"]}}
+
+
+def test_what_the_file_doesn_t_name_keeps_its_value(tmp_path: Path) -> None:
+    load(write(tmp_path, entry()))
+    Track.objects.update(paused=True)
+    load(write(tmp_path, entry(name="Renamed")))
+    track = Track.objects.get()
+    assert (track.name, track.paused) == ("Renamed", True)
+
+
+def test_times_are_compared_as_moments(tmp_path: Path) -> None:
+    load(write(tmp_path, entry(closes_at="2030-01-31T12:00:00Z")))
+    assert "nothing to change" in load(write(tmp_path, entry(closes_at="2030-01-31T13:00:00+01:00")))
+
+
+@pytest.mark.parametrize(
+    ("override", "found"),
+    [
+        ("track-1.anls_threshold=1.5", "1.5"),
+        ("track-1.anls_threshold=NaN", "nan"),
+        ("track-1.delta=0", "0"),
+        ("track-2.budgets=[]", "[]"),
+        ("track-2.budgets=[1, 1]", "[1, 1]"),
+        ("track-2.budgets=[true]", "[True]"),
+        ("track-2.budgets=[-4]", "[-4]"),
+        ("track-1.clients=0", "0"),
+        ("track-1.clients=many", "many"),
+        ("track-1.reference=../etc", "../etc"),
+        ("track-1.ranking=luck", "luck"),
+        ("track-1.opens_at=2030-01-01", "2030-01-01"),
+        ("track-1.closes_at=soon", "soon"),
+        ("track-1.max_checkpoint_bytes=0", "0"),
+        ("track-1.colour=red", "colour"),
+        ("track-1.id=7", "id"),
+        ("track-1.slug=other", "slug"),
+        ("track-9.clients=2", "track-9"),
+    ],
+)
+def test_a_value_that_is_not_valid_is_named_and_nothing_is_saved(override: str, found: str) -> None:
+    with pytest.raises(CommandError, match="E_CONFIGURATION") as refusal:
+        load("--set", override)
+    assert f"found: {found}" in str(refusal.value)
+    assert not Track.objects.exists()
+
+
+@pytest.mark.parametrize("override", ["track-1", "clients=3", ".clients=3", "=", "track-1.clients"])
+def test_an_override_of_another_shape_is_explained(override: str) -> None:
+    with pytest.raises(CommandError, match=r"TRACK\.FIELD=VALUE"):
+        load("--set", override)
+
+
+def test_a_track_does_not_close_before_it_opens(tmp_path: Path) -> None:
+    times = {"opens_at": "2030-02-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z"}
+    with pytest.raises(CommandError, match="closes before it opens"):
+        load(write(tmp_path, entry(**times)))
+
+
+def test_one_bad_track_keeps_all_of_them_out(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"second\.clients"):
+        load(write(tmp_path, entry(), entry(slug="second", clients=0)))
+    assert not Track.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "{}", "[1]", '[{"name": "no slug"}]', '[{"slug": "x", "colour": "red"}]']
+)
+def test_a_file_of_another_shape_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "tracks.json"
+    path.write_text(content)
+    with pytest.raises(CommandError, match="E_CONFIGURATION"):
+        load(str(path))
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"absent\.json"):
+        load(str(tmp_path / "absent.json"))
+    with pytest.raises(CommandError, match=r"absent\.md"):
+        load(write(tmp_path, entry(description_file="absent.md")))

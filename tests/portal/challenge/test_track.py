@@ -1,0 +1,40 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from evaluator.contracts import ArtifactKind
+from portal.challenge.models import Ranking, Track
+
+NOW = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("track", "reason"),
+    [
+        (Track(), ""),
+        (Track(paused=True), "The organizers have paused it."),
+        (Track(opens_at=NOW), ""),
+        (Track(opens_at=NOW + HOUR), "It opens on 5 January 2030 at 10:07 UTC."),
+        (Track(closes_at=NOW + HOUR), ""),
+        (Track(closes_at=NOW), "It closed on 5 January 2030 at 09:07 UTC."),
+    ],
+)
+def test_a_track_says_why_it_takes_nothing(track: Track, reason: str) -> None:
+    assert track.closed_because(NOW) == reason
+
+
+def test_a_bytes_track_has_one_run_without_a_budget() -> None:
+    track = Track(ranking=Ranking.BYTES, reference="vt5-tiny", test_set="demo")
+    assert track.run_budgets() == [None]
+    assert ArtifactKind.TRAINING_RECORD not in track.run_artifacts()
+    assert track.rules(None).privacy is None
+
+
+def test_a_private_track_has_a_run_for_each_budget_and_asks_for_records() -> None:
+    track = Track(ranking=Ranking.ANLS, reference="vt5-tiny", test_set="demo", budgets=[1, 4], delta=1e-6)
+    assert track.run_budgets() == [1.0, 4.0]
+    assert ArtifactKind.TRAINING_RECORD in track.run_artifacts()
+    privacy = track.rules(4.0).privacy
+    assert privacy is not None
+    assert (privacy.epsilon, privacy.delta) == (4.0, 1e-6)

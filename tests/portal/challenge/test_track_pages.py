@@ -1,0 +1,121 @@
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking, Track
+from tests.portal.factories import make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def page(client: Client, track: Track) -> str:
+    return client.get(track.get_absolute_url()).content.decode()
+
+
+def test_the_list_names_every_track(client: Client) -> None:
+    first, second = make_track(), make_track(paused=True)
+    html = client.get(reverse("challenge:list")).content.decode()
+    for track in (first, second):
+        assert track.get_absolute_url() in html
+    assert "The organizers have paused it." in html
+
+
+def test_an_empty_list_says_so(client: Client) -> None:
+    assert b"No track has been published yet." in client.get(reverse("challenge:list")).content
+
+
+def test_a_bytes_track_tells_its_threshold_and_quota(client: Client) -> None:
+    html = page(client, make_track(anls_threshold=0.8242, submissions_per_day=3))
+    assert ">0.8242</data> or more" in html
+    assert "3 submissions of a team in 24 hours" in html
+    assert "Training record" not in html
+
+
+def test_a_private_track_tells_budgets_and_delta_and_asks_for_record_and_proof(client: Client) -> None:
+    html = page(client, make_track(Ranking.ANLS, budgets=[1, 4.5], delta=1e-5))
+    for text in ("ε = 1, 4.5", "0.00001", "Training record", "Privacy proof", "--proof"):
+        assert text in html
+
+
+def test_it_tells_how_to_submit_from_a_terminal(client: Client) -> None:
+    track = make_track()
+    assert f"pfl submit save/run --track {track.slug}" in page(client, track)
+
+
+def test_a_closed_track_offers_no_submission(client: Client) -> None:
+    track = make_track(closes_at=timezone.now())
+    html = page(client, track)
+    assert ">Submit</a>" not in html
+    assert "It closed on" in html
+
+
+def test_rules_are_rendered_and_made_safe(client: Client) -> None:
+    html = page(client, make_track(description="**Rules** <script>alert(1)</script>"))
+    assert "<strong>Rules</strong>" in html
+    assert "<script>alert" not in html
+
+
+def test_a_track_that_isn_t_there_is_not_found(client: Client) -> None:
+    assert client.get("/tracks/nothing/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/tracks/", "/tracks/track-x/"])
+def test_the_pages_only_read(client: Client, path: str) -> None:
+    make_track(slug="track-x")
+    assert client.post(path).status_code == 405
+
+
+def test_the_list_costs_one_query(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    for _ in range(5):
+        make_track()
+    with django_assert_num_queries(1):
+        client.get(reverse("challenge:list"))
+
+
+def test_an_organizer_s_change_is_recorded_with_old_and_new(client: Client) -> None:
+    organizer = make_user(is_staff=True, is_superuser=True)
+    client.force_login(organizer)
+    track = make_track()
+    form = {**admin_form(track), "anls_threshold": "0.5"}
+    assert client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).status_code == 302
+    entry = AuditEntry.objects.get(action="track.changed")
+    assert entry.actor == organizer
+    assert entry.details == {"changes": {"anls_threshold": [0.8242, 0.5]}}
+
+
+def test_an_organizer_can_t_save_impossible_rules(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    track = make_track()
+    form = {**admin_form(track), "budgets": "[0]", "anls_threshold": "2"}
+    html = client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).content.decode()
+    assert "different positive numbers" in html
+    assert "less than or equal to 1" in html
+    assert not AuditEntry.objects.exists()
+
+
+def test_slug_and_ranking_stay_as_they_are_once_a_track_exists(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    track = make_track()
+    form = {**admin_form(track), "slug": "other", "ranking": "anls"}
+    client.post(reverse("admin:challenge_track_change", args=[track.pk]), form)
+    changed = Track.objects.get()
+    assert (changed.slug, changed.ranking) == (track.slug, track.ranking)
+
+
+def admin_form(track: Track) -> dict[str, str]:
+    """What the administration's form of `track` sends when nothing is changed."""
+    names = ["name", "summary", "description", "position", "submissions_per_day", "max_checkpoint_bytes"]
+    names += [
+        "reference",
+        "test_set",
+        "clients",
+        "max_rounds",
+        "anls_threshold",
+        "delta",
+        "budgets",
+        "required_reviews",
+    ]
+    return {name: str(getattr(track, name)) for name in names}

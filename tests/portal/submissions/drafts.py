@@ -1,0 +1,30 @@
+"""Drafts that could be submitted, for the tests to spoil."""
+
+from evaluator.contracts import ArtifactKind
+from portal.challenge.models import Ranking
+from portal.submissions.required import SUFFIXES
+from tests.portal.factories import make_artifact, make_run, make_submission, make_track, numbers
+
+
+def fill(run, leave_out=()):
+    """Give the run every file that its track asks for, each with content of its own."""
+    for kind in run.submission.track.run_artifacts():
+        if kind not in leave_out:
+            make_artifact(run, kind, f"content {next(numbers)}".encode(), kind + SUFFIXES[kind][0])
+    return run
+
+
+def make_complete_draft(team=None, track=None):
+    """One run, or in a private track two of them and the proof."""
+    submission = make_submission(team, track)
+    if not submission.track.is_private:
+        fill(make_run(submission))
+        return submission
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
+    for budget in (1.0, 8.0):
+        fill(make_run(submission, budget=budget))
+    return submission
+
+
+def make_private_track(**fields):
+    return make_track(Ranking.ANLS, **fields)

@@ -1,0 +1,226 @@
+"""The draft's page in a real browser against a real server: parts, a lost connection, a reload, a pause."""
+
+import os
+
+import pytest
+from playwright.sync_api import expect
+
+from portal.evaluation.models import Evaluation
+from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
+from portal.uploads.models import Upload, UploadState
+from portal.uploads.stores import current_store
+from tests.portal.factories import make_run, make_submission, make_team
+from tests.portal.uploads.sending import sha
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
+
+MEGABYTE = 2**20
+PARTS = "**/uploads/parts/**"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "model.safetensors"
+    path.write_bytes(os.urandom(20 * MEGABYTE + 12345))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def parts_of_two_megabytes(store_folder, settings):
+    settings.UPLOAD_PART_SIZE_BYTES = 2 * MEGABYTE
+
+
+@pytest.fixture
+def draft(live_server):
+    return make_run(make_submission(make_team(), title="FedAvg")).submission
+
+
+@pytest.fixture
+def complaints():
+    return []
+
+
+@pytest.fixture
+def open_page(browser, live_server, client, draft, complaints):
+    """Opens the draft as a member of its team; what the browser complains about is collected."""
+    client.force_login(draft.created_by)
+    contexts = []
+
+    def open_it(**options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        session = client.cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda line: "Content Security" in line.text and complaints.append(line.text))
+        page.goto(live_server.url + draft.get_absolute_url())
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+
+
+def slot(page, kind):
+    return page.locator(f"[data-kind={kind}]")
+
+
+def choose(page, kind, path):
+    slot(page, kind).locator("input[type=file]").set_input_files(path)
+
+
+def stored_content(kind):
+    upload = Artifact.objects.get(kind=kind).upload
+    with current_store().open(upload.store_key) as file:
+        return file.read()
+
+
+def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint, complaints):
+    page, puts, readings = open_page(), [], []
+    page.on("worker", lambda worker: readings.append(worker.url))
+
+    def break_off_after_four(route):
+        puts.append(route.request.url)
+        if len(puts) <= 4:
+            route.continue_()
+        else:
+            route.abort("connectionreset")
+
+    page.route(PARTS, break_off_after_four)
+    choose(page, "checkpoint", checkpoint)
+    expect(slot(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
+    upload = Upload.objects.get()
+    stored = {part.number for part in current_store().list_parts(upload.store_key, upload.store_upload)}
+    assert len(stored) == 4
+
+    page.reload()  # with the connection still broken, so that no retry slips through before
+    page.unroute(PARTS)
+    puts.clear()
+    page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
+    expect(slot(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
+    choose(page, "checkpoint", checkpoint)
+    expect(slot(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
+        timeout=60_000
+    )
+
+    assert len(puts) == 11 - 4  # only what was missing
+    assert len(readings) == 1  # and the whole file was read once
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert Artifact.objects.get().upload == upload
+    expect(slot(page, "checkpoint").get_by_text(sha(checkpoint.read_bytes()))).to_be_visible()
+    expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.")
+    expect(page.locator("#submit")).to_contain_text("The communication log is missing.")
+    assert complaints == []
+
+
+def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
+    page, broken = open_page(), []
+
+    def break_three(route):
+        broken.append(route.request.url)
+        if len(broken) in (2, 3, 4):
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route(PARTS, break_three)
+    choose(page, "checkpoint", checkpoint)
+    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    assert len(broken) == 11 + 3
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+    assert complaints == []
+
+
+def test_an_upload_is_paused_gone_on_with_and_cancelled(open_page, checkpoint, complaints):
+    page, held = open_page(), []
+    page.route(
+        PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
+    )
+    place = slot(page, "checkpoint")
+    choose(page, "checkpoint", checkpoint)
+    place.get_by_role("button", name="Pause").click()
+    expect(place.get_by_text("Paused.")).to_be_visible()
+    page.unroute(PARTS)
+    place.get_by_role("button", name="Go on").click()
+    expect(place.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    assert stored_content("checkpoint") == checkpoint.read_bytes()
+
+    page.route(PARTS, lambda route: None)  # never answered
+    log = checkpoint.with_name("log.csv")
+    log.write_bytes(b"1,-1,0,5\n" * 1000)
+    choose(page, "communication_log", log)
+    expect(slot(page, "communication_log").get_by_text("Sent:")).to_be_visible()
+    slot(page, "communication_log").get_by_role("button", name="Cancel").click()
+    expect(slot(page, "communication_log").get_by_text("Cancelled.")).to_be_visible()
+    assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
+    assert not PendingArtifact.objects.filter(upload__state=UploadState.OPEN).exists()
+    assert complaints == []
+
+
+def test_a_refusal_is_shown_with_its_code(open_page, tmp_path):
+    page = open_page()
+    wrong = tmp_path / "model.pt"
+    wrong.write_bytes(b"pickle")
+    choose(page, "checkpoint", wrong)
+    expect(slot(page, "checkpoint").locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
+    slot(page, "checkpoint").get_by_role("button", name="Cancel").click()
+    empty = tmp_path / "log.csv"
+    empty.touch()
+    choose(page, "communication_log", empty)
+    expect(slot(page, "communication_log").locator(".problem")).to_contain_text("E_ARTIFACT_SIZE")
+
+
+def test_a_dropped_file_is_uploaded(open_page, complaints):
+    page = open_page()
+    page.evaluate(
+        """() => {
+            const data = new DataTransfer();
+            data.items.add(new File(["1,-1,0,5"], "log.csv"));
+            const place = document.querySelector("[data-kind=communication_log]");
+            place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+        }"""
+    )
+    expect(slot(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(timeout=30_000)
+    assert stored_content("communication_log") == b"1,-1,0,5"
+    assert complaints == []
+
+
+def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
+    page = open_page()
+    for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
+        (tmp_path / name).write_bytes(os.urandom(100))
+        choose(page, kind, tmp_path / name)
+        expect(slot(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    expect(page.locator("#submit")).to_contain_text("Everything is there.")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".badge-queued")).to_be_visible()
+    expect(page.locator("#status")).to_contain_text("yours is next")
+
+    Run.objects.update(state=RunState.RUNNING)
+    Evaluation.objects.update(state="running", done=3, total=10)
+    expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=10_000)
+    Run.objects.update(state=RunState.SCORED, anls=0.875, accuracy=0.8, bytes_total=10**9)
+    Evaluation.objects.update(state="passed")
+    expect(page.locator(".badge-scored")).to_be_visible(timeout=10_000)
+    expect(page.locator("#status")).to_contain_text("0.8750")
+    expect(page.locator("#status-line")).to_have_text("Run: scored")
+    polls = []
+    page.on("request", lambda request: polls.append(request.url))
+    page.wait_for_timeout(4500)
+    assert polls == []  # it stopped asking
+    assert complaints == []
+
+
+def test_without_javascript_it_says_how_else_to_upload(open_page):
+    page = open_page(java_script_enabled=False)
+    assert "pfl submit" in page.locator("noscript").first.text_content()
+    expect(page.locator("input[type=file]").first).to_be_hidden()
+    expect(page.get_by_role("button", name="Submit")).to_be_visible()

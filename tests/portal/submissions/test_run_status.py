@@ -1,0 +1,125 @@
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluator.contracts import Step
+from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.submissions.models import RunState
+from portal.submissions.status import statuses
+from tests.portal.factories import make_run, make_submission
+from tests.portal.submissions.drafts import make_private_track
+
+pytestmark = pytest.mark.django_db
+
+PROVENANCE = {
+    "worker": "gpu-1",
+    "evaluator_version": "1.0",
+    "finished_at": "2026-03-01T12:00:00Z",
+    "libraries": {},
+}
+PROBLEM = {"code": "E_LOG_ROW", "message": "Not four numbers.", "where": "line 7"}
+
+
+def evaluate(run, attempt=1, step=Step.VALIDATE, state=EvaluationState.RUNNING, **fields):
+    return Evaluation.objects.create(run=run, attempt=attempt, step=step, state=state, **fields)
+
+
+def report(evaluation, step, outcome="passed", problems=(), result=None):
+    return StepReport.objects.create(
+        evaluation=evaluation,
+        step=step,
+        outcome=outcome,
+        problems=list(problems),
+        result=result,
+        provenance=PROVENANCE,
+    )
+
+
+def status_of(run):
+    (status,) = statuses([run])
+    return status
+
+
+def states(status):
+    return [step.state for step in status.steps]
+
+
+def test_a_draft_has_no_steps():
+    assert status_of(make_run()).steps == []
+
+
+def test_a_run_without_an_attempt_waits():
+    status = status_of(make_run(state=RunState.QUEUED))
+    assert (status.attempt, states(status), status.queue_position) == (0, ["waiting"] * 3, None)
+
+
+def test_a_private_run_is_accounted():
+    run = make_run(make_submission(track=make_private_track()), budget=1.0, state=RunState.QUEUED)
+    assert [step.step for step in status_of(run).steps] == list(Step)
+
+
+def test_progress_and_the_sign_of_life_are_those_of_the_current_step():
+    run, now = make_run(state=RunState.RUNNING), timezone.now()
+    evaluation = evaluate(run, step=Step.SCORING, done=30, total=100, heartbeat_at=now)
+    report(evaluation, Step.VALIDATE)
+    report(evaluation, Step.COMMUNICATION)
+    status = status_of(run)
+    assert states(status) == ["passed", "passed", "running"]
+    assert (status.step, status.done, status.total, status.heartbeat_at) == (Step.SCORING, 30, 100, now)
+    assert status.queue_position is None
+    assert not status.is_final
+
+
+def test_a_waiting_run_knows_its_place_among_those_that_share_its_workers():
+    now = timezone.now()
+
+    def waiting(minutes, step, state=EvaluationState.QUEUED):
+        run = make_run(state=RunState.QUEUED)
+        evaluate(run, step=step, state=state, step_queued_at=now - timedelta(minutes=minutes))
+        return run
+
+    waiting(9, Step.SCORING)
+    waiting(8, Step.COMMUNICATION)
+    waiting(7, Step.VALIDATE, EvaluationState.RUNNING)
+    waiting(6, Step.VALIDATE)
+    own = waiting(5, Step.VALIDATE)
+    waiting(4, Step.VALIDATE)
+    status = status_of(own)
+    assert (status.queue_position, status.runs_before) == (3, 2)
+
+
+def test_a_refused_run_shows_the_problems_and_where_it_ended():
+    run = make_run(state=RunState.REFUSED)
+    evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REFUSED)
+    report(evaluation, Step.VALIDATE)
+    report(evaluation, Step.COMMUNICATION, "refused", [PROBLEM])
+    status = status_of(run)
+    assert states(status) == ["passed", "refused", "waiting"]
+    assert [problem.where for problem in status.problems] == ["line 7"]
+    assert (status.step, status.is_final) == (None, True)
+
+
+def test_a_run_that_was_lost_says_that_it_is_our_fault():
+    run = make_run(state=RunState.FAILED)
+    evaluate(run, step=Step.SCORING, state=EvaluationState.LOST)
+    status = status_of(run)
+    assert [problem.code for problem in status.problems] == ["E_PLATFORM_FAULT"]
+    assert states(status)[-1] == "failed"
+
+
+def test_only_the_newest_attempt_counts():
+    run = make_run(state=RunState.RUNNING)
+    report(evaluate(run, 1, Step.VALIDATE, EvaluationState.FAILED), Step.VALIDATE, "failed", [PROBLEM])
+    evaluate(run, 2)
+    status = status_of(run)
+    assert (status.attempt, status.problems, states(status)[0]) == (2, [], "running")
+
+
+def test_the_number_of_queries_does_not_grow_with_the_runs(django_assert_num_queries):
+    submission = make_submission(track=make_private_track())
+    runs = [make_run(submission, budget=budget, state=RunState.RUNNING) for budget in (1.0, 4.0, 8.0)]
+    for run in runs:
+        report(evaluate(run, step=Step.SCORING), Step.VALIDATE)
+    with django_assert_num_queries(2):
+        assert len(statuses(runs)) == 3

@@ -1,0 +1,316 @@
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind, Step
+from portal.evaluation.models import Evaluation, EvaluationState
+from portal.submissions.models import RunState, Submission, SubmissionState
+from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.submissions.drafts import make_complete_draft, make_private_track
+from tests.portal.submissions.test_run_status import PROBLEM, evaluate, report
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team():
+    return make_team()
+
+
+@pytest.fixture
+def member(team, client):
+    client.force_login(team.memberships.get().user)
+    return client
+
+
+def page(client, address, *arguments, status=200, **query):
+    response = client.get(reverse(f"submissions:{address}", args=arguments), query)
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def post(client, address, *arguments, follow=False, **data):
+    return client.post(reverse(f"submissions:{address}", args=arguments), data, follow=follow)
+
+
+class TestList:
+    def test_it_shows_the_team_s_submissions_only(self, member, team):
+        make_run(make_submission(team, title="Ours"))
+        make_submission(title="Theirs")
+        html = page(member, "list")
+        assert "Ours" in html
+        assert "Theirs" not in html
+
+    def test_it_asks_few_queries_however_many_there_are(self, member, team, django_assert_max_num_queries):
+        track = make_track()
+        for _ in range(20):
+            make_run(make_submission(team, track))
+        with django_assert_max_num_queries(8):
+            page(member, "list")
+
+    def test_it_is_paged(self, member, team):
+        track = make_track()
+        for _ in range(26):
+            make_submission(team, track)
+        assert "Page 1 of 2" in page(member, "list")
+        assert "Page 2 of 2" in page(member, "list", page=2)
+
+    def test_it_says_what_to_do_when_it_is_empty(self, member):
+        assert "Nothing submitted yet" in page(member, "list")
+
+    def test_without_a_team_it_leads_to_one(self, client):
+        client.force_login(make_user())
+        assert reverse("teams:create") in page(client, "list")
+        assert reverse("teams:create") in page(client, "create")
+
+
+class TestCreate:
+    def test_it_opens_a_draft(self, member, team):
+        track = make_track()
+        response = post(member, "create", track=track.pk, title="FedAvg", code_url="https://example.org/code")
+        submission = Submission.objects.get()
+        assert response["Location"] == submission.get_absolute_url()
+        assert (submission.team, submission.track, submission.state) == (team, track, SubmissionState.DRAFT)
+
+    def test_it_has_the_track_chosen_that_the_address_names(self, member):
+        track = make_track()
+        assert f'value="{track.pk}" selected' in page(member, "create", track=track.slug)
+
+    @pytest.mark.parametrize(
+        "data", [{"title": ""}, {"title": "x" * 121}, {"code_url": "javascript:alert(1)"}, {"track": 10**6}]
+    )
+    def test_it_refuses_what_is_not_valid(self, member, data):
+        response = post(member, "create", **{"track": make_track().pk, "title": "FedAvg", **data})
+        assert response.status_code == 200
+        assert "errorlist" in response.content.decode()
+        assert not Submission.objects.exists()
+
+
+class TestDraftPage:
+    def test_it_has_a_place_for_every_file(self, member, team):
+        submission = make_submission(team, make_private_track())
+        make_run(submission, budget=1.0)
+        html = page(member, "detail", submission.pk)
+        assert html.count('type="file"') == 4
+        assert html.count("Add a run") == 2
+
+    def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
+        assert "The checkpoint is missing." in page(
+            member, "detail", make_run(make_submission(team)).submission.pk
+        )
+        assert "Everything is there." in page(member, "detail", make_complete_draft(team).pk)
+
+    def test_it_shows_the_quota(self, member, team):
+        track = make_track(submissions_per_day=1)
+        draft = make_submission(team, track)
+        assert "1 of 1 slots left" in page(member, "detail", draft.pk)
+        make_submission(team, track, state=SubmissionState.SUBMITTED)
+        assert "Next slot at" in page(member, "detail", draft.pk)
+
+    def test_it_escapes_what_people_wrote(self, member, team):
+        submission = make_submission(
+            team, title="<script>alert(1)</script>", description="<img src=x onerror=a>"
+        )
+        run = make_run(submission)
+        make_artifact(run, ArtifactKind.CHECKPOINT, b"w", "<b>x</b>.safetensors")
+        html = page(member, "detail", submission.pk)
+        assert "<script>alert" not in html
+        assert "<img" not in html.split("</header>")[1]
+        assert "<b>x" not in html
+
+    def test_it_says_so_when_submitting_is_refused(self, member, team):
+        submission = make_run(make_submission(team)).submission
+        response = post(member, "submit", submission.pk)
+        assert response.status_code == 409
+        html = response.content.decode()
+        assert "Not submitted" in html
+        assert "E_ARTIFACT_MISSING" in html
+
+    def test_runs_are_added_and_removed(self, member, team):
+        submission = make_submission(team, make_private_track())
+        post(member, "add_run", submission.pk, budget="4.0")
+        run = submission.runs.get(budget=4.0)
+        post(member, "remove_run", submission.pk, run.pk)
+        assert not submission.runs.exists()
+        for budget in ("", "3", "nan", "x"):
+            assert (
+                "no board"
+                in post(member, "add_run", submission.pk, budget=budget, follow=True).content.decode()
+            )
+
+    def test_its_description_is_edited(self, member, team):
+        submission = make_submission(team)
+        post(member, "edit", submission.pk, title="Better", description="*Much*")
+        assert "<em>Much</em>" in page(member, "detail", submission.pk)
+
+
+class TestStatusPage:
+    def test_submitting_leads_to_a_page_that_keeps_itself_up_to_date(self, member, team):
+        submission = make_complete_draft(team)
+        response = post(member, "submit", submission.pk, follow=True)
+        assert 'hx-trigger="every 2s"' in response.content.decode()
+
+    def test_it_says_where_in_the_queue_the_run_is(self, member, team):
+        evaluate(make_run(state=RunState.QUEUED), state=EvaluationState.QUEUED)
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        evaluate(make_run(submission, state=RunState.QUEUED), state=EvaluationState.QUEUED)
+        assert "one run before yours" in page(member, "status", submission.pk)
+
+    def test_it_says_how_far_the_worker_is_and_when_it_was_heard_of(self, member, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        run = make_run(submission, state=RunState.RUNNING)
+        evaluate(run, 2, Step.SCORING, done=30, total=100, heartbeat_at=timezone.now())
+        html = page(member, "status", submission.pk)
+        assert "Scoring: 30 of 100" in html
+        assert 'max="100" value="30"' in html
+        assert "last sign of life" in html
+        assert "attempt 2" in html
+
+    @pytest.mark.parametrize("state", [RunState.SCORED, RunState.REFUSED, RunState.FAILED])
+    def test_it_stops_asking_once_every_run_has_ended(self, member, team, state):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        make_run(submission, state=state)
+        assert "every 2s" not in page(member, "status", submission.pk)
+
+    def test_screen_readers_hear_of_a_change_once(self, member, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        make_run(submission, state=RunState.QUEUED)
+        first = page(member, "status", submission.pk)
+        assert "hx-swap-oob" in first
+        seen = first.split("?seen=")[1].split('"')[0]
+        assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
+
+    def test_a_refused_run_shows_what_to_mend(self, member, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        run = make_run(submission, state=RunState.REFUSED)
+        evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REFUSED)
+        report(evaluation, Step.COMMUNICATION, "refused", [PROBLEM])
+        html = page(member, "detail", submission.pk)
+        assert "E_LOG_ROW" in html
+        assert "line 7" in html
+
+    def test_a_scored_run_shows_where_its_score_comes_from(self, client):
+        run = make_run(state=RunState.SCORED)
+        evaluation = evaluate(run, step=Step.SCORING, state=EvaluationState.PASSED)
+        result = {"test_set_sha256": "7e57" * 16, "checkpoint_sha256": "c4ec" * 16, "questions": 100}
+        report(evaluation, Step.SCORING, result=result)
+        html = page(client, "detail", run.submission.pk)
+        for expected in ("0.9000", "7e57" * 16, "c4ec" * 16, "gpu-1", "evaluator 1.0", "1 March 2026"):
+            assert expected in html
+
+    def test_withdrawing_takes_it_away(self, member, team, client):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        make_run(submission, state=RunState.SCORED)
+        post(member, "withdraw", submission.pk)
+        assert "withdrawn" in page(member, "detail", submission.pk)
+        member.logout()
+        page(client, "detail", submission.pk, status=404)
+
+
+class TestWhoMaySee:
+    """Nothing of a team's is seen by others before it has a score, and its files never."""
+
+    @pytest.fixture(params=["draft", "queued", "running", "refused", "failed", "withdrawn"])
+    def private(self, request):
+        if request.param == "draft":
+            return make_run().submission
+        if request.param == "withdrawn":
+            return make_run(
+                make_submission(state=SubmissionState.WITHDRAWN), state=RunState.SCORED
+            ).submission
+        return make_run(state=request.param).submission
+
+    @pytest.mark.parametrize("address", ["detail", "status"])
+    def test_strangers_find_nothing(self, client, private, address):
+        page(client, address, private.pk, status=404)
+        client.force_login(make_team().memberships.get().user)
+        page(client, address, private.pk, status=404)
+
+    @pytest.mark.parametrize("address", ["detail", "status"])
+    def test_the_team_and_the_organizers_see_it(self, client, private, address):
+        client.force_login(private.created_by)
+        page(client, address, private.pk)
+        client.force_login(make_user(is_staff=True))
+        page(client, address, private.pk)
+
+    def test_a_scored_run_is_public_but_not_its_files_and_not_the_other_runs(self, client):
+        submission = make_submission(
+            track=make_private_track(), state=SubmissionState.SUBMITTED, title="Open"
+        )
+        scored = make_run(submission, budget=1.0, state=RunState.SCORED)
+        make_run(submission, budget=8.0, state=RunState.REFUSED)
+        make_artifact(scored, ArtifactKind.CHECKPOINT, b"w", "secret-name.safetensors")
+        html = page(client, "detail", submission.pk)
+        assert "Run at ε = 1" in html
+        assert "Run at ε = 8" not in html
+        assert "secret-name" not in html
+        assert "Withdraw" not in html
+
+    @pytest.mark.parametrize("address", ["edit"])
+    def test_only_the_team_edits(self, client, address):
+        submission = make_submission()
+        page(client, address, submission.pk, status=302)
+        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(stranger)
+            page(client, address, submission.pk, status=404)
+
+    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "edit"])
+    def test_only_the_team_changes_anything(self, client, address):
+        submission = make_complete_draft()
+        assert post(client, address, submission.pk).status_code == 302
+        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(stranger)
+            assert post(client, address, submission.pk, title="Mine now").status_code == 404
+        before = submission.title
+        submission.refresh_from_db()
+        assert (submission.state, submission.title) == (SubmissionState.DRAFT, before)
+
+    def test_a_run_of_another_submission_is_not_removed(self, member, team):
+        own, other = make_submission(team), make_run()
+        assert post(member, "remove_run", own.pk, other.pk).status_code == 404
+        assert post(member, "remove_run", other.submission.pk, other.pk).status_code == 404
+        other.refresh_from_db()
+
+    @pytest.mark.parametrize("address", ["detail", "status", "edit"])
+    def test_what_is_not_there_is_not_found(self, member, address):
+        page(member, address, uuid4(), status=404)
+
+    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw"])
+    def test_changes_are_made_by_post_only(self, member, team, address):
+        page(member, address, make_submission(team).pk, status=405)
+
+    @pytest.mark.parametrize("address", ["list", "create"])
+    def test_anonymous_people_log_in_first(self, client, address):
+        response = client.get(reverse(f"submissions:{address}"))
+        assert response["Location"].startswith(reverse("account_login"))
+
+
+class TestAdmin:
+    @pytest.fixture
+    def organizer(self, client):
+        client.force_login(make_user(is_staff=True, is_superuser=True))
+        return client
+
+    def test_a_submission_is_marked_as_baseline(self, organizer):
+        submission = make_complete_draft()
+        address = reverse("admin:submissions_submission_changelist")
+        organizer.post(address, {"action": "mark_as_baseline", "_selected_action": [str(submission.pk)]})
+        submission.refresh_from_db()
+        assert submission.is_baseline
+
+    def test_nothing_else_is_edited(self, organizer):
+        submission = make_complete_draft()
+        address = reverse("admin:submissions_submission_change", args=[submission.pk])
+        organizer.post(address, {"title": "Another", "state": "submitted"})
+        before = submission.title
+        submission.refresh_from_db()
+        assert (submission.title, submission.state) == (before, SubmissionState.DRAFT)
+        assert organizer.get(address).status_code == 200
+
+
+def test_the_evaluation_of_a_submitted_run_begins(member, team):
+    submission = make_complete_draft(team)
+    post(member, "submit", submission.pk)
+    assert Evaluation.objects.get().run.submission == submission

@@ -1,0 +1,423 @@
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind, TrackRules
+from evaluator.errors import ProblemError
+from portal.audit.models import AuditEntry
+from portal.submissions import services
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.signals import runs_queued
+from portal.uploads.models import Upload, UploadState
+from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.submissions.drafts import fill, make_complete_draft, make_private_track
+from tests.portal.uploads.sending import cut, send, sha
+
+pytestmark = pytest.mark.django_db
+
+
+def codes(submission, now=None):
+    """The codes with which the submission is refused."""
+    with pytest.raises(ProblemError) as error:
+        services.submit(submission, submission.created_by, now)
+    return [str(problem.code) for problem in error.value.problems]
+
+
+def submit(submission, now=None):
+    services.submit(submission, submission.created_by, now)
+    submission.refresh_from_db()
+
+
+def refused(code):
+    return pytest.raises(ProblemError, match=f"^{code}:")
+
+
+def test_submitting_freezes_the_rules_and_queues_every_run():
+    submission = make_complete_draft(track=make_private_track(delta=1e-6))
+    submit(submission)
+    assert submission.state == SubmissionState.SUBMITTED
+    assert [run.state for run in submission.runs.all()] == [RunState.QUEUED, RunState.QUEUED]
+    rules = [TrackRules.model_validate(run.rules) for run in submission.runs.all()]
+    assert [(rule.privacy.epsilon, rule.privacy.delta) for rule in rules] == [(1, 1e-6), (8, 1e-6)]
+
+
+def test_those_who_listen_are_told_inside_the_transaction():
+    submission, heard = make_complete_draft(), []
+
+    def listen(runs, **_):
+        heard.extend(run.state for run in runs)
+        raise RuntimeError("can't be evaluated")
+
+    runs_queued.connect(listen)
+    try:
+        with pytest.raises(RuntimeError):
+            submit(submission)
+    finally:
+        runs_queued.disconnect(listen)
+    assert heard == [RunState.QUEUED]
+    submission.refresh_from_db()
+    assert submission.state == SubmissionState.DRAFT  # nothing happened
+
+
+def test_every_change_of_state_is_in_the_audit_record():
+    submission = make_complete_draft()
+    submit(submission)
+    actions = set(AuditEntry.objects.filter(actor=submission.created_by).values_list("action", flat=True))
+    assert {"submission.submitted", "run.queued"} <= actions
+
+
+def test_everything_that_is_missing_is_told_at_once():
+    track = make_private_track(paused=True)
+    submission = make_submission(track=track)
+    fill(make_run(submission, budget=1.0), leave_out=[ArtifactKind.TRAINING_RECORD])
+    make_run(submission, budget=3.0)
+    with pytest.raises(ProblemError) as error:
+        submit(submission)
+    found = [(str(problem.code), problem.message, problem.where) for problem in error.value.problems]
+    assert [code for code, _, _ in found] == [
+        "E_TRACK_CLOSED",
+        *["E_ARTIFACT_MISSING"] * 5,
+        "E_SUBMISSION_BUDGET",
+    ]
+    assert ("E_ARTIFACT_MISSING", "The privacy proof is missing.", "for all runs") in found
+    assert ("E_ARTIFACT_MISSING", "The training record is missing.", "Run at ε = 1") in found
+    assert Run.objects.exclude(state=RunState.DRAFT).count() == 0
+
+
+def test_a_submission_without_a_run_is_refused():
+    submission = make_submission(track=make_private_track())
+    assert codes(submission) == ["E_SUBMISSION_INCOMPLETE"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"paused": True},
+        {"opens_at": timezone.now() + timedelta(days=1)},
+        {"closes_at": timezone.now() - timedelta(days=1)},
+    ],
+    ids=["paused", "not yet open", "closed"],
+)
+def test_a_closed_track_takes_nothing(fields):
+    assert codes(make_complete_draft(track=make_track(**fields))) == ["E_TRACK_CLOSED"]
+
+
+def test_a_submission_is_submitted_once():
+    submission = make_complete_draft()
+    submit(submission)
+    assert codes(submission) == ["E_SUBMISSION_STATE"]
+    assert codes(make_submission(state=SubmissionState.WITHDRAWN)) == ["E_SUBMISSION_STATE"]
+
+
+def test_a_budget_that_the_track_gave_up_is_refused():
+    track = make_private_track()
+    submission = make_complete_draft(track=track)
+    track.budgets = [1.0, 4.0]
+    track.save()
+    assert codes(submission) == ["E_SUBMISSION_BUDGET"]
+
+
+class TestQuota:
+    """Of a team, in a track, over 24 hours."""
+
+    def test_it_refuses_what_is_over_it_and_says_when_the_next_slot_is_free(self):
+        team, track = make_team(), make_track(submissions_per_day=2)
+        now = timezone.now()
+        submit(make_complete_draft(team, track), now - timedelta(hours=20))
+        submit(make_complete_draft(team, track), now - timedelta(hours=1))
+        last = make_complete_draft(team, track)
+        with pytest.raises(ProblemError) as error:
+            submit(last, now)
+        assert error.value.problem.code == "E_SUBMISSION_QUOTA"
+        free_at = now + timedelta(hours=4)
+        assert f"{free_at:%d %B at %H:%M} UTC" in error.value.problem.next_step
+        submit(last, free_at)
+
+    def test_it_is_counted_by_team_and_track(self):
+        team, track = make_team(), make_track(submissions_per_day=1)
+        submit(make_complete_draft(team, track))
+        submit(make_complete_draft(make_team(), track))
+        submit(make_complete_draft(team, make_track(submissions_per_day=1)))
+        assert codes(make_complete_draft(team, track)) == ["E_SUBMISSION_QUOTA"]
+
+    def test_a_withdrawn_submission_still_counts(self):
+        team, track = make_team(), make_track(submissions_per_day=1)
+        submission = make_complete_draft(team, track)
+        submit(submission)
+        services.withdraw(submission, submission.created_by)
+        assert codes(make_complete_draft(team, track)) == ["E_SUBMISSION_QUOTA"]
+
+    def test_a_refunded_submission_does_not_count(self):
+        team, track = make_team(), make_track(submissions_per_day=1)
+        submission = make_complete_draft(team, track)
+        submit(submission)
+        services.refund(submission)
+        submit(make_complete_draft(team, track))
+
+    def test_a_refund_is_made_once(self):
+        submission = make_complete_draft()
+        submit(submission)
+        first, second = timezone.now(), timezone.now() + timedelta(days=1)
+        services.refund(submission, first)
+        services.refund(submission, second)
+        submission.refresh_from_db()
+        assert submission.refunded_at == first
+        assert AuditEntry.objects.filter(action="submission.refunded").count() == 1
+
+    def test_a_refused_attempt_costs_nothing(self):
+        team, track = make_team(), make_track(submissions_per_day=1)
+        assert codes(make_submission(team, track)) == ["E_SUBMISSION_INCOMPLETE"]
+        submit(make_complete_draft(team, track))
+
+
+class TestDuplicates:
+    """A checkpoint is submitted to a track once."""
+
+    @staticmethod
+    def make(track, team=None, weights=b"the same weights", budget=None):
+        submission = make_submission(team, track)
+        run = fill(make_run(submission, budget=budget), leave_out=[ArtifactKind.CHECKPOINT])
+        make_artifact(run, ArtifactKind.CHECKPOINT, weights, "model.safetensors")
+        return submission
+
+    def test_another_team_s_checkpoint_is_refused_without_telling_whose_it_is(self):
+        track, owner = make_track(), make_team(name="The Secret Team")
+        first = self.make(track, owner)
+        submit(first)
+        with pytest.raises(ProblemError) as error:
+            submit(self.make(track))
+        assert error.value.problem.code == "E_SUBMISSION_DUPLICATE"
+        told = str(error.value)
+        assert "Secret Team" not in told
+        assert str(first.pk) not in told
+        assert first.title not in told
+
+    def test_the_team_s_own_earlier_checkpoint_is_refused(self):
+        track, team = make_track(), make_team()
+        submit(self.make(track, team))
+        assert codes(self.make(track, team)) == ["E_SUBMISSION_DUPLICATE"]
+
+    def test_it_may_be_submitted_to_another_track(self):
+        team = make_team()
+        submit(self.make(make_track(), team))
+        submit(self.make(make_track(), team))
+
+    def test_a_draft_takes_nothing_from_others(self):
+        track = make_track()
+        self.make(track)
+        submit(self.make(track))
+
+    @pytest.mark.parametrize("ending", [RunState.REFUSED, RunState.FAILED])
+    def test_it_may_come_again_after_it_was_not_scored(self, ending):
+        track, team = make_track(), make_team()
+        first = self.make(track, team)
+        submit(first)
+        first.runs.update(state=ending)
+        submit(self.make(track, team))
+
+    def test_it_counts_also_when_withdrawn(self):
+        track = make_track()
+        first = self.make(track)
+        submit(first)
+        services.withdraw(first, first.created_by)
+        assert codes(self.make(track)) == ["E_SUBMISSION_DUPLICATE"]
+
+    def test_two_runs_of_one_submission_are_two_checkpoints(self):
+        submission = make_submission(track=make_private_track())
+        make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
+        for budget in (1.0, 4.0):
+            run = fill(make_run(submission, budget=budget), leave_out=[ArtifactKind.CHECKPOINT])
+            make_artifact(run, ArtifactKind.CHECKPOINT, b"the same weights", "model.safetensors")
+        assert codes(submission) == ["E_SUBMISSION_DUPLICATE"]
+
+
+class TestFiles:
+    """What may be uploaded into which place."""
+
+    @staticmethod
+    def start(submission, run, kind, content=b"0123456789abc", filename=None, size_bytes=None):
+        suffix = {"checkpoint": "safetensors", "communication_log": "csv", "training_record": "jsonl"}.get(
+            kind, "md"
+        )
+        return services.start_upload(
+            submission,
+            run,
+            kind,
+            submission.created_by,
+            filename=filename or f"file.{suffix}",
+            size_bytes=len(content) if size_bytes is None else size_bytes,
+            sha256=sha(content),
+        )
+
+    def test_an_uploaded_file_takes_its_place(self, client):
+        run = make_run()
+        upload = self.start(run.submission, run, "checkpoint")
+        send(client, upload, cut(b"0123456789abc"))
+        artifact = services.finish_upload(upload, run.submission.created_by)
+        assert (artifact.run, artifact.kind, artifact.upload) == (run, "checkpoint", upload)
+        assert services.finish_upload(upload, run.submission.created_by) == artifact
+
+    def test_a_new_file_replaces_the_old_one(self, client, store_folder, django_capture_on_commit_callbacks):
+        run = make_run()
+        old = make_artifact(run, ArtifactKind.CHECKPOINT, b"old", "old.safetensors").upload
+        upload = self.start(run.submission, run, "checkpoint")
+        send(client, upload, cut(b"0123456789abc"))
+        with django_capture_on_commit_callbacks(execute=True):
+            services.finish_upload(upload, run.submission.created_by)
+        assert [artifact.upload for artifact in run.artifacts.all()] == [upload]
+        old.refresh_from_db()
+        assert old.state == UploadState.ABORTED
+        assert [path.read_bytes() for path in store_folder.rglob("*") if path.is_file()] == [b"0123456789abc"]
+
+    def test_the_same_file_is_gone_on_with_and_another_one_starts_anew(self):
+        run = make_run()
+        first = self.start(run.submission, run, "checkpoint")
+        assert self.start(run.submission, run, "checkpoint") == first
+        second = self.start(run.submission, run, "checkpoint", b"another")
+        first.refresh_from_db()
+        assert (first.state, second.state) == (UploadState.ABORTED, UploadState.OPEN)
+
+    @pytest.mark.parametrize(
+        ("kind", "on_run"),
+        [
+            ("training_record", True),
+            ("privacy_proof", True),
+            ("privacy_proof", False),
+            ("checkpoint", False),
+            ("pickle", True),
+            ("", True),
+        ],
+    )
+    def test_a_kind_that_has_no_place_there_is_refused(self, kind, on_run):
+        run = make_run()  # in a track where ε plays no part
+        with refused("E_ARTIFACT_KIND"):
+            self.start(run.submission, run if on_run else None, kind)
+
+    def test_a_proof_belongs_to_the_submission_and_a_record_to_the_run(self):
+        run = make_run(make_submission(track=make_private_track()), budget=1.0)
+        self.start(run.submission, run, "training_record")
+        self.start(run.submission, None, "privacy_proof")
+        with refused("E_ARTIFACT_KIND"):
+            self.start(run.submission, run, "privacy_proof")
+        with refused("E_ARTIFACT_KIND"):
+            self.start(run.submission, None, "training_record")
+
+    @pytest.mark.parametrize("filename", ["model.pt", "model.pkl", "model.safetensors.zip", "safetensors"])
+    def test_only_files_of_the_kind_s_formats_are_taken(self, filename):
+        run = make_run()
+        with refused("E_ARTIFACT_KIND"):
+            self.start(run.submission, run, "checkpoint", filename=filename)
+
+    @pytest.mark.parametrize(
+        ("kind", "limit"),
+        [
+            ("checkpoint", 1_000_000),
+            ("communication_log", 200_000_000),
+            ("training_record", 500_000_000),
+            ("privacy_proof", 20_000_000),
+        ],
+    )
+    def test_each_kind_has_a_size_that_it_must_not_exceed(self, kind, limit):
+        run = make_run(make_submission(track=make_private_track(max_checkpoint_bytes=1_000_000)), budget=1.0)
+        place = None if kind == "privacy_proof" else run
+        with refused("E_ARTIFACT_SIZE"):
+            self.start(run.submission, place, kind, size_bytes=limit + 1)
+        self.start(run.submission, place, kind, size_bytes=limit)
+
+    def test_an_empty_file_is_refused(self):
+        run = make_run()
+        with refused("E_ARTIFACT_SIZE"):
+            self.start(run.submission, run, "checkpoint", b"")
+
+    def test_nothing_is_uploaded_into_a_submitted_submission(self, client):
+        submission = make_complete_draft()
+        run = submission.runs.get()
+        upload = self.start(submission, run, "checkpoint")
+        send(client, upload, cut(b"0123456789abc"))
+        submit(submission)
+        before = set(run.artifacts.values_list("upload", flat=True))
+        with refused("E_UPLOAD_STATE"):  # submitting gave it up
+            services.finish_upload(Upload.objects.get(pk=upload.pk), submission.created_by)
+        with refused("E_SUBMISSION_STATE"):
+            self.start(submission, run, "checkpoint")
+        assert set(run.artifacts.values_list("upload", flat=True)) == before
+
+    def test_a_file_that_was_completed_before_the_submission_was_frozen_does_not_get_in(self, client):
+        submission = make_complete_draft()
+        upload = self.start(submission, submission.runs.get(), "checkpoint")
+        Submission.objects.filter(pk=submission.pk).update(
+            state=SubmissionState.SUBMITTED, submitted_at=timezone.now()
+        )
+        send(client, upload, cut(b"0123456789abc"))
+        with refused("E_SUBMISSION_STATE"):
+            services.finish_upload(upload, submission.created_by)
+
+
+class TestDrafts:
+    def test_a_track_without_budgets_starts_with_its_run(self):
+        team, user = make_team(), make_user()
+        submission = services.create_submission(team, user, make_track(), title="Method")
+        assert [run.budget for run in submission.runs.all()] == [None]
+        assert not services.create_submission(team, user, make_private_track(), title="Method").runs.exists()
+
+    def test_adding_a_run_again_gives_the_same_run(self):
+        submission = make_submission(track=make_private_track())
+        assert services.add_run(submission, 4.0) == services.add_run(submission, 4)
+        assert submission.runs.count() == 1
+
+    @pytest.mark.parametrize("budget", [None, 0.0, 2.0, float("nan"), float("inf")])
+    def test_a_run_needs_a_board(self, budget):
+        with refused("E_SUBMISSION_BUDGET"):
+            services.add_run(make_submission(track=make_private_track()), budget)
+
+    def test_a_budget_has_no_board_where_epsilon_plays_no_part(self):
+        with refused("E_SUBMISSION_BUDGET"):
+            services.add_run(make_submission(), 1.0)
+
+    def test_removing_a_run_removes_its_files(self, store_folder, django_capture_on_commit_callbacks):
+        submission = make_complete_draft(track=make_private_track())
+        with django_capture_on_commit_callbacks(execute=True):
+            services.remove_run(submission.runs.get(budget=1.0))
+        assert [run.budget for run in submission.runs.all()] == [8.0]
+        assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 3 + 1
+
+    def test_a_submitted_run_stays(self):
+        submission = make_complete_draft()
+        submit(submission)
+        with refused("E_SUBMISSION_STATE"):
+            services.remove_run(submission.runs.get())
+        with refused("E_SUBMISSION_STATE"):
+            services.add_run(submission, None)
+        with refused("E_SUBMISSION_STATE"):
+            services.describe(submission, {"title": "Another"})
+
+    def test_a_team_has_so_many_drafts_at_most(self, monkeypatch):
+        monkeypatch.setattr(services, "MAX_DRAFTS", 1)
+        team, track = make_team(), make_track()
+        draft = make_submission(team, track)
+        with refused("E_SUBMISSION_STATE"):
+            services.create_submission(team, draft.created_by, track, title="One more")
+        services.withdraw(draft, draft.created_by)
+        services.create_submission(team, draft.created_by, track, title="One more")
+
+
+class TestWithdrawing:
+    def test_a_withdrawn_draft_loses_its_files(self, store_folder, django_capture_on_commit_callbacks):
+        submission = make_complete_draft()
+        with django_capture_on_commit_callbacks(execute=True):
+            services.withdraw(submission, submission.created_by)
+        assert submission.state == SubmissionState.WITHDRAWN
+        assert [path for path in store_folder.rglob("*") if path.is_file()] == []
+
+    def test_a_withdrawn_submission_keeps_its_files(self):
+        submission = make_complete_draft()
+        submit(submission)
+        services.withdraw(submission, submission.created_by)
+        assert submission.artifacts.count() == 2
+
+    def test_it_is_for_good(self):
+        submission = make_complete_draft()
+        services.withdraw(submission, submission.created_by)
+        with refused("E_SUBMISSION_STATE"):
+            services.withdraw(submission, submission.created_by)

@@ -1,0 +1,168 @@
+"""What holds on every page: no inline script or style, one main heading, an accessible frame, the site's policy."""
+
+from html.parser import HTMLParser
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from portal.accounts.models import User
+from tests.portal.factories import make_team, make_track, make_user
+
+PUBLIC = [
+    "/",
+    "/account/login/",
+    "/account/signup/",
+    "/account/password/reset/",
+    "/account/password/reset/done/",
+    "/account/confirm-email/",
+    "/account/confirm-email/nonsense/",
+    "/account/password/reset/key/1-nonsense/",
+    "/account/inactive/",
+    "/tracks/",
+    "/tracks/track-1/",
+    "/tracks/track-2/",
+    "/leaderboard/track-1/",
+    "/leaderboard/track-2/",
+    "/nothing-here/",
+]
+PRIVATE = [
+    "/account/",
+    "/account/tokens/",
+    "/account/email/",
+    "/account/password/change/",
+    "/account/logout/",
+    "/team/",
+    "/team/create/",
+    "/submissions/",
+]
+
+
+class Outline(HTMLParser):
+    """What of a page the rules below are about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self.headings = 0
+        self.ids: list[str] = []
+        self.labels: set[str] = set()
+        self.controls: list[dict[str, str | None]] = []
+        self.foreign: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = dict(attributes)
+        if tag == "style" or (tag == "script" and "src" not in values):
+            self.inline.append(f"<{tag}>")
+        self.inline += [name for name in values if name == "style" or name.startswith("on")]
+        self.headings += tag == "h1"
+        if values.get("id"):
+            self.ids.append(str(values["id"]))
+        if tag == "label":
+            self.labels.add(values.get("for") or "")
+        if tag in {"input", "select", "textarea"} and values.get("type") not in {"hidden", "submit"}:
+            self.controls.append(values)
+        loaded = values.get("src") or (values.get("href") if tag == "link" else "") or ""
+        if loaded.startswith(("http:", "https:", "//")):
+            self.foreign.append(loaded)
+
+
+def check(client: Client, path: str) -> None:
+    response = client.get(path)
+    html = response.content.decode()
+    outline = Outline()
+    outline.feed(html)
+    policy = response["Content-Security-Policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert not outline.inline
+    assert not outline.foreign
+    assert outline.headings == 1
+    assert len(outline.ids) == len(set(outline.ids))
+    for control in outline.controls:
+        assert control.get("id") in outline.labels or control.get("aria-label"), control
+    for landmark in ('href="#content"', '<main id="content"', '<html lang="en">'):
+        assert landmark in html
+
+
+@pytest.fixture
+def tracks(db: None) -> None:
+    call_command("load_tracks")
+
+
+@pytest.mark.usefixtures("tracks")
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_pages_keep_the_rules(client: Client, path: str) -> None:
+    check(client, path)
+
+
+@pytest.mark.usefixtures("tracks")
+@pytest.mark.parametrize("path", PRIVATE)
+def test_private_pages_keep_the_rules_and_ask_for_a_login(client: Client, path: str) -> None:
+    anonymous = client.get(path)
+    assert anonymous.status_code == 302
+    client.force_login(make_user(password="rose-hill-42-x"))
+    check(client, path)
+
+
+def test_a_person_without_a_password_is_offered_to_set_one(client: Client, db: None) -> None:
+    client.force_login(make_user())
+    assert client.get("/account/password/change/")["Location"] == "/account/password/set/"
+    check(client, "/account/password/set/")
+
+
+@pytest.mark.usefixtures("tracks")
+def test_a_team_s_pages_keep_the_rules(client: Client) -> None:
+    owner = make_user()
+    team = make_team(owner)
+    client.force_login(owner)
+    for path in ("/team/", "/team/edit/", f"/teams/{team.slug}/"):
+        check(client, path)
+
+
+def test_the_navigation_marks_where_one_is(client: Client, db: None) -> None:
+    track = make_track()
+    html = client.get(reverse("challenge:track", args=[track.slug])).content.decode()
+    assert '<a href="/tracks/" aria-current="page">Tracks</a>' in html
+    assert '<a href="/">Leaderboards</a>' in html
+
+
+def test_the_account_menu_names_the_person(client: Client, db: None) -> None:
+    client.force_login(make_user(name="Ada Lovelace"))
+    html = client.get("/account/").content.decode()
+    assert "<summary>Ada Lovelace</summary>" in html
+    assert "Administration" not in html
+
+
+def test_staff_find_the_administration(client: Client, db: None) -> None:
+    client.force_login(make_user(is_staff=True))
+    assert "Administration" in client.get("/account/").content.decode()
+
+
+def test_the_account_menu_escapes_names(client: Client, db: None) -> None:
+    client.force_login(make_user(name="<b>Ada</b>"))
+    assert "<b>Ada</b>" not in client.get("/account/").content.decode()
+
+
+def test_a_fault_shows_the_site_s_own_page(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> User:
+        raise RuntimeError("secret detail")
+
+    client.raise_request_exception = False
+    client.force_login(make_user())
+    monkeypatch.setattr("portal.accounts.views.active_tokens", broken)
+    response = client.get("/account/tokens/")
+    assert response.status_code == 500
+    assert b"Something broke on our side" in response.content
+    assert b"secret detail" not in response.content
+
+
+def test_a_forged_form_gets_an_explanation(db: None) -> None:
+    response = Client(enforce_csrf_checks=True).post("/account/login/", {"login": "a", "password": "b"})
+    assert response.status_code == 403
+    assert b"The form has expired" in response.content
+
+
+def test_the_database_needs_no_migration_that_is_not_written(db: None) -> None:
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
