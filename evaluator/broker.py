@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from kombu.transport import virtual
@@ -75,8 +75,7 @@ def broker_settings(url: str) -> dict[str, Any]:
     }
     match scheme:
         case "sqlite":
-            if not urlsplit(url).path.startswith("//"):
-                raise ValueError("The broker's path must be absolute: sqlite:////var/lib/pfl/broker.sqlite3")
+            broker_path(url)
             return common | {
                 "broker_transport": "evaluator.broker:Transport",
                 "worker_enable_remote_control": False,  # needs broadcasts, which a polled file does badly
@@ -98,6 +97,14 @@ def broker_settings(url: str) -> dict[str, Any]:
             }
         case _:
             raise ValueError(f"The broker's scheme must be sqlite, redis(s) or amqp(s), not {scheme!r}.")
+
+
+def broker_path(url: str) -> Path:
+    """The file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
+    path = unquote(urlsplit(url).path)
+    if not path.startswith("//"):
+        raise ValueError("The broker's path must be absolute: sqlite:////var/lib/pfl/broker.sqlite3")
+    return Path(path[1:])
 
 
 def delivery_number(headers: Mapping[str, object]) -> int:
@@ -322,6 +329,7 @@ class Transport(virtual.Transport):
     """
 
     Channel = Channel
+    can_parse_url = True  # kombu leaves the URL whole
     driver_type = "sqlite"
     driver_name = "sqlite3"
     polling_interval = POLLING_INTERVAL_S
@@ -330,7 +338,7 @@ class Transport(virtual.Transport):
     def __init__(self, client: Any, **kwargs: object) -> None:
         super().__init__(client, **kwargs)
         lease_s = client.transport_options.get("lease_s", LEASE_S)
-        self.messages = MessageFile(Path(client.virtual_host), lease_s)
+        self.messages = MessageFile(broker_path(client.hostname), lease_s)
 
     def close_connection(self, connection: Any) -> None:
         super().close_connection(connection)

@@ -22,6 +22,7 @@ class RunSettings(BaseModel):
 
     Attributes:
         experiment: Name of the run, and of its folder under `save/`.
+        rounds: Federated rounds. FedAvg with none of them gives the base weights as they are, for reference.
         max_input_tokens: Longest text, question and words, that is read of a page in training.
         trainable: Patterns of the names of the tensors that are trained and sent, such as `*.layer_norm.weight`.
         local: How a client (FedAvg) or a provider (FL-PROVIDER-DP) trains within a round.
@@ -31,7 +32,7 @@ class RunSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     experiment: str = Field(pattern=r"^[\w.-]{1,100}$")
-    rounds: int = Field(ge=1)
+    rounds: int = Field(ge=0)
     max_input_tokens: int = Field(default=512, ge=16)
     trainable: list[str] = Field(default=["*"], min_length=1)
     local: LocalTraining
@@ -52,6 +53,7 @@ class ProviderDPSettings(RunSettings):
     """
 
     method: Literal["fl-provider-dp"]
+    rounds: int = Field(ge=1)
     target_epsilon: float | None = Field(default=None, gt=0)
     noise_multiplier: float | None = Field(default=None, gt=0)
     delta: float = Field(gt=0, lt=1)
@@ -85,7 +87,10 @@ def load_settings(config: str, changes: Sequence[str] = ()) -> FedAvgSettings | 
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise refuse(
-            ErrorCode.CONFIGURATION, where=str(path), expected="a YAML file", found=" ".join(str(error).split())
+            ErrorCode.CONFIGURATION,
+            where=str(path),
+            expected="a YAML file",
+            found=" ".join(str(error).split()),
         ) from error
     if not isinstance(values, dict):
         raise refuse(ErrorCode.CONFIGURATION, where=str(path), expected="settings, one a line", found=values)

@@ -29,7 +29,7 @@ class Documents:
         dataset: Dataset,
         *,
         max_input_tokens: int,
-        on_page: Callable[[int, int], None] = lambda done, total: None,
+        on_page: Callable[[int, int], None],
     ) -> None:
         self._model = model
         questions = dataset.questions
@@ -85,7 +85,9 @@ def clients_of(dataset: Dataset) -> list[Client]:
 
 
 @torch.inference_mode()
-def _features(model: VT5, dataset: Dataset, pages: Sequence[str], on_page: Callable[[int, int], None]) -> Tensor:
+def _features(
+    model: VT5, dataset: Dataset, pages: Sequence[str], on_page: Callable[[int, int], None]
+) -> Tensor:
     """The frozen image tower's output (P, V, dv), on the CPU."""
     device = next(model.parameters()).device
     size = model.config.visual.image_size

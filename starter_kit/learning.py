@@ -61,7 +61,7 @@ class Learner:
             torch.manual_seed(secrets.randbits(63))
             for batch in batches(examples, local):
                 optimizer.zero_grad()
-                self._loss(batch).backward()
+                torch.autograd.backward(self._loss(batch))
                 optimizer.step()
         optimizer.zero_grad()
         return self.tensors.read() - weights

@@ -4,7 +4,7 @@
     model.safetensors       the checkpoint (config.json and visual_config.json tell its architecture)
     communication_log.csv   every message's bytes
     training_record.jsonl   FL-PROVIDER-DP only: what the run did, round by round
-    metrics.jsonl           bytes and, if asked for, validation scores of every round
+    metrics.jsonl           bytes of every round
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper
 name is complete.
@@ -48,7 +48,9 @@ class Recorder:
 
     def __init__(self, folder: Path, settings: str, run: RunLine | None) -> None:
         if folder.exists():
-            raise refuse(ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found="an existing one")
+            raise refuse(
+                ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found="an existing one"
+            )
         self._folder = folder
         self._unfinished = folder.with_name(f"{folder.name}.unfinished")
         self._run = run
@@ -61,17 +63,19 @@ class Recorder:
         (self._unfinished / SETTINGS).write_text(settings, encoding="utf-8")
         write_log(self._unfinished / COMMUNICATION_LOG, [])
         self._metrics = (self._unfinished / METRICS).open("w", encoding="utf-8", buffering=1)
-        self._record = (self._unfinished / TRAINING_RECORD).open("w", encoding="utf-8", buffering=1) if run else None
+        self._record = (
+            (self._unfinished / TRAINING_RECORD).open("w", encoding="utf-8", buffering=1) if run else None
+        )
         if run and self._record:
             write_line(self._record, run)
 
-    def round(self, round: Round, scores: dict[str, float]) -> None:  # noqa: A002 - the field's own word
-        """Record a finished round, also one in which nobody took part; `scores` are of public data."""
+    def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
+        """Record a finished round, also one in which nobody took part."""
         self._rounds += 1
         append_to_log(self._unfinished / COMMUNICATION_LOG, round.messages)
         down = sum(message.size_bytes for message in round.messages if message.sender == SERVER)
         up = sum(message.size_bytes for message in round.messages if message.receiver == SERVER)
-        line = {"round": round.number, "bytes_down": down, "bytes_up": up, **scores}
+        line = {"round": round.number, "bytes_down": down, "bytes_up": up}
         self._metrics.write(json.dumps(line) + "\n")
         if self._run and self._record:
             write_line(
@@ -105,7 +109,9 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._close()
 
 

@@ -71,7 +71,9 @@ def run_rounds(method: Method, engine: Engine, weights: Tensor, rounds: int) -> 
         yield Round(number, clients, messages, weights)
 
 
-def _received(number: int, updates: Iterable[tuple[int, Tensor]], messages: list[LogEntry]) -> Iterator[Tensor]:
+def _received(
+    number: int, updates: Iterable[tuple[int, Tensor]], messages: list[LogEntry]
+) -> Iterator[Tensor]:
     """The updates as they reach the server, each noted in `messages`."""
     for client, update in updates:
         messages.append(LogEntry(number, client, SERVER, update.nbytes))

@@ -57,6 +57,6 @@ class TrainableTensors:
     @torch.no_grad()
     def write(self, vector: Tensor) -> None:
         """Set the tensors from a vector (d,)."""
-        parts = vector.split([parameter.numel() for parameter in self.parameters.values()])
+        parts = torch.split(vector, [parameter.numel() for parameter in self.parameters.values()])
         for parameter, part in zip(self.parameters.values(), parts, strict=True):
             parameter.copy_(part.view_as(parameter))

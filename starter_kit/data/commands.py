@@ -7,24 +7,19 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.errors import ErrorCode, refuse, shorten
+from starter_kit.console import REFUSED, complain, console, progress, refusals
 from starter_kit.data.folders import PUBLIC, SECRET, appearing_whole
 from starter_kit.data.imdb_export import export_imdb
 from starter_kit.data.imdb_import import convert_imdb
 from starter_kit.data.inspection import inspect_folder
-from starter_kit.data.progress import Progress as OnProgress
 from starter_kit.data.receipts import ReceiptSettings, import_receipts
 from starter_kit.data.summary import ImportSummary
 from starter_kit.data.synthetic import SyntheticSettings, generate
-
-REFUSED = 2  # exit status
-SHOWN_PROBLEMS = 10
 
 data_app = typer.Typer(
     name="data",
@@ -32,8 +27,6 @@ data_app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
-console = Console()
-complaints = Console(stderr=True)
 
 Out = Annotated[
     Path, typer.Argument(help="Folder to write; appears whole or not at all.", show_default=False)
@@ -56,7 +49,7 @@ def synthetic(
     force: Force = False,
 ) -> None:
     """Draw invoices of made-up providers into OUT/public and OUT/secret."""
-    with _refusals(), _progress("Drawing pages") as on_progress:
+    with _refusals(), progress("Drawing pages") as on_progress:
         try:
             settings = SyntheticSettings(
                 seed=seed,
@@ -80,7 +73,7 @@ def synthetic(
 def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, force: Force = False) -> None:
     """Import receipts in SROIE layout (SOURCE/img, box, key) into OUT/public and OUT/secret."""
     settings = ReceiptSettings(seed=seed, clients=clients)
-    with _refusals(), _progress("Importing images") as on_progress:
+    with _refusals(), progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
         )
@@ -95,7 +88,7 @@ def imdb(
     force: Force = False,
 ) -> None:
     """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret."""
-    with _refusals(), _progress("Importing images") as on_progress:
+    with _refusals(), progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
         )
@@ -107,7 +100,7 @@ def export(folder: Source, out: Out, force: Force = False) -> None:
     """Write the data folder FOLDER as imdb files, for the competition's own kit."""
     with (
         _refusals(),
-        _progress("Exporting pages") as on_progress,
+        progress("Exporting pages") as on_progress,
         appearing_whole(out, force=force, entries=frozenset({"imdb", "images"})) as fresh,
     ):
         summary = export_imdb(folder, fresh, on_progress)
@@ -117,11 +110,11 @@ def export(folder: Source, out: Out, force: Force = False) -> None:
 @data_app.command()
 def inspect(folder: Source) -> None:
     """Count what the data folder FOLDER holds, and check it."""
-    with _refusals(), _progress("Opening images") as on_progress:
+    with _refusals(), progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print(summary)
     if problems:
-        _complain(problems)
+        complain(problems)
         raise typer.Exit(REFUSED)
 
 
@@ -132,46 +125,14 @@ def _write_pair(out: Path, force: bool, write: Callable[[Path, Path], ImportSumm
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What is refused inside the block is printed, and ends the command with status 2."""
-    try:
-        yield
-    except ProblemError as error:
-        _complain(error.problems)
-        raise typer.Exit(REFUSED) from error
-    except OSError as error:  # a full disk, a folder without permission
-        _complain(
-            [
-                refuse(
-                    ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
-                ).problem
-            ]
-        )
-        raise typer.Exit(REFUSED) from error
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[OnProgress]:
-    with Progress(
-        TextColumn(label),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=complaints,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(label, total=None)
-
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield show
-
-
-def _complain(problems: list[Problem]) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        complaints.print(str(problem), markup=False, highlight=False, soft_wrap=True)
-    if len(problems) > SHOWN_PROBLEMS:
-        complaints.print(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.", markup=False)
+    """As `refusals`, and a full disk or a folder without permission is told the same way."""
+    with refusals():
+        try:
+            yield
+        except OSError as error:
+            raise refuse(
+                ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
+            ) from error
 
 
 def _print(summary: ImportSummary) -> None:

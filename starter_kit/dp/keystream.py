@@ -28,4 +28,4 @@ class Keystream:
 
     def uniforms(self, count: int) -> NDArray[np.float64]:
         """`count` float64 numbers uniform on the multiples of 2⁻⁵³ in (0, 1]: never 0, so a logarithm is finite."""
-        return ((self.words(count) >> np.uint64(11)) + np.uint64(1)) * 2.0**-53
+        return ((self.words(count) >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53

@@ -19,10 +19,11 @@ app.conf.update(
 
 @app.task(name="probe.note", bind=True)
 def note(self: Task, label: str, seconds: float = 0.0) -> None:
-    """Append `<event> <label> <delivery>` lines to $PROBE_JOURNAL before and after `seconds` of work."""
-    _write(f"began {label} {delivery_number(self.request.headers or {})}")
+    """Append `<event> <label> <delivery> <pid>` to $PROBE_JOURNAL before and after `seconds` of work."""
+    delivery = delivery_number(self.request.headers or {})
+    _write(f"began {label} {delivery} {os.getpid()}")
     time.sleep(seconds)
-    _write(f"ended {label} {delivery_number(self.request.headers or {})}")
+    _write(f"ended {label} {delivery} {os.getpid()}")
 
 
 def _write(line: str) -> None:

@@ -1,0 +1,67 @@
+"""What the `pfl` command prints: results to standard output, progress and problems to standard error."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from evaluator.errors import Problem, ProblemError
+
+REFUSED = 2  # exit status: the input was refused
+SHOWN_PROBLEMS = 10
+PLAIN_PAUSE_S = 5.0  # between two lines of progress where no terminal is attached
+
+OnProgress = Callable[[int, int], None]  # (done, total)
+
+console = Console()
+complaints = Console(stderr=True)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What is refused inside the block is printed, without a traceback, and ends the command with status 2."""
+    try:
+        yield
+    except ProblemError as error:
+        complain(error.problems)
+        raise typer.Exit(REFUSED) from error
+
+
+def complain(problems: Sequence[Problem]) -> None:
+    for problem in problems[:SHOWN_PROBLEMS]:
+        complaints.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+    if len(problems) > SHOWN_PROBLEMS:
+        complaints.print(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.", markup=False)
+
+
+@contextmanager
+def progress(label: str) -> Iterator[OnProgress]:
+    """A bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
+    if complaints.is_terminal:
+        with _bar(label) as show:
+            yield show
+    else:
+        yield _lines(label)
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[OnProgress]:
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=complaints, transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines(label: str) -> OnProgress:
+    last = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_PAUSE_S or (total and done == total):
+            last = time.monotonic()
+            complaints.print(f"{label} {done}/{total}", markup=False, highlight=False)
+
+    return show

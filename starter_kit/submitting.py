@@ -1,0 +1,120 @@
+"""The way of `pfl submit`: what goes where, the uploads, the submission and its evaluation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, Problem, refuse
+from starter_kit.client import SiteClient
+from starter_kit.console import complain, console
+from starter_kit.run_folder import RunFolder
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run with its place: the board of `budget`, or the only one where ε plays no part."""
+
+    budget: float | None
+    files: dict[ArtifactKind, Path]
+
+
+@dataclass(frozen=True)
+class Plan:
+    track: str
+    runs: list[PlannedRun]
+    proof: Path | None
+
+    @property
+    def size_bytes(self) -> int:
+        files = [path for run in self.runs for path in run.files.values()]
+        return sum(path.stat().st_size for path in [*files, *([self.proof] if self.proof else [])])
+
+
+def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None) -> Plan:
+    """What to upload, by the track's own rules, checked before anything is sent.
+
+    Raises:
+        ProblemError: The track doesn't exist, a file is missing, or two runs are for the same board.
+    """
+    rules = _rules_of(client, track)
+    kinds = [ArtifactKind(kind) for kind in rules["run_artifacts"]]
+    private = ArtifactKind.TRAINING_RECORD in kinds
+    runs: dict[float | None, PlannedRun] = {}
+    for path in folders:
+        folder = RunFolder(path)
+        budget = folder.budget(rules["budgets"], max_rounds=rules["max_rounds"]) if private else None
+        if budget in runs:
+            raise refuse(
+                ErrorCode.SUBMISSION_BUDGET,
+                where=str(path),
+                expected=f"one run for {f'ε = {budget:g}' if budget else 'this track'}",
+                found="another one",
+            )
+        runs[budget] = PlannedRun(budget, {kind: folder.file(kind) for kind in kinds})
+    if ArtifactKind.PRIVACY_PROOF in rules["submission_artifacts"] and not (proof and proof.is_file()):
+        raise refuse(ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof")
+    return Plan(track, list(runs.values()), proof)
+
+
+def send(
+    client: SiteClient, plan: Plan, title: str, description: str, on_progress: OnProgress
+) -> dict[str, Any]:
+    """Upload everything and submit; goes on with a draft of the same title that an earlier call left."""
+    drafts = client.drafts(plan.track, title)
+    draft = drafts[0] if drafts else client.create_submission(plan.track, title, description)
+    total, done = plan.size_bytes, 0
+
+    def count(stored_bytes: int) -> None:
+        nonlocal done
+        done += stored_bytes
+        on_progress(done, total)
+
+    for run in plan.runs:
+        run_id = client.add_run(draft["id"], run.budget)
+        for kind, path in run.files.items():
+            client.upload(draft["id"], run_id, kind, path, count)
+    if plan.proof:
+        client.upload(draft["id"], None, ArtifactKind.PRIVACY_PROOF, plan.proof, count)
+    return client.submit(draft["id"])
+
+
+def watch(client: SiteClient, submission: str) -> bool:
+    """Print what happens until every run is final; whether all of them were scored."""
+    told: dict[str, str] = {}
+    final: dict[str, Any] = {}
+    for final in client.follow(submission):
+        for run in final["runs"]:
+            line = _status_line(run)
+            if told.get(run["id"]) != line:
+                told[run["id"]] = line
+                console.print(line, highlight=False, soft_wrap=True)
+    for run in final["runs"]:
+        complain([Problem.model_validate(problem) for problem in run["problems"]])
+    return all(run["state"] == "scored" for run in final["runs"])
+
+
+def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
+    tracks = client.tracks()
+    for rules in tracks:
+        if rules["slug"] == track:
+            return rules
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where="--track",
+        expected=f"one of {', '.join(rules['slug'] for rules in tracks)}",
+        found=track,
+    )
+
+
+def _status_line(run: dict[str, Any]) -> str:
+    name = f"ε = {run['budget']:g}" if run["budget"] else "run"
+    if run["state"] == "scored":
+        epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
+        return f"{name}: scored, ANLS {run['anls']:.4f}, {run['bytes_total']:,} bytes{epsilon}"
+    step = f", {run['step']}" if run["step"] else ""
+    place = f", {run['queue_position']} before it" if run["queue_position"] else ""
+    return f"{name}: {run['state']}{step}{place}"
