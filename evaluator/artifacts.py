@@ -18,6 +18,7 @@ from evaluator.contracts import ArtifactRef
 from evaluator.errors import ErrorCode, refuse
 
 logger = logging.getLogger(__name__)
+logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it writes every URL down
 
 CHUNK_BYTES = 64 * 1024  # also what a broken connection loses at most
 TIMEOUT_S = (10, 60)  # to connect, and between two chunks
@@ -72,12 +73,8 @@ def _download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int],
             logger.info("fetching the %s again: %s", ref.kind, reason)
         try:
             _continue_download(ref, partial, on_progress)
-        except (
-            requests.ConnectionError,
-            requests.Timeout,
-            requests.exceptions.ChunkedEncodingError,
-        ) as error:
-            reason = type(error).__name__
+        except requests.RequestException as error:
+            reason = type(error).__name__  # its message names the URL
             continue
         return
     raise FetchError(f"the {ref.kind} could not be fetched in {TRIES} tries, the last ended with {reason}")
@@ -86,34 +83,38 @@ def _download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int],
 def _continue_download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int], None]) -> None:
     """Fetch what `partial` lacks; a server that ignores the range sends everything, and the file starts anew."""
     have = partial.stat().st_size if partial.exists() else 0
-    if have == ref.size_bytes and partial.exists():
-        return
-    headers = (
-        {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
-        if have
-        else {"Accept-Encoding": "identity"}
-    )
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(ref.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
         if response.status_code >= 500:
             raise requests.ConnectionError(f"status {response.status_code}")
         if response.status_code not in {200, 206}:
             raise FetchError(f"the store answered {response.status_code} when asked for the {ref.kind}")
         continues = response.status_code == 206
+        if continues and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise FetchError(f"the store sent another part of the {ref.kind} than was asked for")
         done = have if continues else 0
+        length = response.headers.get("Content-Length", "")
+        if length.isdecimal():
+            _check_size(ref, done + int(length))
         with partial.open("ab" if continues else "wb") as file:
             for chunk in response.iter_content(CHUNK_BYTES):
                 done += len(chunk)
                 if done > ref.size_bytes:
-                    raise refuse(
-                        ErrorCode.ARTIFACT_SIZE,
-                        where=ref.kind,
-                        expected=f"{ref.size_bytes} bytes",
-                        found=f"more than {ref.size_bytes} bytes",
-                    )
+                    _check_size(ref, done)
                 file.write(chunk)
                 on_progress(done, ref.size_bytes)
-    if done < ref.size_bytes:
+    if done < ref.size_bytes:  # it said no length, or it would have been refused above
         raise requests.ConnectionError("the connection ended early")
+
+
+def _check_size(ref: ArtifactRef, found_bytes: int) -> None:
+    if found_bytes != ref.size_bytes:
+        raise refuse(
+            ErrorCode.ARTIFACT_SIZE,
+            where=ref.kind,
+            expected=f"{ref.size_bytes} bytes",
+            found=f"{found_bytes} bytes",
+        )
 
 
 def _verify(ref: ArtifactRef, path: Path) -> None:

@@ -219,7 +219,7 @@ class MessageFile:
             connection = sqlite3.connect(
                 self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
-            connection.execute("PRAGMA journal_mode = WAL")
+            _switch_to_wal(connection)
             connection.executescript(_SCHEMA)
             self._connection = connection
         return self._connection
@@ -248,6 +248,19 @@ class MessageFile:
                         )
                 except sqlite3.OperationalError as error:  # a full disk, say: the next round may do better
                     logger.warning("Leases could not be renewed: %s", error)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Set the journal mode, which SQLite refuses, without waiting, while others open the same new file."""
+    give_up = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)
 
 
 class QoS(virtual.QoS):

@@ -3,27 +3,33 @@
 Start one with ``celery -A evaluator.worker worker -P solo -Q evaluator,evaluator.scoring``; a GPU machine may
 listen on `evaluator.scoring` alone. A worker has a broker and a folder of its own, `PFL_EVALUATOR_HOME`, with the base
 weights and the secret test sets. It has no database and no secret of the site.
+
+What leaves a worker is a report: means over the test set, coded problems, and for the operators where an error
+arose. Nothing that could quote the test set or open an artifact is sent or logged.
 """
 
 import contextlib
 import logging
 import os
 import platform
+import re
 import socket
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from celery import Celery, Task
+from celery.exceptions import Reject
 from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
 from evaluator import evaluator_version
-from evaluator.artifacts import fetch
+from evaluator.artifacts import FetchError, fetch
 from evaluator.broker import broker_settings, delivery_number
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
@@ -39,7 +45,7 @@ from evaluator.contracts import (
     StepReport,
     StepResult,
 )
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.pipeline import NEEDS, Bench, run_step
 
 logger = logging.getLogger(__name__)
@@ -55,8 +61,10 @@ LIBRARIES = {
     Step.ACCOUNTING: ["dp-accounting", "numpy", "scipy"],
     Step.SCORING: ["torch", "transformers", "tokenizers", "rapidfuzz"],
 }
-
-WORKER = f"{socket.gethostname()}:{os.getpid()}"
+# Errors whose messages name files, devices and places in files, but never quote a test set's questions or answers.
+SAFE_TO_QUOTE = (OSError, RuntimeError, ImportError, MemoryError, FetchError, ProblemError)
+# A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
+REPORT_RETRIES = {"max_retries": 60, "interval_start": 1, "interval_step": 1, "interval_max": 10}
 
 app = Celery("evaluator")
 app.conf.update(
@@ -125,10 +133,10 @@ class Heartbeat:
                 step=job.step,
                 done=done,
                 total=total,
-                worker=WORKER,
+                worker=_name(),
             )
             try:
-                _send(PROGRESS_TASK, message)
+                _send(PROGRESS_TASK, message, retry=False)
             except OperationalError:
                 logger.warning("a heartbeat could not be sent; the next one follows")
             if self._stop.wait(HEARTBEAT_S):
@@ -147,7 +155,10 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     started_at = datetime.now(UTC)
     logger.info("evaluation %s, attempt %d: %s begins", job.evaluation, job.attempt, job.step)
     report = _report(job, started_at, delivery_number(self.request.headers or {}))
-    _send(REPORT_TASK, report)
+    try:
+        _send(REPORT_TASK, report, retry=True, retry_policy=REPORT_RETRIES)
+    except OperationalError as error:
+        raise Reject("the report could not be sent", requeue=True) from error
     logger.info("evaluation %s, attempt %d: %s %s", job.evaluation, job.attempt, job.step, report.outcome)
 
 
@@ -157,12 +168,13 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         if deliveries > MAX_DELIVERIES:
             raise RuntimeError(f"this job has ended {deliveries - 1} workers before it could be reported")
         result = _run(job)
-    except Exception as error:  # The boundary: whatever went wrong is reported, never lost.
+    except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
         if isinstance(error, ProblemError) and not OURS & {problem.code for problem in error.problems}:
             outcome, problems = Outcome.REFUSED, error.problems
         else:
-            logger.exception("evaluation %s failed", job.evaluation)
-            outcome, problems, trace = Outcome.FAILED, [_our_fault()], _trace(error, job)
+            outcome, problems = Outcome.FAILED, [refuse(ErrorCode.PLATFORM_FAULT).problem]
+            trace = _trace(error, job.step)
+            logger.error("evaluation %s, attempt %d: %s\n%s", job.evaluation, job.attempt, job.step, trace)
     return StepReport(
         evaluation=job.evaluation,
         attempt=job.attempt,
@@ -181,23 +193,30 @@ def _run(job: EvaluationJob) -> StepResult:
         return run_step(job.step, home.bench(job, heartbeat), heartbeat.set)
 
 
-def _our_fault() -> Problem:
-    return refuse(ErrorCode.PLATFORM_FAULT).problem
-
-
-def _trace(error: Exception, job: EvaluationJob) -> str:
-    """The traceback for the organizers, without the URLs that would open the artifacts."""
-    text = "".join(traceback.format_exception(error))
-    for ref in job.artifacts:
-        text = text.replace(ref.url, f"<url of the {ref.kind}>")
+def _trace(error: Exception, step: Step) -> str:
+    """Where and how `error` arose, its causes first, for the operators."""
+    parts = []
+    current: BaseException | None = error
+    while current is not None:
+        quotable = step is not Step.SCORING or isinstance(current, SAFE_TO_QUOTE)
+        message = str(current) if quotable else "(not quoted: it may speak of the test set)"
+        parts.append(
+            "".join(traceback.format_tb(current.__traceback__)) + f"{type(current).__qualname__}: {message}"
+        )
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    text = re.sub(r"[a-z][a-z0-9+.-]*://\S+", "<url>", "\n\n".join(reversed(parts)))
     return text[-MAX_TRACE_CHARACTERS:]
 
 
 def _provenance(step: Step, started_at: datetime) -> Provenance:
+    libraries = {}
+    for name in LIBRARIES[step]:
+        with contextlib.suppress(PackageNotFoundError):  # which may be why the step failed
+            libraries[name] = version(name)
     return Provenance(
-        worker=WORKER,
+        worker=_name(),
         evaluator_version=evaluator_version(),
-        libraries={name: version(name) for name in LIBRARIES[step]},
+        libraries=libraries,
         hardware=_hardware(step),
         started_at=started_at,
         finished_at=datetime.now(UTC),
@@ -205,13 +224,15 @@ def _provenance(step: Step, started_at: datetime) -> Provenance:
 
 
 def _hardware(step: Step) -> str:
-    if step is Step.SCORING:
-        import torch
-
-        if torch.cuda.is_available():
-            return torch.cuda.get_device_name()
+    torch = sys.modules.get("torch")  # absent where scoring failed because it can't be imported
+    if step is Step.SCORING and torch is not None and torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
     return f"{platform.machine()}, {os.cpu_count()} cores"
 
 
-def _send(task: str, message: Progress | StepReport) -> None:
-    app.send_task(task, [message.model_dump(mode="json")], queue=INTAKE_QUEUE)
+def _name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _send(task: str, message: Progress | StepReport, **options: Any) -> None:
+    app.send_task(task, [message.model_dump(mode="json")], queue=INTAKE_QUEUE, **options)

@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class ArtifactServer:
     """Serves `content` at any address. `cuts` connections break after `cut_bytes`; `status` replaces 200."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, *, says_length: bool = True) -> None:
         self.content = content
+        self.says_length = says_length
         self.cuts = 0
         self.cut_bytes = 1000
         self.status = 0
@@ -36,7 +37,10 @@ class ArtifactServer:
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
         body = self.content[start:]
         request.send_response(self.status or (206 if asked else 200))
-        request.send_header("Content-Length", str(len(body)))
+        if self.says_length:
+            request.send_header("Content-Length", str(len(body)))
+        if asked:
+            request.send_header("Content-Range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
         request.end_headers()
         if self.cuts:
             self.cuts -= 1

@@ -1,7 +1,9 @@
 import hashlib
 import logging
 import os
+import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,7 +53,7 @@ def test_a_store_that_stays_broken_is_given_up_without_naming_the_address(
     server: ArtifactServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.status = 503
-    with caplog.at_level(logging.DEBUG, "evaluator"), pytest.raises(FetchError) as caught:
+    with caplog.at_level(logging.DEBUG), pytest.raises(FetchError) as caught:
         fetch(ref(server), tmp_path)
     assert len(server.ranges) == artifacts.TRIES
     assert "secret" not in caplog.text + str(caught.value)
@@ -72,11 +74,44 @@ def test_other_content_than_announced_is_refused_and_not_kept(server: ArtifactSe
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_more_bytes_than_announced_are_taken(server: ArtifactServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("announced", [100, len(CONTENT) - 1, len(CONTENT) + 1])
+def test_another_length_than_announced_is_refused(
+    server: ArtifactServer, tmp_path: Path, announced: int
+) -> None:
     with pytest.raises(ProblemError) as caught:
-        fetch(ref(server, size_bytes=100), tmp_path)
+        fetch(ref(server, size_bytes=announced), tmp_path)
+    assert len(server.ranges) == 1
     assert caught.value.problem.code is ErrorCode.ARTIFACT_SIZE
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_more_bytes_than_announced_are_taken_of_an_endless_answer(tmp_path: Path) -> None:
+    taken: list[int] = []
+    server = ArtifactServer(CONTENT, says_length=False)
+    with pytest.raises(ProblemError) as caught:
+        fetch(ref(server, size_bytes=100_000), tmp_path, on_progress=lambda done, _: taken.append(done))
+    server.stop()
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_SIZE
+    assert max(taken) <= 100_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fetching_at_the_same_time_gives_everyone_the_whole_file(
+    server: ArtifactServer, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(lambda _: fetch(ref(server), tmp_path), range(8)))
+    assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert list(tmp_path.iterdir()) == [paths[0]]
+
+
+def test_an_address_that_cannot_be_one_is_given_up_without_naming_it(
+    server: ArtifactServer, tmp_path: Path
+) -> None:
+    broken = ref(server).model_copy(update={"url": "gopher://secret"})
+    with pytest.raises(FetchError, match="InvalidSchema") as caught:
+        fetch(broken, tmp_path)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_cached_file_of_the_wrong_length_is_fetched_again(server: ArtifactServer, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,26 @@ def test_messages_outlive_the_process_that_sent_them(messages: MessageFile) -> N
     messages.put("q", "a")
     messages.close()
     assert take(MessageFile(messages.path)) == "a"
+
+
+def produce_at_once(path: Path, start: Barrier) -> None:
+    messages = MessageFile(path)
+    start.wait()
+    messages.put("q", "a")
+
+
+def test_any_number_of_producers_may_be_the_first(tmp_path: Path) -> None:
+    processes = get_context("fork")  # quick to start
+    for attempt in range(10):
+        path = tmp_path / f"{attempt}.sqlite3"
+        start = processes.Barrier(12)
+        producers = [processes.Process(target=produce_at_once, args=(path, start)) for _ in range(12)]
+        for producer in producers:
+            producer.start()
+        for producer in producers:
+            producer.join()
+        with closing(MessageFile(path)) as messages:
+            assert messages.size("q") == 12
 
 
 def test_purging_spares_what_is_being_worked_on(messages: MessageFile) -> None:

@@ -1,11 +1,14 @@
 """The worker as it runs in production: a Celery process on a real broker, artifacts over HTTP."""
 
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,6 @@ from uuid import uuid4
 
 import pytest
 from celery import Celery
-from PIL import Image
 
 from evaluator.broker import broker_settings
 from evaluator.checkpoints import sha256_of
@@ -34,36 +36,20 @@ from evaluator.contracts import (
     StepReport,
     TrackRules,
 )
-from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
-from evaluator.docvqa.reference import create_reference
 from evaluator.errors import ErrorCode
+from evaluator.worker import MAX_DELIVERIES
 from tests.evaluator.artifact_server import ArtifactServer
+from tests.evaluator.tiny_track import write_reference, write_test_set
 from tests.services.redis import Redis
 
 RULES = TrackRules(reference="tiny", test_set="secret", clients=2)
 QUEUES = f"{EVALUATOR_QUEUE},{SCORING_QUEUE}"
 
 
-def write_test_set(folder: Path) -> None:
-    pages = [
-        Page(page=f"{number:024x}_0", words=["Total", "9.00"], boxes=[(0, 0, 0.5, 0.1), (0.5, 0, 1, 0.1)])
-        for number in range(3)
-    ]
-    questions = [
-        Question(question_id=page.page, page=page.page, question="What is the total?", answers=["9.00"])
-        for page in pages
-    ]
-    write_info(folder, DatasetInfo(name="secret"))
-    write_split(folder, "test", pages, questions)
-    (folder / "images").mkdir()
-    for page in pages:
-        Image.new("RGB", (40, 40), "white").save(folder / "images" / f"{page.page}.jpg")
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("evaluator")
-    create_reference(home / "references" / "tiny", ["What is the total? 9.00"] * 20, seed=1, vocab_size=300)
+    write_reference(home / "references" / "tiny")
     write_test_set(home / "test_sets" / "secret")
     return home
 
@@ -162,7 +148,19 @@ def office(
 
 
 @pytest.fixture
+def unmanned(home: Path, tmp_path: Path) -> Iterator[Office]:
+    """An embedded broker that no worker listens to yet."""
+    office = Office(f"sqlite:///{tmp_path}/broker.sqlite3", home, tmp_path)
+    yield office
+    office.close()
+
+
+@pytest.fixture
 def checkpoint(office: Office) -> ArtifactRef:
+    return serve_checkpoint(office)
+
+
+def serve_checkpoint(office: Office) -> ArtifactRef:
     return office.serve(ArtifactKind.CHECKPOINT, office.home / "references" / "tiny" / "model.safetensors")
 
 
@@ -180,7 +178,7 @@ def test_scoring_reports_means_and_where_they_come_from(office: Office, checkpoi
     assert isinstance(report.result, ScoringResult)
     assert report.result.questions == 3
     assert report.result.checkpoint_sha256 == checkpoint.sha256
-    assert "torch" in report.provenance.libraries
+    assert set(report.provenance.libraries) == {"torch", "transformers", "tokenizers", "rapidfuzz"}
 
 
 def test_the_site_hears_from_a_step_before_it_ends(office: Office, checkpoint: ArtifactRef) -> None:
@@ -250,3 +248,45 @@ def test_a_worker_that_is_told_to_stop_finishes_its_step_first(
     office.receive(lambda: any(report.evaluation == job.evaluation for report in office.reports))
     assert worker.wait(30) == 0
     office.start_worker()
+
+
+def test_a_step_whose_worker_was_killed_is_run_again_by_another(unmanned: Office) -> None:
+    worker = unmanned.start_worker()
+    job = unmanned.send(Step.SCORING, [serve_checkpoint(unmanned)])
+    unmanned.receive(lambda: bool(unmanned.progress))
+    worker.kill()
+    worker.wait()
+    assert not unmanned.reports
+    unmanned.start_worker()
+    unmanned.receive(lambda: bool(unmanned.reports))
+    (report,) = unmanned.reports
+    assert (report.evaluation, report.outcome) == (job.evaluation, Outcome.PASSED)
+
+
+def test_a_job_that_keeps_killing_its_worker_is_reported_and_not_run_again(unmanned: Office) -> None:
+    job = unmanned.send(Step.VALIDATE, [serve_checkpoint(unmanned)])
+    with closing(sqlite3.connect(unmanned.folder / "broker.sqlite3")) as database, database:
+        database.execute("UPDATE messages SET deliveries = ?", [MAX_DELIVERIES])
+    unmanned.start_worker()
+    unmanned.receive(lambda: bool(unmanned.reports))
+    (report,) = unmanned.reports
+    assert (report.evaluation, report.outcome) == (job.evaluation, Outcome.FAILED)
+    assert not unmanned.servers[0].ranges  # nothing was even fetched
+
+
+def test_a_broken_test_set_is_our_fault_and_is_not_quoted(unmanned: Office, tmp_path: Path) -> None:
+    shutil.copytree(unmanned.home, tmp_path / "broken")
+    unmanned.home = tmp_path / "broken"
+    questions = unmanned.home / "test_sets" / "secret" / "test" / "questions.jsonl"
+    questions.write_text(questions.read_text().replace("9.00", "4711").replace('"page":', '"sheet":'))
+    unmanned.start_worker()
+    report = unmanned.report_on(Step.SCORING, [serve_checkpoint(unmanned)])
+    assert report.outcome is Outcome.FAILED
+    assert [problem.code for problem in report.problems] == [ErrorCode.PLATFORM_FAULT]
+    assert "questions.jsonl, line 1" in report.operator_trace
+    assert "4711" not in report.model_dump_json() + (tmp_path / "worker.log").read_text()
+
+
+def test_neither_url_nor_argument_of_a_job_is_logged(office: Office, checkpoint: ArtifactRef) -> None:
+    office.report_on(Step.VALIDATE, [checkpoint])
+    assert "signature" not in (office.folder / "worker.log").read_text()
