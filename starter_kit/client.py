@@ -82,7 +82,13 @@ class SiteClient:
         return found
 
     def submit(self, submission: str) -> dict[str, Any]:
-        submitted: dict[str, Any] = self._call("POST", f"/submissions/{submission}/submit")
+        try:
+            submitted: dict[str, Any] = self._call("POST", f"/submissions/{submission}/submit")
+        except ProblemError:
+            # Where an answer was lost on its way, the call before this one may have done it.
+            submitted = self.submission(submission)
+            if submitted["state"] != "submitted":
+                raise
         return submitted
 
     def upload(

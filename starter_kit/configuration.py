@@ -50,6 +50,10 @@ class ProviderDPSettings(RunSettings):
     """FL-PROVIDER-DP; see starter_kit/methods/fl_provider_dp.py.
 
     Exactly one of `target_epsilon`, for which σ is computed, and `noise_multiplier`, σ itself, is given.
+
+    Attributes:
+        max_weight_noise: The most noise, as a standard deviation, that the whole run may leave in a weight; the server
+            learning rate is lowered to keep to it. It follows from public numbers, so it costs no privacy.
     """
 
     method: Literal["fl-provider-dp"]
@@ -62,6 +66,7 @@ class ProviderDPSettings(RunSettings):
     client_rate: float = Field(default=1.0, gt=0, le=1)
     placement: NoisePlacement = NoisePlacement.SERVER
     server_learning_rate: float = Field(default=1.0, gt=0)
+    max_weight_noise: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _one_noise(self) -> Self:

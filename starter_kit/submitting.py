@@ -116,5 +116,5 @@ def _status_line(run: dict[str, Any]) -> str:
         epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
         return f"{name}: scored, ANLS {run['anls']:.4f}, {run['bytes_total']:,} bytes{epsilon}"
     step = f", {run['step']}" if run["step"] else ""
-    place = f", {run['queue_position']} before it" if run["queue_position"] else ""
+    place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
     return f"{name}: {run['state']}{step}{place}"

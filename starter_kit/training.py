@@ -1,6 +1,8 @@
 """A training run from settings to a run folder: data, base model, method, engine and recorder put together."""
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +15,7 @@ from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.errors import ErrorCode, refuse
 from evaluator.pipeline import Bench, score
 from evaluator.records import Noise, RunLine, Sampling, TrainableTensor
 from starter_kit.configuration import FedAvgSettings, ProviderDPSettings, snapshot
@@ -68,6 +71,10 @@ def train(
         engine = LocalEngine(clients, Learner(tensors, documents.loss))
         on_progress("training, rounds", 0, settings.rounds)
         for finished in run_rounds(method, engine, tensors.read(), settings.rounds):
+            if not finished.weights.isfinite().all():
+                raise refuse(
+                    ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
+                )
             tensors.write(finished.weights)
             recorder.round(finished)
             on_progress("training, rounds", finished.number, settings.rounds)
@@ -87,7 +94,7 @@ def build_method(settings: FedAvgSettings | ProviderDPSettings, clients: list[Cl
     """The method that the settings name; σ is computed where a target ε is given instead."""
     if isinstance(settings, FedAvgSettings):
         return FedAvg(settings.clients_per_round, settings.local)
-    return ProviderDP(
+    method = ProviderDP(
         providers=sum(len(client.providers) for client in clients),
         provider_rate=settings.provider_rate,
         clip_norm=settings.clip_norm,
@@ -97,6 +104,11 @@ def build_method(settings: FedAvgSettings | ProviderDPSettings, clients: list[Cl
         placement=settings.placement,
         server_learning_rate=settings.server_learning_rate,
     )
+    if settings.max_weight_noise is None:
+        return method
+    per_round = method.noise_in_sum(len(clients)) * method.server_learning_rate / method.expected_providers
+    excess = per_round * math.sqrt(settings.rounds) / settings.max_weight_noise
+    return replace(method, server_learning_rate=method.server_learning_rate / max(1.0, excess))
 
 
 def sigma_of(settings: ProviderDPSettings) -> float:

@@ -69,6 +69,11 @@ class ProviderDP:
         """The constant that sums are divided by, never the realised number."""
         return self.providers * self.client_rate * self.provider_rate
 
+    def noise_in_sum(self, clients: int) -> float:
+        """Standard deviation of the noise in one coordinate of a round's sum over `clients` clients."""
+        draws = clients if self.placement is NoisePlacement.CLIENT_FULL else 1
+        return self.noise_multiplier * self.clip_norm * float(draws**0.5)
+
     def choose_clients(self, clients: Sequence[int]) -> list[int]:
         return poisson_sample(clients, self.client_rate, self.keystream)
 

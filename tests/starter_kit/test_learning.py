@@ -17,7 +17,10 @@ def test_an_epoch_sees_every_example_once_in_batches_of_the_given_size() -> None
 
 
 def test_training_stops_at_the_last_step_allowed() -> None:
-    assert len(list(batches(range(10), LocalTraining(learning_rate=1, batch_size=4, epochs=2, max_steps=4)))) == 4
+    assert (
+        len(list(batches(range(10), LocalTraining(learning_rate=1, batch_size=4, epochs=2, max_steps=4))))
+        == 4
+    )
 
 
 def test_an_update_lowers_the_loss() -> None:
@@ -45,7 +48,8 @@ def test_an_update_does_not_depend_on_what_was_trained_before() -> None:
 def test_dropout_is_fresh_although_the_caller_seeded_torch() -> None:
     layer, dropout = nn.Linear(100, 1), nn.Dropout(0.5)
     learner = Learner(
-        TrainableTensors(dict(layer.named_parameters())), lambda _: layer(dropout(torch.ones(1, 100))).square().sum()
+        TrainableTensors(dict(layer.named_parameters())),
+        lambda _: layer(dropout(torch.ones(1, 100))).square().sum(),
     )
     weights = learner.tensors.read()
     updates = []

@@ -33,7 +33,7 @@ def test_every_message_is_counted_both_ways_from_the_first_download_on() -> None
 def test_rounds_count_from_one_and_build_on_each_other() -> None:
     toy = Toy()
     rounds = list(run_rounds(FedAvg(4, LOCAL), LocalEngine(toy.clients, toy.learner), toy.weights, 30))
-    assert [round.number for round in rounds] == list(range(1, 31))
+    assert [finished.number for finished in rounds] == list(range(1, 31))
     assert toy.distance(rounds[-1].weights) < 0.2 * toy.distance(toy.weights)
 
 

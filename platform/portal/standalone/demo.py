@@ -97,9 +97,9 @@ class Demo:
             "Preparing the documents: " + (str(self.receipts) if self.receipts else "synthetic invoices")
         ):
             self.prepare_data()
-        with self.steps.step("Making the base weights and the tokenizer of a tiny VT5"):
+        with self.steps.step("Pre-training the base weights of a tiny VT5 on made-up public cards"):
             self.base.parent.mkdir(parents=True)
-            self.pfl("base", "create", self.public, self.base)
+            self.pfl("base", "create", self.base)
         with self.steps.step("Starting the site and its worker"):
             self.start_site()
         with self.steps.step("Submitting the untrained model, as a reference, in track 1"):

@@ -12,7 +12,9 @@ clip_norms = st.floats(1e-3, 1e3)
 
 @settings(deadline=None)
 @given(values, clip_norms)
-def test_the_norm_of_the_float32_result_never_exceeds_the_clip_norm(numbers: list[float], bound: float) -> None:
+def test_the_norm_of_the_float32_result_never_exceeds_the_clip_norm(
+    numbers: list[float], bound: float
+) -> None:
     clipped = clip(torch.tensor(numbers, dtype=torch.float32), bound)
     assert clipped is not None
     assert float(torch.linalg.vector_norm(clipped, dtype=torch.float64)) <= bound
@@ -52,7 +54,12 @@ def test_a_norm_beyond_float32_is_still_clipped() -> None:
 
 @pytest.mark.parametrize(
     ("update", "bound"),
-    [(torch.ones(2, 2), 1.0), (torch.ones(2, dtype=torch.float16), 1.0), (torch.ones(2), 0.0), (torch.ones(2), float("nan"))],
+    [
+        (torch.ones(2, 2), 1.0),
+        (torch.ones(2, dtype=torch.float16), 1.0),
+        (torch.ones(2), 0.0),
+        (torch.ones(2), float("nan")),
+    ],
 )
 def test_what_cannot_be_bounded_is_refused(update: torch.Tensor, bound: float) -> None:
     with pytest.raises(ValueError, match=r"update|clip norm"):

@@ -69,10 +69,10 @@ def test_any_size_can_be_drawn(size: int) -> None:
 
 def test_noise_does_not_follow_a_seeded_generator() -> None:
     torch.manual_seed(42)
-    np.random.seed(42)  # noqa: NPY002
+    np.random.seed(42)
     first = gaussian_noise(100, 1.0, Keystream())
     torch.manual_seed(42)
-    np.random.seed(42)  # noqa: NPY002
+    np.random.seed(42)
     assert not torch.equal(first, gaussian_noise(100, 1.0, Keystream()))
 
 

@@ -24,7 +24,9 @@ class FixedUpdates(Learner):
     """Every example's "training" moves the weights by a vector chosen by the test."""
 
     def __init__(self, updates: Tensor) -> None:
-        super().__init__(TrainableTensors({"w": torch.nn.Parameter(torch.zeros(updates.shape[1]))}), lambda _: updates)
+        super().__init__(
+            TrainableTensors({"w": torch.nn.Parameter(torch.zeros(updates.shape[1]))}), lambda _: updates
+        )
         self.updates = updates
 
     def update(self, weights: Tensor, examples: list[int], local: LocalTraining) -> Tensor:  # type: ignore[override]
@@ -61,7 +63,9 @@ def test_the_server_adds_noise_of_sigma_times_clip_norm_once() -> None:
 
 def test_each_client_adds_full_noise_to_its_own_message_under_client_full() -> None:
     method = replace(METHOD, placement=NoisePlacement.CLIENT_FULL)
-    message = method.client_update(one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE)))
+    message = method.client_update(
+        one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE))
+    )
     assert has_std(message, 2.0 * 0.25)
     assert has_std(noise_of(method, clients=4), 2.0 * 0.25 * np.sqrt(4))
 
@@ -127,7 +131,9 @@ def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> Non
 
 
 def test_the_server_learning_rate_scales_the_noisy_step() -> None:
-    method = replace(METHOD, provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0)
+    method = replace(
+        METHOD, provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0
+    )
     total = released(method, one_provider_each(4, 5), FixedUpdates(torch.ones(20, 2)), 2)
     assert torch.allclose(total, torch.full((2,), 60.0), rtol=1e-5)
 
