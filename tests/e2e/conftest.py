@@ -1,5 +1,6 @@
 """A whole site with a real worker, and the files of a small training run, for the end-to-end tests."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.reference import create_reference
 from portal.standalone.stack import Stack
 
 PFL = Path(sys.executable).parent / "pfl"
@@ -16,8 +19,6 @@ PASSWORD = "correct-horse-battery-staple"
 
 def pfl(*arguments: str | Path, **environment: str) -> str:
     """Run one `pfl` command and return what it printed; its failure fails the test with its message."""
-    import os
-
     result = subprocess.run(
         [str(PFL), *map(str, arguments)],
         env={**os.environ, **environment},
@@ -37,7 +38,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = ["--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"]
     pfl("data", "synthetic", folder / "data", *sizes)
     public = folder / "data" / "public"
-    pfl("base", "create", public, folder / "base")
+    texts = [" ".join(page.words) for page in Dataset(public, "train").pages.values()]
+    create_reference(
+        folder / "base", texts, seed=1, vocab_size=400
+    )  # not pre-trained: quality plays no part here
     common = ["--data", public, "--base", folder / "base"]
     pfl("train", "fedavg", *common, "--out", folder / "fedavg", "--set", "rounds=1")
     pfl(

@@ -59,7 +59,6 @@ def test_a_participant_goes_from_sign_up_to_the_leaderboard(
         if page.url.endswith("/login/"):
             log_in(page, stack)
 
-        page.goto(f"{stack.url}/team/")
         page.goto(f"{stack.url}/team/create/")
         page.get_by_label("Name").fill("Compilers")
         page.get_by_role("button", name=re.compile("create", re.I)).click()
@@ -68,7 +67,10 @@ def test_a_participant_goes_from_sign_up_to_the_leaderboard(
         page.get_by_label("Track").select_option(index=1)
         page.get_by_label("Title").fill("FedAvg by hand")
         page.get_by_role("button", name=re.compile("create", re.I)).click()
-        for kind, file in (("checkpoint", "model.safetensors"), ("communication_log", "communication.csv")):
+        for kind, file in (
+            ("checkpoint", "model.safetensors"),
+            ("communication_log", "communication_log.csv"),
+        ):
             slot = page.locator(f"[data-kind={kind}]")
             slot.locator("input[type=file]").set_input_files(trained / "fedavg" / file)
             expect(slot.get_by_text(re.compile("uploaded|complete", re.I)).first).to_be_visible(
@@ -77,7 +79,7 @@ def test_a_participant_goes_from_sign_up_to_the_leaderboard(
         page.get_by_role("button", name=re.compile("^submit", re.I)).click()
 
         expect(page.locator(".badge-scored").first).to_be_visible(timeout=120_000)
-        page.goto(f"{stack.url}/leaderboards/track-1/")
+        page.goto(f"{stack.url}/leaderboard/track-1/")
         row = page.get_by_role("row").filter(has_text="FedAvg by hand")
         expect(row).to_contain_text("Compilers")
         expect(row).to_contain_text("1")

@@ -79,7 +79,8 @@ class Demo:
     def __init__(self, home: Path, data: Path | None, port: int) -> None:
         self.home = home
         self.receipts = data
-        self.stack = Stack(home, port=port)
+        # The tiny model's operations are too small to share between threads, and slow each other down if they are.
+        self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1"})
         self.passwords: dict[str, str] = {}
         self.steps = Steps(total=9)
 
