@@ -1,11 +1,12 @@
-"""Base weights for trials: a tiny VT5 that has read made-up cards and labels, which are nobody's data.
+"""Base weights for trials: a tiny VT5 that has read made-up cards, which are nobody's data.
 
-Federated training with differential privacy starts from public base weights, since little can be learned from
-scratch under a small ε. The published weights come from public documents; this module makes the tiny model's
-from generated ones. A card lists a few values under their labels, a question asks for one of them, and for half
-of the questions the label is not on the card: the answer is then `unanswerable`, as in public question
-answering data. The tiny model learns what values look like and hardly learns to read, so on pages that it doesn't
-know it says `unanswerable`: what it was asked there is left for federated training to teach.
+Federated training with differential privacy starts from public base weights, since little can be learned from scratch
+under a small ε. The published weights come from public documents; this module makes the tiny model's from generated
+ones. A card lists a few values under their labels and a question asks for one of them. Some questions ask for a label
+that is not on the card, with the answer `unanswerable`, as in public question answering data. The tiny model learns
+what values look like and hardly learns to read, so on pages that it doesn't know it mostly says `unanswerable`, which
+scores nothing: that there always is an answer, and of which kind, is left for federated training to teach. A gain over
+these base weights is therefore easier to make than one over weights that can read.
 """
 
 import random

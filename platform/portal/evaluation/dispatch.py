@@ -60,6 +60,7 @@ def _send(evaluation_id: UUID) -> None:
         [message.model_dump(mode="json")],
         queue=QUEUES[message.step],
         expires=evaluation.sent_at + MESSAGE_LIFETIME,
+        argsrepr="(job)",  # the message itself holds signed URLs, which no log needs
     )
 
 

@@ -107,10 +107,12 @@ class Run(models.Model):
     class Meta:
         ordering = ["budget"]
         constraints = [
+            models.UniqueConstraint(fields=["submission", "budget"], name="one_run_per_budget"),
+            # SQL takes two empty budgets for different ones, so the run without a budget has a rule of its own.
             models.UniqueConstraint(
-                fields=["submission", "budget"],
-                nulls_distinct=False,
-                name="one_run_per_budget_of_a_submission",
+                fields=["submission"],
+                condition=models.Q(budget__isnull=True),
+                name="one_run_without_a_budget",
             ),
             models.CheckConstraint(
                 condition=~models.Q(state="scored") | models.Q(anls__isnull=False, bytes_total__isnull=False),
@@ -140,8 +142,11 @@ class Artifact(models.Model):
     class Meta:
         ordering = ["kind"]
         constraints = [
+            models.UniqueConstraint(fields=["run", "kind"], name="one_artifact_of_a_kind_for_a_run"),
             models.UniqueConstraint(
-                fields=["submission", "run", "kind"], nulls_distinct=False, name="one_artifact_of_a_kind"
+                fields=["submission", "kind"],
+                condition=models.Q(run__isnull=True),
+                name="one_proof_for_a_submission",
             ),
             models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="proofs_belong_to_submissions"),
         ]
