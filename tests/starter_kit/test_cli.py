@@ -86,10 +86,10 @@ def test_noise_and_epsilon_are_inverse() -> None:
     assert 3.99 < pld.epsilon([PoissonGaussian(0.1, sigma, 20)], 1e-5) <= 4.0001
 
 
-def test_a_base_is_made_once_and_never_overwritten(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "base"
-    assert "random weights" in pfl("base", "create", data, out).stdout or out.is_dir()
-    assert "E_RUN_FOLDER" in pfl("base", "create", data, out, status=2).stderr
+def test_base_weights_are_never_overwritten(base: Path) -> None:
+    before = {path: path.read_bytes() for path in base.iterdir()}
+    assert "E_RUN_FOLDER" in pfl("base", "create", base, status=2).stderr
+    assert {path: path.read_bytes() for path in base.iterdir()} == before
 
 
 @pytest.mark.parametrize(
