@@ -162,7 +162,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = PORTAL / "staticfiles"
+STATIC_ROOT = HOME / "static"
+STATIC_ROOT.mkdir(exist_ok=True)
 WHITENOISE_USE_FINDERS = True  # the embedded site serves straight from the source tree
 
 # Where uploads go, and how long the URLs that move them are valid.

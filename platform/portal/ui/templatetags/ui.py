@@ -1,7 +1,6 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
 from datetime import datetime
-from decimal import ROUND_FLOOR, Decimal
 
 from django import template
 from django.conf import settings
@@ -13,6 +12,7 @@ from django.utils.timezone import localtime
 
 from evaluator import evaluator_version
 from portal.ui.markdown import render_markdown
+from portal.ui.rounding import cut
 
 register = template.Library()
 
@@ -42,14 +42,10 @@ def readable_bytes(size: int) -> str:
 
 @register.filter
 def score(value: float | None) -> str:
-    """A score in [0, 1], cut to four decimals so that none seems to reach a threshold that it misses.
-
-    All of its digits are in the title.
-    """
+    """A score in [0, 1] as `cut` shows it, with all of its digits in the title."""
     if value is None:
         return MISSING
-    shown = Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_FLOOR)
-    return format_html('<data value="{}" title="{}">{}</data>', value, value, shown)
+    return format_html('<data value="{}" title="{}">{}</data>', value, value, cut(value))
 
 
 @register.filter

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.challenge.models import Track
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.ranking import Row
-from portal.ui.rounding import rounded_up
+from portal.ui.rounding import cut, rounded_up
 from portal.ui.templatetags.ui import MISSING, readable_bytes
 
 BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "status")
@@ -55,8 +55,8 @@ def _cells(row: Row) -> dict[str, str]:
         "rank": MISSING if row.rank is None else str(row.rank),
         "method": entry.method + (" (baseline)" if entry.is_baseline else ""),
         "team": entry.team,
-        "ANLS": MISSING if entry.anls is None else f"{entry.anls:.4f}",
-        "accuracy": MISSING if entry.accuracy is None else f"{entry.accuracy:.4f}",
+        "ANLS": MISSING if entry.anls is None else cut(entry.anls),
+        "accuracy": MISSING if entry.accuracy is None else cut(entry.accuracy),
         "ε (PLD)": MISSING if entry.epsilon is None else rounded_up(entry.epsilon),
         "ε (RDP)": MISSING if entry.epsilon_rdp is None else rounded_up(entry.epsilon_rdp),
         "sent": MISSING if entry.bytes_total is None else readable_bytes(entry.bytes_total),
