@@ -17,8 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from evaluator.broker import broker_settings
 
-PORTAL = Path(__file__).resolve().parent
-ROOT = PORTAL.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()
 HOME.mkdir(parents=True, exist_ok=True)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db import transaction
+from django.db import models, transaction
 
 from portal.accounts.models import User
 from portal.audit.models import record
@@ -33,28 +33,32 @@ def move_submission(
     submission: Submission, state: SubmissionState, *, actor: User | None, **fields: Any
 ) -> None:
     """Move a submission to `state`, setting `fields` with it. The caller holds the row's lock."""
-    _move(submission, state, SUBMISSION_TRANSITIONS, actor, fields)
+    move(submission, state, SUBMISSION_TRANSITIONS, actor, fields)
 
 
 def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:
     """Move a run to `state`, setting `fields` with it. The caller holds the row's lock."""
-    _move(run, state, RUN_TRANSITIONS, actor, fields)
+    move(run, state, RUN_TRANSITIONS, actor, fields)
 
 
-def _move(
-    row: Submission | Run,
+def move(
+    row: models.Model,
     state: str,
     table: dict[str, frozenset[str]],
     actor: User | None,
     fields: dict[str, Any],
+    **details: Any,
 ) -> None:
+    """Move a row to `state` as `table` allows, and write the audit entry with `details`: every state changes here.
+
+    Raises `IllegalTransitionError` where the table doesn't allow it, or outside a transaction.
+    """
     if not transaction.get_connection().in_atomic_block:
         raise IllegalTransitionError("States change inside a transaction only.")
-    before = row.state
+    before: str = row.state  # type: ignore[attr-defined]
     if state not in table[before]:
         raise IllegalTransitionError(f"{type(row).__name__} {row.pk} can't go from {before} to {state}.")
-    row.state = state
-    for name, value in fields.items():
+    for name, value in {"state": state, **fields}.items():
         setattr(row, name, value)
     row.save(update_fields=["state", *fields])
-    record(actor, f"{type(row).__name__.lower()}.{state}", row, before=before)
+    record(actor, f"{type(row).__name__.lower()}.{state}", row, before=before, **details)
