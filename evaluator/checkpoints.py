@@ -130,7 +130,7 @@ def inspect_checkpoint(
     own = {name: tensor for name, tensor in header.tensors.items() if name not in aliases}
     problems = [
         *_hash_problems(sha256, contents.sha256),
-        *_architecture_problems(own, expected),
+        *architecture_problems(own, expected),
         *_alias_problems(header, aliases, contents.tensor_sha256),
         *contents.problems,
     ]
@@ -326,7 +326,8 @@ def _hash_problems(announced: str | None, actual: str) -> Iterator[Problem]:
         yield refuse(ErrorCode.ARTIFACT_HASH, expected=announced, found=actual).problem
 
 
-def _architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> Iterator[Problem]:
+def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> Iterator[Problem]:
+    """What keeps `tensors` from having exactly the names, dtypes and shapes of `expected`."""
     for name, wanted in expected.items():
         tensor = tensors.get(name)
         if tensor is None:

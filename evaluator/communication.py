@@ -6,8 +6,10 @@ in which nobody was sampled has no line, and a log without messages is that of a
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from evaluator.contracts import SERVER
@@ -41,6 +43,26 @@ class LogEntry:
     size_bytes: int
 
 
+@dataclass
+class Exchange:
+    """What the server and one client sent each other in one round."""
+
+    round: int
+    client: int
+    messages_down: int = 0
+    messages_up: int = 0
+    bytes_down: int = 0
+    bytes_up: int = 0
+
+    def add(self, entry: LogEntry) -> None:
+        if entry.sender == SERVER:
+            self.messages_down += 1
+            self.bytes_down += entry.size_bytes
+        else:
+            self.messages_up += 1
+            self.bytes_up += entry.size_bytes
+
+
 @dataclass(frozen=True)
 class CommunicationTotals:
     """What a log adds up to. `rounds` is the last round that sent anything; `bytes_down` go to the clients."""
@@ -52,35 +74,26 @@ class CommunicationTotals:
     bytes_up: int
 
 
-def read_log(path: Path, *, clients: int, max_rounds: int) -> CommunicationTotals:
-    """Check a log of a track with `clients` clients and add it up, in one pass and constant memory.
+def read_log(
+    path: Path, *, clients: int, max_rounds: int, on_exchange: Callable[[Exchange], None] | None = None
+) -> CommunicationTotals:
+    """Check a log of a track with `clients` clients and add it up, in one pass and the memory of one round.
+
+    Args:
+        on_exchange: Called with every client's exchange of every round, in the order of rounds.
 
     Raises:
         ProblemError: One of the ``E_LOG_*`` codes, naming the first line that is wrong.
     """
-    max_messages = clients * max_rounds * MAX_MESSAGES_PER_CLIENT_AND_ROUND
-    last_round = messages = down = up = 0
-    with path.open("rb") as file:
-        _check_header(file.readline(MAX_LINE_BYTES + 1))
-        while line := file.readline(MAX_LINE_BYTES + 1):
-            messages += 1
-            number = messages + 1
-            if messages > max_messages:
-                raise refuse(
-                    ErrorCode.LOG_TOO_LONG,
-                    where=f"line {number}",
-                    expected=f"at most {max_messages} messages: {clients} clients, {max_rounds} rounds, "
-                    f"{MAX_MESSAGES_PER_CLIENT_AND_ROUND} messages a client and round",
-                    found="more",
-                )
-            entry = _read_row(line, number)
-            _check_entry(entry, number, last_round=last_round, clients=clients, max_rounds=max_rounds)
-            last_round = entry.round
-            if entry.sender == SERVER:
-                down += entry.size_bytes
-            else:
-                up += entry.size_bytes
-    return CommunicationTotals(last_round, messages, down + up, down, up)
+    rounds = messages = down = up = 0
+    for exchange in _exchanges(_read_entries(path, clients=clients, max_rounds=max_rounds)):
+        rounds = exchange.round
+        messages += exchange.messages_down + exchange.messages_up
+        down += exchange.bytes_down
+        up += exchange.bytes_up
+        if on_exchange is not None:
+            on_exchange(exchange)
+    return CommunicationTotals(rounds, messages, down + up, down, up)
 
 
 def write_log(path: Path, entries: Iterable[LogEntry]) -> None:
@@ -95,6 +108,35 @@ def append_to_log(path: Path, entries: Iterable[LogEntry]) -> None:
         file.writelines(
             f"{entry.round},{entry.sender},{entry.receiver},{entry.size_bytes}\n" for entry in entries
         )
+
+
+def _exchanges(entries: Iterable[LogEntry]) -> Iterator[Exchange]:
+    for number, messages in groupby(entries, key=attrgetter("round")):
+        exchanges: dict[int, Exchange] = {}
+        for message in messages:
+            client = max(message.sender, message.receiver)
+            exchanges.setdefault(client, Exchange(number, client)).add(message)
+        yield from exchanges.values()
+
+
+def _read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogEntry]:
+    max_messages = clients * max_rounds * MAX_MESSAGES_PER_CLIENT_AND_ROUND
+    last_round = 0
+    with path.open("rb") as file:
+        _check_header(file.readline(MAX_LINE_BYTES + 1))
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=2):
+            if number - 1 > max_messages:
+                raise refuse(
+                    ErrorCode.LOG_TOO_LONG,
+                    where=f"line {number}",
+                    expected=f"at most {max_messages} messages: {clients} clients, {max_rounds} rounds, "
+                    f"{MAX_MESSAGES_PER_CLIENT_AND_ROUND} messages a client and round",
+                    found="more",
+                )
+            entry = _read_row(line, number)
+            _check_entry(entry, number, last_round=last_round, clients=clients, max_rounds=max_rounds)
+            last_round = entry.round
+            yield entry
 
 
 def _check_header(line: bytes) -> None:

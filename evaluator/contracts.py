@@ -6,12 +6,13 @@ of the test set but aggregate scores.
 """
 
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from evaluator.accounting.events import Adjacency, Event
 from evaluator.errors import Problem
 
 EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
@@ -44,6 +45,7 @@ class ArtifactKind(StrEnum):
     CHECKPOINT = "checkpoint"
     COMMUNICATION_LOG = "communication_log"
     TRAINING_RECORD = "training_record"
+    TRAINING_ANNEX = "training_annex"  # for the organizers only
     PRIVACY_PROOF = "privacy_proof"
 
 
@@ -56,18 +58,38 @@ class ArtifactRef(Message):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
+class SamplingRule(StrEnum):
+    """How two stages of sampling, clients and then providers, are accounted.
+
+    `product` takes C·p, the competition's published rate, as every provider's own sampling rate, which is not sound at
+    provider level. `two_stage` accounts each round as seen by someone who knows which clients take part.
+    """
+
+    PRODUCT = "product"
+    TWO_STAGE = "two_stage"
+
+
+class Accountant(StrEnum):
+    PLD = "pld"
+    RDP = "rdp"
+
+
 class PrivacyRules(Message):
     """What a track 2 run is accounted by.
 
     Attributes:
         epsilon: The budget that the recomputed ε must not exceed.
         delta: δ, fixed by the track.
-        sampling_rule: `product` takes C·p, the competition's published rate, as every provider's sampling rate.
+        accountant: Whose ε decides; the other's is shown beside it.
+        sampling_rule: Whose ε decides; the other rule's is shown beside it.
+        adjacency: That records must declare.
     """
 
     epsilon: float = Field(gt=0)
     delta: float = Field(gt=0, lt=1)
-    sampling_rule: Literal["product"] = "product"
+    accountant: Accountant = Accountant.PLD
+    sampling_rule: SamplingRule = SamplingRule.TWO_STAGE
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
 
 
 class TrackRules(Message):
@@ -103,6 +125,19 @@ class EvaluationJob(Message):
         return next((ref for ref in self.artifacts if ref.kind is kind), None)
 
 
+class TrustLevel(IntEnum):
+    """How far a run's record has been checked against what really happened."""
+
+    RECOMPUTED = 0  # every number follows from the files
+    CONFORMANT = 1  # the submitted trainer passed the conformance tests
+    REPLAYED = 2  # a round drawn by the site was replayed
+    RERUN = 3  # the organizers trained it again
+
+    @property
+    def label(self) -> str:
+        return f"L{self.value} {('recomputed', 'conformant', 'replayed', 're-run')[self.value]}"
+
+
 class ValidationResult(Message):
     kind: Literal["validate"] = "validate"
     tensors: int
@@ -110,8 +145,36 @@ class ValidationResult(Message):
     sha256: str
 
 
+class CheckStatus(StrEnum):
+    """`failed` refuses the run; `flagged` asks the reviewers to look; the rest is good or can't be said."""
+
+    PASSED = "passed"
+    FLAGGED = "flagged"
+    FAILED = "failed"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Check(Message):
+    """One named comparison of what a run says with what it should be.
+
+    Attributes:
+        id: Such as `C4`; `evaluator.checks` says what each means and can't detect.
+        where: File and place, where there is one.
+    """
+
+    id: str = Field(pattern=r"^[A-Z][0-9]{1,2}$")
+    status: CheckStatus
+    expected: str = ""
+    found: str = ""
+    where: str = ""
+
+
 class CommunicationResult(Message):
-    """Totals of the communication log, in bytes."""
+    """Totals of the communication log, in bytes, and what speaks for and against them.
+
+    Attributes:
+        bytes_needed: The fewest bytes that could have carried what changed between the base weights and the checkpoint.
+    """
 
     kind: Literal["communication"] = "communication"
     rounds: int
@@ -119,25 +182,47 @@ class CommunicationResult(Message):
     bytes_total: int
     bytes_down: int
     bytes_up: int
+    bytes_needed: int
+    checks: list[Check]
+
+
+class Epsilon(Message):
+    """ε under one rule by one accountant; None where no finite ε holds. `margin` is the budget minus ε."""
+
+    sampling_rule: SamplingRule
+    accountant: Accountant
+    epsilon: FiniteFloat | None
+    within_budget: bool
+    margin: FiniteFloat | None
 
 
 class AccountingResult(Message):
     """ε of the run, recomputed from its record, at the track's δ.
 
     Attributes:
-        epsilon: By the official accountant (PLD, pessimistic).
-        epsilon_rdp: By Rényi DP, shown beside it.
+        epsilon: By the track's accountant under its sampling rule: what is held against the budget.
+        epsilons: By every accountant under every rule.
         epsilon_claimed: As the record claims.
+        accountant: Name, version and precision of the deciding accountant.
+        events: The run's releases under the two-stage rule, from which a team's joint ε is composed.
+        run_token: As the record carries it.
+        public_key: The key that signed the record, in hexadecimal.
+        tuning_runs: Training runs on the private data before this one, as the record declares them.
     """
 
     kind: Literal["accounting"] = "accounting"
     epsilon: float
-    epsilon_rdp: float
+    epsilons: list[Epsilon]
     epsilon_claimed: float
     delta: float
     rounds: int
     accountant: str
     within_budget: bool
+    events: list[Event]
+    run_token: str | None
+    public_key: str
+    tuning_runs: int = Field(default=0, ge=0)
+    checks: list[Check]
 
 
 class ScoringResult(Message):

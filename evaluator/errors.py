@@ -40,6 +40,14 @@ class ErrorCode(StrEnum):
     RECORD_CHECKPOINT = "E_RECORD_CHECKPOINT"
     RECORD_RULES = "E_RECORD_RULES"
     RECORD_CLAIM = "E_RECORD_CLAIM"
+    RECORD_CHAIN = "E_RECORD_CHAIN"
+    RECORD_SIGNATURE = "E_RECORD_SIGNATURE"
+    RECORD_KEY = "E_RECORD_KEY"
+    RECORD_TOKEN = "E_RECORD_TOKEN"  # noqa: S105  (a code)
+    RECORD_BYTES = "E_RECORD_BYTES"
+    RECORD_TENSORS = "E_RECORD_TENSORS"
+    RECORD_MODELS = "E_RECORD_MODELS"
+    RECORD_ANNEX = "E_RECORD_ANNEX"
 
     PROOF_FORMAT = "E_PROOF_FORMAT"
 
@@ -50,6 +58,7 @@ class ErrorCode(StrEnum):
     REFERENCE_FORMAT = "E_REFERENCE_FORMAT"
 
     CONFIGURATION = "E_CONFIGURATION"
+    SIGNING_KEY = "E_SIGNING_KEY"
     RUN_FOLDER = "E_RUN_FOLDER"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
 
@@ -65,6 +74,8 @@ class ErrorCode(StrEnum):
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     TRACK_CLOSED = "E_TRACK_CLOSED"
+    TEAM_KEY = "E_TEAM_KEY"
+    RUN_TOKEN = "E_RUN_TOKEN"  # noqa: S105  (a code)
 
     REQUEST_INVALID = "E_REQUEST_INVALID"
     REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
@@ -180,6 +191,41 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The ε that the record claims is below the one recomputed from its rounds.",
         "Recompute with `pfl privacy epsilon` and claim at least the recomputed ε.",
     ),
+    ErrorCode.RECORD_CHAIN: Explanation(
+        "A line of the training record was changed, dropped, moved or added: its hash doesn't follow from the lines "
+        "before it.",
+        "Upload the record as the trainer wrote it. A record can't be mended by hand.",
+    ),
+    ErrorCode.RECORD_SIGNATURE: Explanation(
+        "The signature in the training record's last line is not that key's over these lines.",
+        "Upload the record as the trainer wrote it, signed with your team's key.",
+    ),
+    ErrorCode.RECORD_KEY: Explanation(
+        "The training record is signed with a key that isn't registered for your team.",
+        "Register the key with `pfl key register`, or on your team's page, and submit again.",
+    ),
+    ErrorCode.RECORD_TOKEN: Explanation(
+        "The training record doesn't carry a run token that the site issued to your team for this track and that no "
+        "other run has used.",
+        "Get a token with `pfl token` before training; every training run needs its own.",
+    ),
+    ErrorCode.RECORD_BYTES: Explanation(
+        "The bytes in the training record don't follow from its tensors and codec, or differ from the communication "
+        "log's.",
+        "Upload the record and the log of the same run; see docs/formats.md for what is counted.",
+    ),
+    ErrorCode.RECORD_TENSORS: Explanation(
+        "The tensors that the training record declares don't fit the checkpoint.",
+        "Declare every tensor that leaves a client, with its shape; all others keep their base weights.",
+    ),
+    ErrorCode.RECORD_MODELS: Explanation(
+        "The rounds of the training record don't lead from the base weights to the checkpoint.",
+        "Each round starts from the weights that the round before released; upload the checkpoint of the same run.",
+    ),
+    ErrorCode.RECORD_ANNEX: Explanation(
+        "The annex of the training record can't be read, or isn't the one that the record names.",
+        "Upload the annex that the trainer wrote beside the record.",
+    ),
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",
         "Write it as PDF, as Markdown or as a Jupyter notebook of format 4 with text and PNG outputs only.",
@@ -199,6 +245,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
         "Correct the setting that is named; docs/starter-kit.md lists all of them.",
+    ),
+    ErrorCode.SIGNING_KEY: Explanation(
+        "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",
+        "Make one with `pfl key create`, and keep its file private.",
     ),
     ErrorCode.RUN_FOLDER: Explanation(
         "The folder doesn't hold a finished run, or holds one already where a new one was to be written.",
@@ -255,6 +305,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track takes no submissions at this time.",
         "See the track's page for when it opens.",
+    ),
+    ErrorCode.TEAM_KEY: Explanation(
+        "The signing key can't be registered for your team.",
+        "Make a new one with `pfl key create` and register that.",
+    ),
+    ErrorCode.RUN_TOKEN: Explanation(
+        "The site can't issue a run token.",
+        "Only tracks with a privacy budget issue them; use the tokens that your team has before asking for more.",
     ),
     ErrorCode.REQUEST_INVALID: Explanation(
         "A field of the request is missing, unknown or not valid.",

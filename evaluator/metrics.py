@@ -9,6 +9,7 @@ are kept as they are: an empty prediction has ANLS 0 even where the gold answer 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,3 +80,8 @@ def _pairs(
     normalised = [prediction.lower().strip() for prediction in predictions]
     gold = [answer.lower().strip() for answers_of_one in answers for answer in answers_of_one]
     return [normalised[index] for index in question], gold, question
+
+
+def cut(score: float) -> str:
+    """A score in [0, 1] as text, cut to four decimals so that none seems to reach a threshold that it misses."""
+    return str(Decimal(repr(score)).quantize(Decimal("0.0001"), ROUND_FLOOR))

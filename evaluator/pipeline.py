@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluator import communication
+from evaluator import communication, plausibility
 from evaluator.checkpoints import inspect_checkpoint, sha256_of
+from evaluator.checks import failures
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
@@ -22,7 +23,8 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.weight_changes import changed_tensors
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -33,8 +35,13 @@ OnProgress = Callable[[int, int], None]  # units of work done, and their total
 WEIGHTS = "model.safetensors"
 NEEDS = {
     Step.VALIDATE: [ArtifactKind.CHECKPOINT],
-    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG],
-    Step.ACCOUNTING: [ArtifactKind.TRAINING_RECORD, ArtifactKind.CHECKPOINT],
+    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG, ArtifactKind.CHECKPOINT],
+    Step.ACCOUNTING: [
+        ArtifactKind.TRAINING_RECORD,
+        ArtifactKind.TRAINING_ANNEX,
+        ArtifactKind.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG,
+    ],
     Step.SCORING: [ArtifactKind.CHECKPOINT],
 }
 
@@ -84,32 +91,45 @@ def validate(bench: Bench, on_progress: OnProgress) -> ValidationResult:
 
 
 def count_communication(bench: Bench, _: OnProgress) -> CommunicationResult:
+    traffic = plausibility.Traffic()
     totals = communication.read_log(
         bench.file(ArtifactKind.COMMUNICATION_LOG),
         clients=bench.rules.clients,
         max_rounds=bench.rules.max_rounds,
+        on_exchange=traffic.add,
     )
+    changes = changed_tensors(bench.reference / WEIGHTS, bench.file(ArtifactKind.CHECKPOINT))
     return CommunicationResult(
         rounds=totals.rounds,
         messages=totals.messages,
         bytes_total=totals.bytes_total,
         bytes_down=totals.bytes_down,
         bytes_up=totals.bytes_up,
+        bytes_needed=plausibility.bytes_needed(changes),
+        checks=plausibility.checks(totals, traffic, changes, clients=bench.rules.clients),
     )
 
 
 def account(bench: Bench, _: OnProgress) -> AccountingResult:
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
     from evaluator.accounting import rules
-    from evaluator.records import check_record, read_record
+    from evaluator.records.checks import RunFiles, check_record
+    from evaluator.records.reading import read_record
 
     privacy = bench.rules.privacy
     if privacy is None:
         raise ValueError("a run without a privacy budget is not accounted")
     record = read_record(bench.file(ArtifactKind.TRAINING_RECORD), max_rounds=bench.rules.max_rounds)
-    checkpoint_sha256 = sha256_of(bench.file(ArtifactKind.CHECKPOINT))
-    check_record(record, rules=privacy, checkpoint_sha256=checkpoint_sha256)
-    return rules.account(record, privacy)
+    files = RunFiles(
+        checkpoint=bench.file(ArtifactKind.CHECKPOINT),
+        base=bench.reference / WEIGHTS,
+        communication_log=bench.file(ArtifactKind.COMMUNICATION_LOG),
+        annex=bench.file(ArtifactKind.TRAINING_ANNEX),
+    )
+    checks = check_record(record, files, bench.rules)
+    if problems := failures(checks):
+        raise ProblemError(*problems)
+    return rules.account(record, privacy, checks)
 
 
 def score(bench: Bench, on_progress: OnProgress) -> ScoringResult:

@@ -3,17 +3,19 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from evaluator import evaluator_version
-from evaluator.errors import ErrorCode, ProblemError, refuse
-from starter_kit.console import REFUSED, complain, console, progress, refusals
+from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.console import REFUSED, console, progress, refusals
 from starter_kit.data.commands import data_app
+from starter_kit.key_commands import key_app
+from starter_kit.privacy_commands import privacy_app
+from starter_kit.site_options import ApiToken, KeyFile, Site, connect
 
 app = typer.Typer(
     name="pfl",
@@ -22,14 +24,10 @@ app = typer.Typer(
     add_completion=False,
 )
 base_app = typer.Typer(help="Base weights that training starts from.", no_args_is_help=True)
-privacy_app = typer.Typer(help="ε and noise, by the benchmark's own accountants.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.add_typer(base_app, name="base")
+app.add_typer(key_app, name="key")
 app.add_typer(privacy_app, name="privacy")
-
-Result = TypeVar("Result")
-
-DELTA = 1e-5  # the competition's
 
 DataFolder = Annotated[
     Path, typer.Option("--data", help="Data folder, such as data/public.", show_default=False)
@@ -38,9 +36,6 @@ BaseFolder = Annotated[
     Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
 ]
 RunDirectory = Annotated[Path, typer.Argument(help="Folder that `pfl train` wrote.", show_default=False)]
-SamplingRate = Annotated[float, typer.Option(help="A provider's chance to take part in a round.")]
-Rounds = Annotated[int, typer.Option(min=1, help="Number of rounds.")]
-Delta = Annotated[float, typer.Option(help="δ.")]
 
 
 @app.command()
@@ -72,6 +67,18 @@ def create(
 
 
 @app.command()
+def token(
+    track: Annotated[str, typer.Option(help="The track's name in its address, such as track-2.")] = "track-2",
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Ask the site for a token for one training run. `pfl train` does it by itself where it knows the site."""
+    with refusals():
+        run_token = connect(site, token).run_token(track)
+    console.print(run_token, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def train(
     config: Annotated[
         str, typer.Argument(help="A YAML file, or the name of a baseline: fedavg, fl-provider-dp.")
@@ -80,14 +87,25 @@ def train(
     base: BaseFolder,
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     changes: Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")] = None,
-    track: Annotated[str, typer.Option(help="Track to name in the training record.")] = "track-2",
+    track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
+    run_token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PFL_RUN_TOKEN", help="From `pfl token`; else the site is asked for one, if you name it."
+        ),
+    ] = None,
+    key: KeyFile = None,
+    site: Site = "",
+    token: ApiToken = "",
 ) -> None:
-    """Train a baseline. Writes the checkpoint, the communication log and, with privacy, the training record."""
+    """Train a baseline. Writes the checkpoint, the communication log and, with privacy, the signed training record."""
     from starter_kit.configuration import load_settings
+    from starter_kit.credentials import key_path, obtain
     from starter_kit.training import train as run_training
 
     with refusals():
         settings = load_settings(config, changes or [])
+        client = connect(site, token) if site and token else None
         with progress(settings.experiment) as show:
             run_training(
                 settings,
@@ -95,6 +113,7 @@ def train(
                 base=base,
                 out=out,
                 track=track,
+                credentials=lambda: obtain(key_path(key), run_token, track, client),
                 on_progress=lambda _, done, total: show(done, total),
             )
     console.print(f"{out}: trained with {settings.method}, {settings.rounds} rounds", soft_wrap=True)
@@ -110,13 +129,14 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, valid or test.")] = "valid",
 ) -> None:
     """Score a checkpoint with the evaluator's own code."""
+    from evaluator.metrics import cut
     from starter_kit.training import evaluate as run_evaluation
 
     path = checkpoint / "model.safetensors" if checkpoint.is_dir() else checkpoint
     with refusals(), progress("questions") as show:
         result = run_evaluation(path, base=base, data=data, split=split, on_progress=show)
     console.print(
-        f"ANLS {result.anls:.4f}, accuracy {result.accuracy:.4f} on {result.questions} questions ({split})"
+        f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
     )
 
 
@@ -131,93 +151,28 @@ def check(
     ] = None,
     clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
     max_rounds: Annotated[int, typer.Option(min=1, help="Rounds that the track allows.")] = 10_000,
-    delta: Delta = DELTA,
+    delta: Annotated[float, typer.Option(help="δ of the track.")] = 1e-5,
+    sampling_rule: Annotated[
+        SamplingRule, typer.Option(help="How the track accounts two stages of sampling.")
+    ] = SamplingRule.TWO_STAGE,
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would refuse."""
-    from evaluator.contracts import AccountingResult, CommunicationResult, PrivacyRules, Step, TrackRules
-    from evaluator.pipeline import Bench, run_step
-    from starter_kit.run_folder import RunFolder
+    from starter_kit.checking import BUDGETS, check_run
+    from starter_kit.run_folder import RunFolder, budget_of
 
     folder = RunFolder(run)
     with refusals():
         privacy = None
         if track == "track-2":
-            epsilon = budget or folder.budget([1, 4, 8], max_rounds=max_rounds)
-            privacy = PrivacyRules(epsilon=epsilon, delta=delta)
+            epsilon = budget or budget_of(folder.record(max_rounds=max_rounds), BUDGETS)
+            privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
         elif track != "track-1":
             raise refuse(ErrorCode.CONFIGURATION, where="--track", expected="track-1 or track-2", found=track)
         rules = TrackRules(
             reference="local", test_set="local", clients=clients, max_rounds=max_rounds, privacy=privacy
         )
-    bench = Bench(folder.files(), rules, reference=base)
-    refused = False
-    for step in [step for step in rules.steps() if step is not Step.SCORING]:
-        try:
-            with progress(step) as show:
-                result = run_step(step, bench, show)
-        except ProblemError as error:
-            refused = True
-            console.print(f"{step}: refused")
-            complain(error.problems)
-            continue
-        detail = ""
-        if isinstance(result, CommunicationResult):
-            detail = f", {result.bytes_total:,} bytes in {result.rounds} rounds"
-        elif isinstance(result, AccountingResult):
-            within = "within" if result.within_budget else "ABOVE"
-            detail = f", ε = {result.epsilon:.4f} (RDP {result.epsilon_rdp:.4f}), {within} the budget of {epsilon:g}"
-            refused |= not result.within_budget
-        console.print(f"{step}: passed{detail}", highlight=False)
-    if refused:
+    if not check_run(folder, rules, base):
         raise typer.Exit(REFUSED)
-
-
-@privacy_app.command()
-def epsilon(
-    record: Annotated[Path | None, typer.Argument(help="A training record; instead of the options.")] = None,
-    sampling_rate: SamplingRate = 1.0,
-    noise_multiplier: Annotated[
-        float | None, typer.Option(help="σ: noise standard deviation over clip norm.")
-    ] = None,
-    rounds: Rounds = 1,
-    delta: Delta = DELTA,
-) -> None:
-    """ε of a run: of its training record, or of equal rounds of the given noise."""
-    from evaluator.accounting import pld, rdp
-    from evaluator.accounting.mechanisms import PoissonGaussian
-    from evaluator.accounting.rules import mechanisms
-    from evaluator.records import read_record
-
-    with refusals():
-        if record:
-            composition = mechanisms(read_record(record, max_rounds=1_000_000))
-        elif noise_multiplier:
-            composition = [_within_range(lambda: PoissonGaussian(sampling_rate, noise_multiplier, rounds))]
-        else:
-            raise refuse(
-                ErrorCode.CONFIGURATION, where="--noise-multiplier", expected="σ, or a training record"
-            )
-        table = Table("accountant", "ε", title=f"δ = {delta:g}")
-        table.add_row("PLD (official)", f"{_within_range(lambda: pld.epsilon(composition, delta)):.6f}")
-        table.add_row("RDP", f"{rdp.epsilon(composition, delta):.6f}")
-    console.print(table)
-
-
-@privacy_app.command()
-def noise(
-    target_epsilon: Annotated[float, typer.Argument(help="ε that the run must not exceed.")],
-    sampling_rate: SamplingRate = 1.0,
-    rounds: Rounds = 1,
-    delta: Delta = DELTA,
-) -> None:
-    """The smallest noise multiplier σ whose ε doesn't exceed the target."""
-    from evaluator.accounting import calibration
-
-    with refusals():
-        sigma = _within_range(
-            lambda: calibration.noise_multiplier(target_epsilon, delta, sampling_rate, rounds)
-        )
-    console.print(f"{sigma:.6f}", highlight=False)
 
 
 @app.command()
@@ -232,21 +187,17 @@ def submit(
     description: Annotated[str, typer.Option(help="Markdown.")] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
-    site: Annotated[str, typer.Option(envvar="PFL_SITE", help="The site's address.")] = "",
-    token: Annotated[
-        str, typer.Option(envvar="PFL_TOKEN", help="From your account page.", show_envvar=True)
-    ] = "",
+    site: Site = "",
+    token: ApiToken = "",
 ) -> None:
     """Upload runs and submit them. After a broken connection, the same command continues where it stopped."""
-    from starter_kit.client import SiteClient
-    from starter_kit.submitting import prepare, send, watch
+    from starter_kit.submitting import prepare, register_keys, send, watch
 
     with refusals():
-        for name, value in (("--site or PFL_SITE", site), ("--token or PFL_TOKEN", token)):
-            if not value:
-                raise refuse(ErrorCode.CONFIGURATION, where=name, expected="a value", found="nothing")
-        client = SiteClient(site, token)
+        client = connect(site, token)
         plan = prepare(client, track, runs, proof)
+        for public_key in register_keys(client, plan):
+            console.print(f"{public_key}: registered as your team's key", highlight=False, soft_wrap=True)
         with progress("uploading, MB") as show:
             submission = send(
                 client, plan, title, description, lambda done, total: show(done // 10**6, total // 10**6)
@@ -254,14 +205,6 @@ def submit(
         console.print(f"Submitted: {submission['url']}", highlight=False, soft_wrap=True)
         if wait and not watch(client, submission["id"]):
             raise typer.Exit(1)
-
-
-def _within_range(compute: Callable[[], Result]) -> Result:
-    """`compute()`, with a number that is out of range told as a problem of the command line."""
-    try:
-        return compute()
-    except ValueError as error:
-        raise refuse(ErrorCode.CONFIGURATION, where="the options", found=error) from error
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The site's REST API, as `pfl submit` uses it: drafts, resumable uploads, submission, status.
+"""The site's REST API, as `pfl` uses it: keys, run tokens, drafts, resumable uploads, submission, status.
 
 An upload continues where it stopped: the site knows which parts it has, and announcing the same file for the same
 place again returns the upload that is under way.
@@ -60,6 +60,19 @@ class SiteClient:
         """The tracks with their rules."""
         listed: list[dict[str, Any]] = self._call("GET", "/tracks")
         return listed
+
+    def run_token(self, track: str) -> str:
+        """A new token for one training run in this track, which its record carries."""
+        return str(self._call("POST", "/run-tokens", {"track": track})["token"])
+
+    def signing_keys(self) -> list[dict[str, Any]]:
+        """The team's signing keys."""
+        listed: list[dict[str, Any]] = self._call("GET", "/keys")
+        return listed
+
+    def register_key(self, public_key: str, name: str) -> None:
+        """Make `public_key`, in hexadecimal, one of the team's signing keys; nothing changes where it is one."""
+        self._call("POST", "/keys", {"public_key": public_key, "name": name})
 
     def drafts(self, track: str, title: str) -> list[dict[str, Any]]:
         """The team's unsubmitted submissions of this track and title, newest first."""

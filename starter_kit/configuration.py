@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.records.lines import Tuning
 from starter_kit.learning import LocalTraining
 from starter_kit.methods.fl_provider_dp import NoisePlacement
 
@@ -52,8 +54,11 @@ class ProviderDPSettings(RunSettings):
     Exactly one of `target_epsilon`, for which σ is computed, and `noise_multiplier`, σ itself, is given.
 
     Attributes:
+        sampling_rule: How two stages of sampling are accounted where σ is computed and ε is claimed; the track's.
         max_weight_noise: The most noise, as a standard deviation, that the whole run may leave in a weight; the server
             learning rate is lowered to keep to it. It follows from public numbers, so it costs no privacy.
+        tuning: How these settings were chosen, for the training record.
+        validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint; recorded.
     """
 
     method: Literal["fl-provider-dp"]
@@ -64,9 +69,12 @@ class ProviderDPSettings(RunSettings):
     clip_norm: float = Field(gt=0)
     provider_rate: float = Field(gt=0, le=1)
     client_rate: float = Field(default=1.0, gt=0, le=1)
+    sampling_rule: SamplingRule = SamplingRule.TWO_STAGE
     placement: NoisePlacement = NoisePlacement.SERVER
     server_learning_rate: float = Field(default=1.0, gt=0)
     max_weight_noise: float | None = Field(default=None, gt=0)
+    tuning: Tuning = Tuning(private_runs=0)
+    validation_on_private_data: bool = False
 
     @model_validator(mode="after")
     def _one_noise(self) -> Self:

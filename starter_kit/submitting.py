@@ -7,19 +7,27 @@ from typing import Any
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.metrics import cut
+from evaluator.records.lines import TrainingRecord
 from starter_kit.client import SiteClient
 from starter_kit.console import complain, console
-from starter_kit.run_folder import RunFolder
+from starter_kit.run_folder import RunFolder, budget_of
 
 OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run with its place: the board of `budget`, or the only one where ε plays no part."""
+    """One run with its place.
+
+    Attributes:
+        budget: ε of its board; None for the only board of a track where ε plays no part.
+        public_key: The key that signed its record, where it has one.
+    """
 
     budget: float | None
     files: dict[ArtifactKind, Path]
+    public_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,8 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
     """What to upload, by the track's own rules, checked before anything is sent.
 
     Raises:
-        ProblemError: The track doesn't exist, a file is missing, or two runs are for the same board.
+        ProblemError: The track doesn't exist, a file is missing, a record is no good or carries no run token, or two
+            runs are for the same board.
     """
     rules = _rules_of(client, track)
     kinds = [ArtifactKind(kind) for kind in rules["run_artifacts"]]
@@ -46,18 +55,44 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:
         folder = RunFolder(path)
-        budget = folder.budget(rules["budgets"], max_rounds=rules["max_rounds"]) if private else None
-        if budget in runs:
+        files = {kind: folder.file(kind) for kind in kinds}
+        if private:
+            record = submittable(folder.record(max_rounds=rules["max_rounds"]), path)
+            run = PlannedRun(budget_of(record, rules["budgets"]), files, record.end.public_key)
+        else:
+            run = PlannedRun(None, files)
+        if run.budget in runs:
             raise refuse(
                 ErrorCode.SUBMISSION_BUDGET,
                 where=str(path),
-                expected=f"one run for {f'ε = {budget:g}' if budget else 'this track'}",
+                expected=f"one run for {f'ε = {run.budget:g}' if run.budget else 'this track'}",
                 found="another one",
             )
-        runs[budget] = PlannedRun(budget, {kind: folder.file(kind) for kind in kinds})
+        runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules["submission_artifacts"] and not (proof and proof.is_file()):
         raise refuse(ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof")
     return Plan(track, list(runs.values()), proof)
+
+
+def submittable(record: TrainingRecord, folder: Path) -> TrainingRecord:
+    """`record`; raises `ProblemError` (`E_RECORD_TOKEN`) if it carries no run token."""
+    if record.run.run_token is None:
+        raise refuse(
+            ErrorCode.RECORD_TOKEN,
+            where=str(folder),
+            expected="a run token, asked for before training",
+            found="null",
+        )
+    return record
+
+
+def register_keys(client: SiteClient, plan: Plan) -> list[str]:
+    """Register the keys that signed the runs' records, where the site doesn't know them yet; those keys."""
+    used = {run.public_key for run in plan.runs if run.public_key}
+    new = sorted(used - {key["public_key"] for key in client.signing_keys()}) if used else []
+    for public_key in new:
+        client.register_key(public_key, "starter kit")
+    return new
 
 
 def send(
@@ -114,7 +149,7 @@ def _status_line(run: dict[str, Any]) -> str:
     name = f"ε = {run['budget']:g}" if run["budget"] else "run"
     if run["state"] == "scored":
         epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
-        return f"{name}: scored, ANLS {run['anls']:.4f}, {run['bytes_total']:,} bytes{epsilon}"
+        return f"{name}: scored, ANLS {cut(run['anls'])}, {run['bytes_total']:,} bytes{epsilon}"
     step = f", {run['step']}" if run["step"] else ""
     place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
     return f"{name}: {run['state']}{step}{place}"

@@ -4,12 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from evaluator import evaluator_version
-from evaluator.accounting import pld
-from evaluator.accounting.calibration import noise_multiplier
-from evaluator.accounting.mechanisms import PoissonGaussian
 from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
 from evaluator.docvqa.dataset import Dataset
@@ -17,22 +13,29 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, refuse
 from evaluator.pipeline import Bench, score
-from evaluator.records import Noise, RunLine, Sampling, TrainableTensor
+from evaluator.records.lines import (
+    Codec,
+    GlobalPoisson,
+    Noise,
+    RunLine,
+    ServerStep,
+    TrainableTensor,
+    TwoStagePoisson,
+)
+from starter_kit import budget
 from starter_kit.configuration import FedAvgSettings, ProviderDPSettings, snapshot
+from starter_kit.credentials import Credentials
 from starter_kit.documents import Documents, clients_of
 from starter_kit.engines.local import LocalEngine
 from starter_kit.learning import Learner
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.methods.fl_provider_dp import NoisePlacement, ProviderDP
+from starter_kit.methods.fl_provider_dp import ProviderDP
+from starter_kit.provenance import code_sha256
 from starter_kit.recording import Recorder
 from starter_kit.rounds import Client, run_rounds
 from starter_kit.tensors import TrainableTensors
 
 Progress = Callable[[str, int, int], None]  # (what is done, done, total)
-RELEASE_VIEW: dict[NoisePlacement, Literal["aggregate", "per_client"]] = {
-    NoisePlacement.SERVER: "aggregate",
-    NoisePlacement.CLIENT_FULL: "per_client",
-}
 
 
 def train(
@@ -42,11 +45,15 @@ def train(
     base: Path,
     out: Path,
     track: str,
+    credentials: Callable[[], Credentials],
     on_progress: Progress,
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
     `track` is named in the training record. Progress is told by round and client, never by provider.
+
+    Args:
+        credentials: For the training record; asked for once, when a private run is about to begin its first round.
 
     Raises:
         ProblemError: The data, the base, the settings or the output folder can't be used, or training diverged.
@@ -59,8 +66,8 @@ def train(
     method = build_method(settings, clients)
     run = None
     if isinstance(settings, ProviderDPSettings) and isinstance(method, ProviderDP):
-        run = run_line(settings, method, tensors, base, track)
-    with Recorder(out, snapshot(settings), run) as recorder:
+        run = run_line(settings, method, clients=len(clients), tensors=tensors, base=base, track=track)
+    with Recorder(out, snapshot(settings)) as recorder:
         documents = Documents(
             model,
             tokenizer,
@@ -69,6 +76,12 @@ def train(
             on_page=lambda done, total: on_progress("reading pages", done, total),
         )
         engine = LocalEngine(clients, Learner(tensors, documents.loss))
+        if run:
+            signed = credentials()
+            providers = {client.id: len(client.providers) for client in clients}
+            recorder.keep_record(
+                run.model_copy(update={"run_token": signed.run_token}), signed.key, providers
+            )
         on_progress("training, rounds", 0, settings.rounds)
         for finished in run_rounds(method, engine, tensors.read(), settings.rounds):
             if not finished.weights.isfinite().all():
@@ -98,7 +111,7 @@ def build_method(settings: FedAvgSettings | ProviderDPSettings, clients: list[Cl
         providers=sum(len(client.providers) for client in clients),
         provider_rate=settings.provider_rate,
         clip_norm=settings.clip_norm,
-        noise_multiplier=sigma_of(settings),
+        noise_multiplier=budget.noise_multiplier(settings, len(clients)),
         local=settings.local,
         client_rate=settings.client_rate,
         placement=settings.placement,
@@ -111,41 +124,45 @@ def build_method(settings: FedAvgSettings | ProviderDPSettings, clients: list[Cl
     return replace(method, server_learning_rate=method.server_learning_rate / max(1.0, excess))
 
 
-def sigma_of(settings: ProviderDPSettings) -> float:
-    if settings.noise_multiplier is not None:
-        return settings.noise_multiplier
-    if settings.target_epsilon is None:
-        raise ValueError("the settings' validator asks for one of the two")
-    rate = settings.client_rate * settings.provider_rate
-    return noise_multiplier(settings.target_epsilon, settings.delta, rate, settings.rounds)
-
-
 def run_line(
-    settings: ProviderDPSettings, method: ProviderDP, tensors: TrainableTensors, base: Path, track: str
+    settings: ProviderDPSettings,
+    method: ProviderDP,
+    *,
+    clients: int,
+    tensors: TrainableTensors,
+    base: Path,
+    track: str,
 ) -> RunLine:
-    """The first line of the training record; it claims the ε that the official accountant gives."""
-    rate = settings.client_rate * settings.provider_rate
-    epsilon = pld.epsilon([PoissonGaussian(rate, method.noise_multiplier, settings.rounds)], settings.delta)
+    """The first line of the training record, but for its run token."""
     return RunLine(
+        run_token=None,
         kit_version=evaluator_version(),
+        code_sha256=code_sha256(snapshot(settings)),
         track=track,
         method=settings.method,
         delta=settings.delta,
-        sampling=Sampling(
-            type="two_stage_poisson", client_rate=settings.client_rate, provider_rate=settings.provider_rate
+        clients=clients,
+        sampling=(
+            GlobalPoisson(provider_rate=method.provider_rate)
+            if method.client_rate == 1
+            else TwoStagePoisson(client_rate=method.client_rate, provider_rate=method.provider_rate)
         ),
-        clip_norm=settings.clip_norm,
+        clip_norm=method.clip_norm,
         noise=Noise(
             multiplier=method.noise_multiplier,
-            placement=settings.placement.value,
-            release_view=RELEASE_VIEW[settings.placement],
+            placement=method.placement.value,
+            release_view=budget.RELEASE_VIEW[method.placement],
         ),
         normaliser=method.expected_providers,
+        server=ServerStep(rule="sum", learning_rate=method.server_learning_rate),
+        codec=Codec(name="float32", bits_per_parameter=32.0),
         rounds=settings.rounds,
         base_sha256=sha256_of(base / WEIGHTS),
         trainable=[
             TrainableTensor(name=name, shape=list(parameter.shape))
             for name, parameter in tensors.parameters.items()
         ],
-        claimed_epsilon=epsilon,
+        tuning=settings.tuning,
+        validation_on_private_data=settings.validation_on_private_data,
+        claimed_epsilon=budget.epsilon(settings, clients, method.noise_multiplier),
     )

@@ -14,13 +14,14 @@ _home = tempfile.mkdtemp(prefix="pfl-tests-")
 atexit.register(shutil.rmtree, _home, ignore_errors=True)
 
 os.environ["PFL_HOME"] = _home
+os.environ["PFL_KEY"] = f"{_home}/team_key.pem"  # never the user's own
 os.environ["PFL_SITE_URL"] = "http://127.0.0.1:8000"
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 # Playwright's driver runs an event loop in the test's thread, and the test still asks the database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-for _name in ("PFL_SECRET_KEY", "PFL_BROKER_URL", "PFL_DEBUG", "PFL_SMTP_URL", "PFL_TOKEN", "PFL_SITE"):
-    os.environ.pop(_name, None)
+for _name in ("SECRET_KEY", "BROKER_URL", "DEBUG", "SMTP_URL", "TOKEN", "SITE", "RUN_TOKEN"):
+    os.environ.pop(f"PFL_{_name}", None)
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _postgres = Postgres()

@@ -1,18 +1,28 @@
 """The documentation says what the code does."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evaluator.errors import catalogue
+from evaluator import checks, errors
+from evaluator.accounting import published
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_the_page_of_error_codes_is_the_table_in_the_code() -> None:
-    assert (ROOT / "docs" / "errors.md").read_text() == catalogue(), "run `make docs`"
+@pytest.mark.parametrize(
+    ("page", "write"),
+    [
+        ("errors.md", errors.catalogue),
+        ("checks.md", checks.catalogue),
+        ("published-settings.md", published.table),
+    ],
+)
+def test_generated_pages_are_what_the_code_writes(page: str, write: Callable[[], str]) -> None:
+    assert (ROOT / "docs" / page).read_text() == write(), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,1 @@
-"""Privacy accounting: mechanisms as data, the accountants that bound them, and calibration to a budget.
-
-The adjacency is always add/remove of one provider, with all its documents.
-"""
+"""Privacy accounting: events as data, the accountants that bound their composition, and calibration to a budget."""

@@ -1,53 +1,65 @@
 """The noise that a budget asks for.
 
-Guarantee: the returned σ was put through the official accountant and its ε does not exceed the target.
+Guarantee: the returned noise multiplier was put through the official accountant and its ε does not exceed the target.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from scipy.optimize import brentq
 
-from evaluator.accounting.mechanisms import (
+from evaluator.accounting.events import (
     MAX_NOISE_MULTIPLIER,
     MIN_NOISE_MULTIPLIER,
-    PoissonGaussian,
+    Event,
     check_delta,
+    check_epsilon,
 )
 from evaluator.accounting.pld import epsilon
 
 RELATIVE_TOLERANCE = 3e-5
+STEP = math.log(4)  # of the search for a bracket
 
 
-def noise_multiplier(target_epsilon: float, delta: float, sampling_rate: float, rounds: int) -> float:
-    """Smallest σ, to a relative 1e-4, with which `rounds` rounds at `sampling_rate` stay within the target.
+def noise_multiplier(
+    target_epsilon: float, delta: float, events_at: Callable[[float], Sequence[Event]]
+) -> float:
+    """Smallest noise multiplier, to a relative 1e-4, whose composition `events_at` stays within the target at δ.
 
-    It is never below `MIN_NOISE_MULTIPLIER`, also where sampling alone would do.
+    More noise must mean less ε, as where `events_at` scales the noise of all rounds by one factor. The result is never
+    below `MIN_NOISE_MULTIPLIER`, also where sampling alone would do.
 
     Raises:
-        ValueError: An argument is out of range, or no noise the accountant knows is enough.
+        ValueError: An argument is out of range, or no noise that the accountant knows is enough.
     """
-    if not (target_epsilon > 0 and math.isfinite(target_epsilon)):
-        raise ValueError(f"the target ε must be positive: {target_epsilon}")
+    check_epsilon(target_epsilon)
     check_delta(delta)
 
     @cache
-    def excess(log_sigma: float) -> float:
-        return epsilon([PoissonGaussian(sampling_rate, math.exp(log_sigma), rounds)], delta) - target_epsilon
+    def excess(log_noise: float) -> float:
+        """Of ln ε over its target; in logarithms the curve is nearly straight, and the search short."""
+        found = epsilon(events_at(_noise(log_noise)), delta)
+        return math.log(min(max(found, 1e-12), 1e12) / target_epsilon)
 
-    # Bracket σ between powers of two: too little noise at `low`, enough at `high`.
+    least, most = math.log(MIN_NOISE_MULTIPLIER), math.log(MAX_NOISE_MULTIPLIER)
     low = high = 0.0
     while excess(high) > 0:
-        low, high = high, high + math.log(2)
-        if high > math.log(MAX_NOISE_MULTIPLIER):
+        if high == most:
             raise ValueError(
                 f"no noise multiplier up to {MAX_NOISE_MULTIPLIER:g} reaches ε = {target_epsilon}"
             )
-    while low == high or excess(low) <= 0:
-        low, high = low - math.log(2), low
-        if low < math.log(MIN_NOISE_MULTIPLIER):
+        low, high = high, min(high + STEP, most)
+    while excess(low) <= 0:
+        if low == least:
             return MIN_NOISE_MULTIPLIER
-    root = brentq(excess, low, high, xtol=RELATIVE_TOLERANCE)
+        low, high = max(low - STEP, least), low
+    root = float(brentq(excess, low, high, xtol=RELATIVE_TOLERANCE))
     while excess(root) > 0:  # the root lies on either side, within the tolerance
-        root += RELATIVE_TOLERANCE
-    return math.exp(root)
+        root = min(root + RELATIVE_TOLERANCE, high)
+    return _noise(root)
+
+
+def _noise(log_noise: float) -> float:
+    """Its exponential, in range also where rounding would carry it out."""
+    return min(max(math.exp(log_noise), MIN_NOISE_MULTIPLIER), MAX_NOISE_MULTIPLIER)

@@ -1,64 +1,99 @@
 """From a training record to its ε, under the track's rules.
 
-Guarantee: every round is accounted with what was recorded of that round, by the pessimistic PLD accountant; a
-combination for which this project has no proof is refused, never approximated. Whether the record tells the truth
-is not decided here.
+Guarantee: every round is accounted with what was recorded of that round, under both sampling rules and by both
+accountants; a combination for which there is no proof is refused, never approximated. Whether the record tells the
+truth is not decided here.
 
-The track's `product` rule takes C·p, client rate times provider rate, as each provider's own sampling rate. That is
-the competition's published rule; docs/privacy.md says where it falls short.
+Under `product` each provider's own sampling rate is client rate times provider rate: the competition's published rule;
+docs/privacy.md says where it falls short. Under `two_stage` a round is what its clients' providers go through, with the
+probability that their client takes part.
 """
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable
 from importlib.metadata import version
 
-from evaluator.accounting import pld, rdp
-from evaluator.accounting.mechanisms import PoissonGaussian, grouped
-from evaluator.contracts import AccountingResult, PrivacyRules
-from evaluator.errors import ErrorCode, refuse
-from evaluator.records import RoundLine, RunLine, TrainingRecord
+from pydantic import ValidationError
 
-# Each different round costs a convolution. A schedule of noise or sampling may have as many steps as this.
+from evaluator import evaluator_version
+from evaluator.accounting import pld, rdp
+from evaluator.accounting.events import Event, UnsupportedError, merged
+from evaluator.accounting.scenario import Sampling, Scenario
+from evaluator.contracts import (
+    Accountant,
+    AccountingResult,
+    Check,
+    CheckStatus,
+    Epsilon,
+    PrivacyRules,
+    SamplingRule,
+)
+from evaluator.errors import ErrorCode, refuse
+from evaluator.records.lines import FixedSize, RunLine, TrainingRecord
+
+# Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
 MAX_DIFFERENT_ROUNDS = 256
 CLAIM_TOLERANCE = 1e-3
-# Where noise is drawn and what is seen, in the combinations in which one draw of σ times the clip norm covers all
-# that is seen of a provider.
-COVERED_VIEWS = {("server", "aggregate"), ("client_full", "per_client")}
 
 
-def mechanisms(record: TrainingRecord) -> list[PoissonGaussian]:
+def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
     """The composition that the record's rounds amount to, equal rounds merged.
 
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, with the reason.
     """
-    _check_covered(record.run)
-    merged = grouped(_round_mechanism(line) for line in record.rounds)
-    if len(merged) > MAX_DIFFERENT_ROUNDS:
+    noise = record.run.noise
+    if noise.placement != "server" and (noise.release_view, noise.secure_aggregation) == (
+        "aggregate",
+        "none",
+    ):
+        raise refuse(
+            ErrorCode.ACCOUNTING_UNSUPPORTED,
+            where="line 1, noise",
+            expected="secure aggregation, real or simulated, or the per_client view",
+            found=f"{noise.placement} with {noise.release_view} and no secure aggregation",
+        )
+    kinds = defaultdict[tuple[float, float, float], list[int]](list)
+    for line in record.rounds:
+        kinds[line.client_rate, line.provider_rate, line.noise_multiplier].append(line.round)
+    composition = merged(
+        event for kind, rounds in kinds.items() for event in _released(record.run, kind, rounds, rule)
+    )
+    if len(composition) > MAX_DIFFERENT_ROUNDS:
         raise refuse(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where="rounds",
-            expected=f"at most {MAX_DIFFERENT_ROUNDS} different pairs of sampling rate and noise multiplier",
-            found=len(merged),
+            expected=f"at most {MAX_DIFFERENT_ROUNDS} different combinations of sampling rate and noise multiplier",
+            found=len(composition),
             next_step="Change the noise or the sampling rate in fewer steps.",
         )
-    return merged
+    return composition
 
 
-def account(record: TrainingRecord, rules: PrivacyRules) -> AccountingResult:
-    """ε of a run at the track's δ. Being over the budget is no error: see `within_budget`.
+def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) -> AccountingResult:
+    """ε of a run at the track's δ; `checks` on the record are passed on, with C1 added.
+
+    Being over the budget is no error: see `within_budget`.
 
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, or ``E_RECORD_CLAIM`` where the record claims less than was
             recomputed.
     """
-    composition = mechanisms(record)
-    epsilon = pld.epsilon(composition, rules.delta)
-    if math.isinf(epsilon):
+    compositions = {rule: releases(record, rule) for rule in SamplingRule}
+    epsilons = [
+        _epsilon(rule, accountant, composition, rules)
+        for rule, composition in compositions.items()
+        for accountant in Accountant
+    ]
+    decides = rules.sampling_rule, rules.accountant
+    epsilon = next(row.epsilon for row in epsilons if (row.sampling_rule, row.accountant) == decides)
+    if epsilon is None:
         raise refuse(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where="rounds",
-            expected="noise that gives a finite ε",
-            found=epsilon,
+            expected=f"a finite ε by {rules.accountant} under {rules.sampling_rule}",
+            found="none",
         )
     claimed = record.run.claimed_epsilon
     if claimed < epsilon - CLAIM_TOLERANCE:
@@ -68,46 +103,93 @@ def account(record: TrainingRecord, rules: PrivacyRules) -> AccountingResult:
             expected=f"at least {epsilon:.6g}",
             found=claimed,
         )
+    within_budget = epsilon <= rules.epsilon
+    budget = Check(
+        id="C1",
+        status=CheckStatus.PASSED if within_budget else CheckStatus.FLAGGED,
+        expected=f"ε at most {rules.epsilon:g}",
+        found=f"{epsilon:.6g}",
+    )
     return AccountingResult(
         epsilon=epsilon,
-        epsilon_rdp=rdp.epsilon(composition, rules.delta),
+        epsilons=epsilons,
         epsilon_claimed=claimed,
         delta=rules.delta,
         rounds=len(record.rounds),
-        accountant=f"dp-accounting {version('dp-accounting')}, PLD, connect-the-dots, "
-        f"grid {pld.loss_interval(composition):.3g}",
-        within_budget=epsilon <= rules.epsilon,
+        accountant=_name(rules.accountant, compositions[rules.sampling_rule]),
+        within_budget=within_budget,
+        events=compositions[SamplingRule.TWO_STAGE],
+        run_token=record.run.run_token,
+        public_key=record.end.public_key,
+        tuning_runs=record.run.tuning.private_runs,
+        checks=[budget, *checks],
     )
 
 
-def _check_covered(run: RunLine) -> None:
-    if run.sampling.type != "two_stage_poisson":
-        raise refuse(
-            ErrorCode.ACCOUNTING_UNSUPPORTED,
-            where="line 1, sampling",
-            expected="two_stage_poisson",
-            found=run.sampling.type,
-            next_step="Sample clients and providers with independent coins: a fixed number of participants gives no "
-            "such amplification under add/remove, since one provider displaces another.",
-        )
-    if (run.noise.placement, run.noise.release_view) not in COVERED_VIEWS:
-        raise refuse(
-            ErrorCode.ACCOUNTING_UNSUPPORTED,
-            where="line 1, noise",
-            expected=" or ".join(f"{placement} with {view}" for placement, view in sorted(COVERED_VIEWS)),
-            found=f"{run.noise.placement} with {run.noise.release_view}",
-            next_step="Noise drawn at the server doesn't cover single clients' updates; where every client draws the "
-            "whole noise, declare the per_client view.",
-        )
+def joint_epsilon(events: Iterable[Event], delta: float) -> float:
+    """ε of everything that was released together, such as all runs of one team; infinite where none holds.
+
+    Raises:
+        ValueError: The events protect different units, or are meant for different neighbours.
+    """
+    return pld.epsilon(events, delta)
 
 
-def _round_mechanism(line: RoundLine) -> PoissonGaussian:
+def _released(
+    run: RunLine, kind: tuple[float, float, float], rounds: list[int], rule: SamplingRule
+) -> list[Event]:
+    """What the `rounds` of one kind, by client rate, provider rate and noise multiplier, amount to."""
+    client_rate, provider_rate, noise_multiplier = kind
+    if isinstance(run.sampling, FixedSize):
+        client_rate = run.sampling.clients_per_round / run.clients
     try:
-        return PoissonGaussian(line.client_rate * line.provider_rate, line.noise_multiplier)
+        return Scenario(
+            sampling=Sampling(run.sampling.type),
+            client_rate=client_rate,
+            provider_rate=provider_rate,
+            noise_multiplier=noise_multiplier,
+            rounds=len(rounds),
+            unit=run.unit,
+            adjacency=run.adjacency,
+            clients=run.clients,
+            placement=run.noise.placement,
+            release_view=run.noise.release_view,
+            colluding_clients=run.noise.colluding_clients,
+        ).events(rule)
     except ValueError as error:
         raise refuse(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
-            where=f"round {line.round}",
-            expected="values that the accountant covers",
-            found=error,
+            where=f"round {rounds[0]}",
+            expected="a combination that the accountant covers",
+            found=_reason(error),
         ) from error
+
+
+def _epsilon(
+    rule: SamplingRule, accountant: Accountant, composition: list[Event], rules: PrivacyRules
+) -> Epsilon:
+    bound = pld.epsilon if accountant is Accountant.PLD else rdp.epsilon
+    try:
+        epsilon = bound(composition, rules.delta)
+    except UnsupportedError:
+        epsilon = math.inf
+    known = math.isfinite(epsilon)
+    return Epsilon(
+        sampling_rule=rule,
+        accountant=accountant,
+        epsilon=epsilon if known else None,
+        within_budget=epsilon <= rules.epsilon,
+        margin=rules.epsilon - epsilon if known else None,
+    )
+
+
+def _name(accountant: Accountant, composition: list[Event]) -> str:
+    if accountant is Accountant.PLD:
+        return f"PLD, evaluator {evaluator_version()}, connect-the-dots, {pld.precision(composition)}"
+    return f"RDP, dp-accounting {version('dp-accounting')}"
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, e['loc']))} {e['input']}: {e['msg']}" for e in error.errors())
+    return str(error)

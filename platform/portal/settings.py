@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "portal.accounts",
     "portal.teams",
     "portal.challenge",
+    "portal.calculator",
     "portal.uploads",
     "portal.submissions",
     "portal.evaluation",

@@ -19,6 +19,7 @@ urlpatterns = [
     path("account/", include("allauth.account.urls")),
     path("", include("portal.teams.urls")),
     path("tracks/", include("portal.challenge.urls")),
+    path("privacy/calculator/", include("portal.calculator.urls")),
     path("submissions/", include("portal.submissions.urls")),
     path("uploads/", include("portal.uploads.urls")),
     path("reviews/", include("portal.reviews.urls")),

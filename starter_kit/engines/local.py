@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from torch import Tensor
 
 from starter_kit.learning import Learner
-from starter_kit.rounds import Client, Method
+from starter_kit.rounds import Client, ClientUpdate, Method
 
 
 class LocalEngine:
@@ -26,7 +26,9 @@ class LocalEngine:
     def clients(self) -> list[int]:
         return list(self._clients)
 
-    def client_updates(self, method: Method, clients: Sequence[int], weights: Tensor) -> Iterator[Tensor]:
+    def client_updates(
+        self, method: Method, clients: Sequence[int], weights: Tensor
+    ) -> Iterator[ClientUpdate]:
         for client in clients:
             yield method.client_update(self._clients[client], weights, self._learner)
             self._on_client()

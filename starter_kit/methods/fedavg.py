@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from starter_kit.learning import Learner, LocalTraining
-from starter_kit.rounds import Client
+from starter_kit.rounds import Aggregate, Client, ClientUpdate
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,13 @@ class FedAvg:
     def choose_clients(self, clients: Sequence[int]) -> list[int]:
         return sorted(SystemRandom().sample(list(clients), min(self.clients_per_round, len(clients))))
 
-    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> Tensor:
-        return learner.update(weights, client.examples, self.local)
+    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> ClientUpdate:
+        message = learner.update(weights, client.examples, self.local)
+        return ClientUpdate(message, sampled=len(client.providers))
 
-    def aggregate(self, weights: Tensor, updates: Iterable[Tensor]) -> Tensor:
+    def aggregate(self, weights: Tensor, messages: Iterable[Tensor]) -> Aggregate:
         total, count = torch.zeros_like(weights), 0
-        for update in updates:
-            total += update
+        for message in messages:
+            total += message
             count += 1
-        return weights + total / count if count else weights
+        return Aggregate(total, weights + total / max(count, 1))

@@ -1,8 +1,9 @@
 """Federated learning with provider-level differential privacy: the baseline of track 2.
 
 Guarantees that the sequence of released models is (ε, δ)-indistinguishable whether or not any one provider, with
-all its documents, takes part (add/remove adjacency), with ε as the accountant composes `rounds` Poisson-sampled
-Gaussian mechanisms. The proof is in starter_kit/proofs/fl-provider-dp.md. In each round
+all its documents, takes part (add/remove adjacency). ε is the accountant's for `rounds` Poisson-sampled Gaussian
+mechanisms; with `client_rate` below 1, for two-stage rounds in which everybody sees which clients take part, because
+a client's coin moves all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
 
 1. every provider of every participating client flips its own coin with `provider_rate`;
 2. each sampled provider trains from the round's model with a fresh optimizer, on its own examples only;
@@ -12,9 +13,7 @@ Gaussian mechanisms. The proof is in starter_kit/proofs/fl-provider-dp.md. In ea
    (`client_full`), which protects each message as well and costs √clients more noise in the sum;
 5. the noisy sum is divided by a public constant, the expected number of sampled providers, and added to the model.
 
-Assumes: idealised real arithmetic; with `server`, that clients trust the server with their un-noised sums. With
-`client_rate` below 1 a provider's chance is the product of both rates only for somebody who can't see which
-clients take part, since a client's coin moves all its providers at once; at 1, the default, nothing is assumed.
+Assumes: idealised real arithmetic; with `server`, that clients trust the server with their un-noised sums.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import gaussian_noise
 from starter_kit.dp.sampling import poisson_sample
 from starter_kit.learning import Learner, LocalTraining
-from starter_kit.rounds import Client
+from starter_kit.rounds import Aggregate, Client, ClientUpdate
 
 
 class NoisePlacement(StrEnum):
@@ -77,23 +76,26 @@ class ProviderDP:
     def choose_clients(self, clients: Sequence[int]) -> list[int]:
         return poisson_sample(clients, self.client_rate, self.keystream)
 
-    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> Tensor:
+    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> ClientUpdate:
         total = torch.zeros_like(weights)
-        for provider in poisson_sample(list(client.providers), self.provider_rate, self.keystream):
+        sampled = poisson_sample(list(client.providers), self.provider_rate, self.keystream)
+        for provider in sampled:
             update = clip(learner.update(weights, client.providers[provider], self.local), self.clip_norm)
             if update is None:
                 self.discarded[client.id] += 1
             else:
                 total += update
-        return total + self._noise(weights) if self.placement is NoisePlacement.CLIENT_FULL else total
+        if self.placement is NoisePlacement.CLIENT_FULL:
+            total += self._noise(weights)
+        return ClientUpdate(total, sampled=len(sampled))
 
-    def aggregate(self, weights: Tensor, updates: Iterable[Tensor]) -> Tensor:
+    def aggregate(self, weights: Tensor, messages: Iterable[Tensor]) -> Aggregate:
         total = torch.zeros_like(weights)
-        for update in updates:
-            total += update
+        for message in messages:
+            total += message
         if self.placement is NoisePlacement.SERVER:
             total += self._noise(weights)
-        return weights + total * (self.server_learning_rate / self.expected_providers)
+        return Aggregate(total, weights + total * (self.server_learning_rate / self.expected_providers))
 
     def _noise(self, weights: Tensor) -> Tensor:
         return gaussian_noise(len(weights), self.noise_multiplier * self.clip_norm, self.keystream)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from evaluator.communication import (
     MAX_MESSAGES_PER_CLIENT_AND_ROUND,
     CommunicationTotals,
+    Exchange,
     LogEntry,
     append_to_log,
     read_log,
@@ -39,6 +40,17 @@ def log(tmp_path: Path) -> Path:
 def test_bytes_are_added_up_by_direction(log: Path) -> None:
     totals = read(log, HEADER + "1,-1,0,100\n1,0,-1,30\n1,-1,9,100\n3,9,-1,5\n")
     assert totals == CommunicationTotals(rounds=3, messages=4, bytes_total=235, bytes_down=200, bytes_up=35)
+
+
+def test_exchanges_are_told_round_by_round(log: Path) -> None:
+    told: list[Exchange] = []
+    log.write_text(HEADER + "1,-1,0,100\n1,-1,9,100\n1,0,-1,30\n1,0,-1,5\n3,9,-1,0\n")
+    read_log(log, clients=10, max_rounds=100, on_exchange=told.append)
+    assert told == [
+        Exchange(1, 0, messages_down=1, messages_up=2, bytes_down=100, bytes_up=35),
+        Exchange(1, 9, messages_down=1, bytes_down=100),
+        Exchange(3, 9, messages_up=1),
+    ]
 
 
 def test_a_header_alone_is_the_log_of_an_untrained_model(log: Path) -> None:

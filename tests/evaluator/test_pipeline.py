@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from evaluator.checkpoints import sha256_of
-from evaluator.communication import LogEntry, write_log
+from evaluator.checks import CHECKS
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
+    CheckStatus,
     CommunicationResult,
     PrivacyRules,
     ScoringResult,
@@ -23,13 +24,17 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import NEEDS, Bench, run_step
-from evaluator.records import EndLine
-from tests.evaluator.test_records import record, text
+from evaluator.records.lines import TrainableTensor
+from tests.evaluator.records.factories import make_record
 from tests.evaluator.tiny_track import write_reference, write_test_set
 
 RULES = TrackRules(
     reference="tiny", test_set="secret", clients=2, privacy=PrivacyRules(epsilon=8, delta=1e-5)
 )
+
+
+# The first of the reference's weights that come to mind: which of them are trained makes no difference here.
+TRAINABLE = [TrainableTensor(name="language_backbone.encoder.final_layer_norm.weight", shape=[64])]
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +43,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     folder = tmp_path_factory.mktemp("run")
     write_reference(folder / "reference")
     write_test_set(folder / "test_set")
-    checkpoint = folder / "reference" / "model.safetensors"
-    log, training_record = folder / "log.csv", folder / "record.jsonl"
-    write_log(log, [LogEntry(1, -1, 0, 10), LogEntry(1, 0, -1, 5), LogEntry(2, -1, 1, 10)])
-    end = EndLine(rounds=2, checkpoint_sha256=sha256_of(checkpoint))
-    training_record.write_text(text(replace(record(), end=end)))
-    files = {
-        ArtifactKind.CHECKPOINT: checkpoint,
-        ArtifactKind.COMMUNICATION_LOG: log,
-        ArtifactKind.TRAINING_RECORD: training_record,
-    }
-    return Bench(files, RULES, reference=folder / "reference", test_set=folder / "test_set")
+    weights = folder / "reference" / "model.safetensors"
+    made = make_record(folder / "run", base=weights, checkpoint=weights, trainable=TRAINABLE)
+    return Bench(made.files, RULES, reference=folder / "reference", test_set=folder / "test_set")
 
 
 def run(step: Step, bench: Bench) -> StepResult:
@@ -82,17 +79,39 @@ def test_a_missing_artifact_is_named(bench: Bench, step: Step) -> None:
 
 
 def test_communication_is_added_up(bench: Bench) -> None:
-    assert run(Step.COMMUNICATION, bench) == CommunicationResult(
-        rounds=2, messages=3, bytes_total=25, bytes_down=20, bytes_up=5
+    result = run(Step.COMMUNICATION, bench)
+    assert isinstance(result, CommunicationResult)
+    assert (result.rounds, result.messages) == (2, 8)
+    assert (result.bytes_total, result.bytes_down, result.bytes_up) == (2048, 1024, 1024)
+    assert {check.id for check in result.checks} <= CHECKS.keys()
+
+
+def test_accounting_carries_its_checks_its_token_and_its_key(bench: Bench) -> None:
+    result = run(Step.ACCOUNTING, bench)
+    assert isinstance(result, AccountingResult)
+    assert {check.id for check in result.checks} <= CHECKS.keys()
+    assert {check.status for check in result.checks} == {CheckStatus.PASSED}
+    assert result.run_token == "token-for-one-run-only"
+    record = bench.files[ArtifactKind.TRAINING_RECORD].read_text()
+    assert f'"public_key":"{result.public_key}"' in record
+
+
+def test_a_record_that_fails_its_checks_is_refused_with_all_that_is_wrong(
+    bench: Bench, tmp_path: Path
+) -> None:
+    weights = bench.files[ArtifactKind.CHECKPOINT]
+    made = make_record(
+        tmp_path,
+        base=weights,
+        checkpoint=weights,
+        trainable=TRAINABLE,
+        delta=1e-4,
+        end={"checkpoint_sha256": "f" * 64},
     )
-
-
-def test_a_record_of_another_checkpoint_is_refused(bench: Bench, tmp_path: Path) -> None:
-    path = tmp_path / "record.jsonl"
-    path.write_text(text(record()))
     with pytest.raises(ProblemError) as caught:
-        run(Step.ACCOUNTING, replace(bench, files=bench.files | {ArtifactKind.TRAINING_RECORD: path}))
-    assert caught.value.problem.code is ErrorCode.RECORD_CHECKPOINT
+        run(Step.ACCOUNTING, replace(bench, files=made.files))
+    codes = {problem.code for problem in caught.value.problems}
+    assert codes == {ErrorCode.RECORD_CHECKPOINT, ErrorCode.RECORD_RULES}
 
 
 def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(bench: Bench) -> None:

@@ -195,18 +195,20 @@ def test_single_answers_stay_with_the_worker(office: Office, checkpoint: Artifac
     assert "9.00" not in report.model_dump_json()
 
 
-def test_a_bad_log_is_refused_with_its_code(office: Office, tmp_path: Path) -> None:
+def test_a_bad_log_is_refused_with_its_code(office: Office, tmp_path: Path, checkpoint: ArtifactRef) -> None:
     path = tmp_path / "log.csv"
     path.write_text("federated_round,sender,receiver,amount_of_bytes\n1,-1,7,10\n")
-    report = office.report_on(Step.COMMUNICATION, [office.serve(ArtifactKind.COMMUNICATION_LOG, path)])
+    log = office.serve(ArtifactKind.COMMUNICATION_LOG, path)
+    report = office.report_on(Step.COMMUNICATION, [log, checkpoint])
     assert report.outcome is Outcome.REFUSED
     assert [problem.code for problem in report.problems] == [ErrorCode.LOG_PARTY]
 
 
-def test_a_good_log_is_totalled(office: Office, tmp_path: Path) -> None:
+def test_a_good_log_is_totalled(office: Office, tmp_path: Path, checkpoint: ArtifactRef) -> None:
     path = tmp_path / "log.csv"
     write_log(path, [LogEntry(1, -1, 0, 10), LogEntry(1, 0, -1, 5)])
-    report = office.report_on(Step.COMMUNICATION, [office.serve(ArtifactKind.COMMUNICATION_LOG, path)])
+    log = office.serve(ArtifactKind.COMMUNICATION_LOG, path)
+    report = office.report_on(Step.COMMUNICATION, [log, checkpoint])
     assert report.result is not None
     assert report.result.model_dump()["bytes_total"] == 15
 

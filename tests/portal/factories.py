@@ -7,11 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.contracts import ArtifactKind, TrustLevel
 from portal.accounts.models import User
 from portal.challenge.models import Ranking, Track
-from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
-from portal.teams.models import Membership, Role, Team
+from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
 
 numbers = count(1)
@@ -29,6 +29,13 @@ def make_team(owner: User | None = None, **fields: Any) -> Team:
     team = Team.objects.create(**{"name": f"Team {number}", "slug": f"team-{number}", **fields})
     Membership.objects.create(team=team, user=owner or make_user(), role=Role.OWNER)
     return team
+
+
+def make_key(team: Team, **fields: Any) -> TeamKey:
+    """A signing key of the team; nobody has its private half."""
+    public_key = hashlib.sha256(f"key {next(numbers)}".encode()).hexdigest()
+    defaults = {"public_key": public_key, "added_by": _owner(team)}
+    return TeamKey.objects.create(team=team, **{**defaults, **fields})
 
 
 def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
@@ -50,7 +57,7 @@ def make_submission(
     team = team or make_team()
     if state == SubmissionState.SUBMITTED:
         fields.setdefault("submitted_at", timezone.now())
-    fields.setdefault("created_by", team.memberships.get(role=Role.OWNER).user)
+    fields.setdefault("created_by", _owner(team))
     fields.setdefault("title", f"Method {next(numbers)}")
     return Submission.objects.create(team=team, track=track or make_track(), state=state, **fields)
 
@@ -73,10 +80,16 @@ def make_run(
             "anls": 0.9,
             "accuracy": 0.8,
             "bytes_total": 1_000_000,
+            "trust_level": TrustLevel.RECOMPUTED.value,
             "scored_at": timezone.now(),
             **fields,
         }
     return Run.objects.create(submission=submission, state=state, budget=budget, **fields)
+
+
+def make_token(team: Team, track: Track, **fields: Any) -> RunToken:
+    defaults = {"token": f"token-{next(numbers):016}", "issued_to": _owner(team)}
+    return RunToken.objects.create(team=team, track=track, **{**defaults, **fields})
 
 
 def make_upload(team: Team, content: bytes = b"content", filename: str = "file.bin", **fields: Any) -> Upload:
@@ -86,7 +99,7 @@ def make_upload(team: Team, content: bytes = b"content", filename: str = "file.b
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     defaults = {
-        "created_by": team.memberships.get(role=Role.OWNER).user,
+        "created_by": _owner(team),
         "size_bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
         "part_size_bytes": settings.UPLOAD_PART_SIZE_BYTES,
@@ -106,3 +119,7 @@ def make_artifact(
     run = of if isinstance(of, Run) else None
     upload = make_upload(submission.team, content, filename or f"{kind}.bin")
     return Artifact.objects.create(submission=submission, run=run, kind=kind, upload=upload)
+
+
+def _owner(team: Team) -> User:
+    return team.memberships.get(role=Role.OWNER).user

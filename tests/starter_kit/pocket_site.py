@@ -1,4 +1,4 @@
-"""A site that fits in a pocket: the API that `pfl submit` speaks, over real HTTP, with faults on demand.
+"""A site that fits in a pocket: the API that `pfl` speaks, over real HTTP, with faults on demand.
 
 The real site behind the same calls is tested end to end in tests/e2e.
 """
@@ -21,7 +21,7 @@ TRACKS = [
     },
     {
         "slug": "track-2",
-        "run_artifacts": ["checkpoint", "communication_log", "training_record"],
+        "run_artifacts": ["checkpoint", "communication_log", "training_record", "training_annex"],
         "submission_artifacts": ["privacy_proof"],
         "budgets": [1.0, 4.0, 8.0],
         "max_rounds": 100,
@@ -42,6 +42,8 @@ class PocketSite:
         lost_answers: How often such calls do their work, and answer 503 all the same.
         submissions: By id, as the API shows them.
         uploads: By id: what was announced, and `parts` (number -> bytes).
+        run_tokens: Those issued, as the API shows them.
+        keys: Those registered, likewise.
         calls: How often each "METHOD /path" came.
         outcome: The state in which runs end.
     """
@@ -50,6 +52,8 @@ class PocketSite:
         self.part_size_bytes = part_size_bytes
         self.submissions: dict[str, dict[str, Any]] = {}
         self.uploads: dict[str, dict[str, Any]] = {}
+        self.run_tokens: list[dict[str, Any]] = []
+        self.keys: list[dict[str, Any]] = []
         self.calls: Counter[str] = Counter()
         self.tokens_seen_by_store: list[str | None] = []
         self.faults: dict[str, int] = {}
@@ -84,6 +88,15 @@ class PocketSite:
         match method, path.strip("/").split("/"):
             case "GET", ["tracks"]:
                 return TRACKS
+            case "POST", ["run-tokens"]:
+                self.run_tokens.append({"token": f"run-token-number-{len(self.run_tokens) + 1}", **body})
+                return self.run_tokens[-1]
+            case "GET", ["keys"]:
+                return self.keys
+            case "POST", ["keys"]:
+                if body["public_key"] not in [key["public_key"] for key in self.keys]:
+                    self.keys.append(body)
+                return body
             case "GET", ["submissions"]:
                 return list(reversed(self.submissions.values()))
             case "POST", ["submissions"]:

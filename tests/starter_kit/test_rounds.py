@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -30,9 +31,17 @@ def test_every_message_is_counted_both_ways_from_the_first_download_on() -> None
     assert {message.round for message in second.messages} == {2}
 
 
+def test_bytes_are_totalled_by_direction() -> None:
+    toy = Toy()
+    (only,) = run_rounds(FedAvg(3, LOCAL), LocalEngine(toy.clients, toy.learner), toy.weights, 1)
+    assert (only.bytes_down, only.bytes_up) == (3 * 4 * DIMENSION, 3 * 4 * DIMENSION)
+
+
 def test_rounds_count_from_one_and_build_on_each_other() -> None:
     toy = Toy()
     rounds = list(run_rounds(FedAvg(4, LOCAL), LocalEngine(toy.clients, toy.learner), toy.weights, 30))
+    assert rounds[0].start is toy.weights
+    assert all(later.start is earlier.weights for earlier, later in pairwise(rounds))
     assert [finished.number for finished in rounds] == list(range(1, 31))
     assert toy.distance(rounds[-1].weights) < 0.2 * toy.distance(toy.weights)
 

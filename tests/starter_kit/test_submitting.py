@@ -7,12 +7,12 @@ import pytest
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.signing import public_key_of
 from starter_kit import client as client_module
 from starter_kit.client import SiteClient
-from starter_kit.configuration import load_settings
-from starter_kit.submitting import prepare, send, watch
-from starter_kit.training import train
+from starter_kit.submitting import prepare, register_keys, send, watch
 from tests.starter_kit.pocket_site import TOKEN, PocketSite
+from tests.starter_kit.training_runs import KEY, trained
 
 
 @pytest.fixture
@@ -26,18 +26,12 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[PocketSite]:
 def runs(tmp_path_factory: pytest.TempPathFactory, base: Path, data: Path) -> dict[float, Path]:
     """Private runs by their target ε: two for the board of 1, one for that of 8."""
     folder = tmp_path_factory.mktemp("runs")
-    made = {}
-    for epsilon in (0.9, 1, 8):
-        made[epsilon] = folder / f"epsilon-{epsilon}"
-        train(
-            load_settings("fl-provider-dp", ["rounds=1", "local.max_steps=1", f"target_epsilon={epsilon}"]),
-            data=data,
-            base=base,
-            out=made[epsilon],
-            track="track-2",
-            on_progress=lambda what, done, total: None,
-        )
-    return made
+    return {
+        epsilon: trained(
+            "fl-provider-dp", base, data, folder / f"{epsilon}", ["rounds=1", f"target_epsilon={epsilon}"]
+        ).path
+        for epsilon in (0.9, 1, 8)
+    }
 
 
 @pytest.fixture
@@ -71,15 +65,41 @@ def test_each_run_goes_to_the_board_that_its_record_claims(
             (ArtifactKind.CHECKPOINT, "model.safetensors"),
             (ArtifactKind.COMMUNICATION_LOG, "communication_log.csv"),
             (ArtifactKind.TRAINING_RECORD, "training_record.jsonl"),
+            (ArtifactKind.TRAINING_ANNEX, "training_annex.jsonl"),
         ):
             assert files[of_budget[budget], kind] == (folder / name).read_bytes()
     assert files[None, ArtifactKind.PRIVACY_PROOF] == proof.read_bytes()
-    assert len(files) == 7
+    assert len(files) == 9
 
 
 def test_track_1_takes_what_it_asks_for_and_no_record(site: PocketSite, runs: dict[float, Path]) -> None:
     submitted(site, "track-1", [runs[8]])
     assert {kind for _, kind in site.files()} == {ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG}
+
+
+def test_the_key_that_signed_is_registered_unless_the_site_knows_it(
+    site: PocketSite, runs: dict[float, Path], proof: Path
+) -> None:
+    client = SiteClient(site.url, TOKEN)
+    plan = prepare(client, "track-2", [runs[8], runs[1]], proof)
+    assert register_keys(client, plan) == [public_key_of(KEY)]
+    assert register_keys(client, plan) == []
+    assert [key["public_key"] for key in site.keys] == [public_key_of(KEY)]
+
+
+def test_a_run_without_a_record_has_no_key_to_register(site: PocketSite, runs: dict[float, Path]) -> None:
+    client = SiteClient(site.url, TOKEN)
+    assert register_keys(client, prepare(client, "track-1", [runs[8]], None)) == []
+    assert site.keys == []
+
+
+def test_a_run_without_a_token_is_refused_before_anything_is_sent(
+    site: PocketSite, base: Path, data: Path, proof: Path, tmp_path: Path
+) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=None)
+    assert refusal(site, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
+    assert site.submissions == {}
+    assert site.keys == []
 
 
 def test_a_broken_off_submission_is_gone_on_with(site: PocketSite, runs: dict[float, Path]) -> None:

@@ -1,68 +1,200 @@
 """Whole training runs on pocket data: what lies in the run folder is what the evaluator accepts."""
 
 import json
-from collections.abc import Sequence
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
 
 from evaluator.checkpoints import sha256_of
-from evaluator.contracts import ArtifactKind, PrivacyRules, Step, TrackRules
+from evaluator.contracts import (
+    AccountingResult,
+    ArtifactKind,
+    CheckStatus,
+    PrivacyRules,
+    SamplingRule,
+    Step,
+    TrackRules,
+)
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import Bench, run_step
-from evaluator.records import read_record
+from evaluator.records.annex import read_annex
+from evaluator.records.certificate import BLOCK
+from evaluator.records.lines import GlobalPoisson
+from evaluator.records.signing import public_key_of
+from evaluator.weight_changes import weight_vector_sha256
 from starter_kit.configuration import load_settings
 from starter_kit.learning import Learner
-from starter_kit.run_folder import RunFolder
-from starter_kit.training import evaluate, train
+from starter_kit.run_folder import FILES, RunFolder, budget_of
+from starter_kit.training import evaluate
+from tests.starter_kit.pocket_data import PROVIDERS
+from tests.starter_kit.training_runs import FEW_STEPS, KEY, RUN_TOKEN, trained
 
 RULES = TrackRules(
     reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)
 )
-FEW_STEPS = ["rounds=2", "local.max_steps=1", "max_input_tokens=32"]
+ALL_BUT_SCORING = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]
 
 
-def trained(config: str, base: Path, data: Path, out: Path, changes: Sequence[str] = ()) -> RunFolder:
-    train(
-        load_settings(config, [*FEW_STEPS, *changes]),
-        data=data,
-        base=base,
-        out=out,
-        track="track-2",
-        on_progress=lambda what, done, total: None,
-    )
-    return RunFolder(out)
+def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
+    result = run_step(Step.ACCOUNTING, Bench(files, rules, reference=base), lambda done, total: None)
+    assert isinstance(result, AccountingResult)
+    return result
+
+
+@pytest.fixture(scope="module")
+def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A private run with a budget of 4. Not to be changed."""
+    out = tmp_path_factory.mktemp("private") / "run"
+    return trained("fl-provider-dp", base, data, out, ["target_epsilon=4", "provider_rate=0.5"])
 
 
 @pytest.mark.parametrize(
-    ("config", "steps"),
+    ("config", "changes", "steps"),
     [
-        ("fedavg", [Step.VALIDATE, Step.COMMUNICATION]),
-        ("fl-provider-dp", [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]),
+        ("fedavg", [], ALL_BUT_SCORING[:2]),
+        ("fl-provider-dp", [], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["placement=client_full"], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["client_rate=0.5", "provider_rate=0.5"], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["client_rate=0.5", "placement=client_full", "rounds=4"], ALL_BUT_SCORING),
     ],
 )
 def test_the_evaluator_accepts_what_a_baseline_leaves(
-    config: str, steps: list[Step], base: Path, data: Path, tmp_path: Path
+    config: str, changes: list[str], steps: list[Step], base: Path, data: Path, tmp_path: Path
 ) -> None:
-    run = trained(config, base, data, tmp_path / "run")
+    run = trained(config, base, data, tmp_path / "run", changes)
     bench = Bench(run.files(), RULES, reference=base)
     for step in steps:
-        run_step(step, bench, lambda done, total: None)
+        result = run_step(step, bench, lambda done, total: None)
+        if isinstance(result, AccountingResult):
+            wrong = {check.id: check for check in result.checks if check.status is not CheckStatus.PASSED}
+            assert all(check.status is CheckStatus.NOT_APPLICABLE for check in wrong.values()), wrong
+            assert result.within_budget
+            assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
 
 
-def test_the_record_tells_what_was_done(base: Path, data: Path, tmp_path: Path) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=4"])
-    record = read_record(run.file(ArtifactKind.TRAINING_RECORD), max_rounds=10)
+def test_the_record_tells_what_was_done(private: RunFolder) -> None:
+    record = private.record(max_rounds=10)
     assert len(record.rounds) == record.end.rounds == 2
     assert 3.9 < record.run.claimed_epsilon <= 4
-    assert record.run.normaliser == 7 * record.run.sampling.provider_rate  # the six providers and Ghost
-    assert record.end.checkpoint_sha256 == sha256_of(run.file(ArtifactKind.CHECKPOINT))
-    assert len({line.model_sha256 for line in record.rounds}) == 2
-    size = sum(torch.Size(tensor.shape).numel() for tensor in record.run.trainable)
-    assert {line.bytes_down for line in record.rounds} == {3 * 4 * size}
-    assert run.budget([1, 4, 8], max_rounds=10) == 4
+    assert record.run.sampling == GlobalPoisson(provider_rate=0.5)
+    assert record.run.normaliser == 7 * 0.5  # the six providers and Ghost
+    assert record.run.run_token == RUN_TOKEN
+    assert record.end.public_key == public_key_of(KEY)
+    assert record.end.checkpoint_sha256 == sha256_of(private.file(ArtifactKind.CHECKPOINT))
+    assert record.end.annex_sha256 == sha256_of(private.file(ArtifactKind.TRAINING_ANNEX))
+    assert {line.bytes_down for line in record.rounds} == {3 * 4 * record.run.numel}
+    assert budget_of(record, [1, 4, 8]) == 4
+
+
+def test_the_rounds_lead_from_the_base_weights_to_the_checkpoint(private: RunFolder, base: Path) -> None:
+    record = private.record(max_rounds=10)
+    first, second = record.rounds
+    checkpoint = private.file(ArtifactKind.CHECKPOINT)
+    assert first.model_in_sha256 == weight_vector_sha256(base / "model.safetensors", record.run.trainable)
+    assert first.model_out_sha256 == second.model_in_sha256
+    assert second.model_out_sha256 == weight_vector_sha256(checkpoint, record.run.trainable)
+
+
+def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Path, tmp_path: Path) -> None:
+    changes = ["rounds=1", "max_weight_noise=0.01", "server_learning_rate=6"]
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", changes)
+    line = run.record(max_rounds=1).run
+    assert line.server.learning_rate < 6
+    annex = read_annex(run.file(ArtifactKind.TRAINING_ANNEX), max_rounds=1, clients=3)
+    assert len(annex.openings) > 1
+    (tensor,) = line.trainable
+    before = read_safetensors(base / "model.safetensors")[tensor.name].flatten()
+    after = read_safetensors(run.file(ArtifactKind.CHECKPOINT))[tensor.name].flatten()
+    for (_, block), opening in annex.openings.items():
+        where = slice(block * BLOCK, (block + 1) * BLOCK)
+        step = torch.from_numpy(opening.values) * (line.server.learning_rate / line.normaliser)
+        assert torch.allclose(after[where], before[where] + step, atol=1e-6)
+
+
+def test_the_annex_tells_the_organizers_how_many_took_part(base: Path, data: Path, tmp_path: Path) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["client_rate=0.5", "rounds=8"])
+    record = run.record(max_rounds=8)
+    annex = read_annex(run.file(ArtifactKind.TRAINING_ANNEX), max_rounds=8, clients=3)
+    assert annex.run_token == record.run.run_token
+    assert annex.providers_per_client == {0: 2, 1: 2, 2: 3}
+    assert [len(sampled) for sampled in annex.sampled] == [line.clients for line in record.rounds]
+    for sampled in annex.sampled:  # at a provider rate of 1, all of a client's providers
+        assert sampled == {client: annex.providers_per_client[client] for client in sampled}
+
+
+def test_two_stages_cost_more_noise_unless_the_product_is_asked_for(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    changes = ["client_rate=0.5", "provider_rate=0.5", "target_epsilon=1"]
+    both = {
+        rule: trained("fl-provider-dp", base, data, tmp_path / rule, [*changes, f"sampling_rule={rule}"])
+        for rule in SamplingRule
+    }
+    sigma = {rule: run.record(max_rounds=2).run.noise.multiplier for rule, run in both.items()}
+    assert sigma[SamplingRule.TWO_STAGE] > 1.2 * sigma[SamplingRule.PRODUCT]
+    by_product = TrackRules(
+        **{
+            **RULES.model_dump(),
+            "privacy": PrivacyRules(epsilon=8, delta=1e-5, sampling_rule=SamplingRule.PRODUCT),
+        }
+    )
+    assert accounting(both[SamplingRule.PRODUCT].files(), base, by_product).within_budget
+    with pytest.raises(ProblemError) as caught:
+        accounting(both[SamplingRule.PRODUCT].files(), base)
+    assert caught.value.problem.code is ErrorCode.RECORD_CLAIM
+
+
+@pytest.mark.parametrize("settings", [["noise_multiplier=0.01"], ["noise_multiplier=1", "delta=1.0e-30"]])
+def test_noise_that_bounds_nothing_is_refused_before_training(
+    base: Path, data: Path, tmp_path: Path, settings: list[str]
+) -> None:
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=null", *settings])
+    assert caught.value.problem.code is ErrorCode.CONFIGURATION
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ArtifactKind.CHECKPOINT, ErrorCode.RECORD_CHECKPOINT),
+        (ArtifactKind.TRAINING_RECORD, ErrorCode.RECORD_CHAIN),
+        (ArtifactKind.TRAINING_ANNEX, ErrorCode.RECORD_ANNEX),
+        (ArtifactKind.COMMUNICATION_LOG, ErrorCode.RECORD_BYTES),
+    ],
+)
+def test_what_was_changed_after_training_is_refused(
+    private: RunFolder, base: Path, tmp_path: Path, kind: ArtifactKind, code: ErrorCode
+) -> None:
+    original = private.file(kind).read_bytes()
+    changed = tmp_path / private.file(kind).name
+    if kind is ArtifactKind.TRAINING_RECORD:
+        changed.write_bytes(original.replace(b'"clip_norm":1', b'"clip_norm":2', 1))
+    elif kind is ArtifactKind.COMMUNICATION_LOG:
+        changed.write_bytes(original.rstrip()[:-1] + b"\n")  # the last message lost a digit
+    else:
+        changed.write_bytes(original[:-20] + bytes([original[-20] ^ 1]) + original[-19:])
+    with pytest.raises(ProblemError) as caught:
+        accounting({**private.files(), kind: changed}, base)
+    assert code in {problem.code for problem in caught.value.problems}
+
+
+def test_files_of_two_runs_do_not_go_together(
+    private: RunFolder, base: Path, data: Path, tmp_path: Path
+) -> None:
+    other = trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=4", "provider_rate=0.5"])
+    for kind in (ArtifactKind.CHECKPOINT, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX):
+        with pytest.raises(ProblemError):
+            accounting({**private.files(), kind: other.file(kind)}, base)
+
+
+def test_a_run_without_a_token_is_accounted_all_the_same(base: Path, data: Path, tmp_path: Path) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", run_token=None)
+    assert accounting(run.files(), base).run_token is None
 
 
 def test_only_the_chosen_tensors_change(base: Path, data: Path, tmp_path: Path) -> None:
@@ -91,12 +223,35 @@ def test_settings_are_kept_so_that_the_run_can_be_repeated(base: Path, data: Pat
     assert again == load_settings("fl-provider-dp", [*FEW_STEPS, "target_epsilon=4"])
 
 
-def test_nothing_is_written_about_single_providers(base: Path, data: Path, tmp_path: Path) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run")
+def test_nothing_public_tells_about_single_providers(
+    base: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["provider_rate=0.5", "rounds=6"])
     metrics = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
-    assert [set(line) for line in metrics] == [{"round", "bytes_down", "bytes_up"}] * 2
+    assert [set(line) for line in metrics] == [{"round", "bytes_down", "bytes_up"}] * 6
     assert len({(line["bytes_down"], line["bytes_up"]) for line in metrics}) == 1
-    assert "Ash" not in run.file(ArtifactKind.TRAINING_RECORD).read_text()
+    rounds = [line.model_dump() for line in run.record(max_rounds=10).rounds]
+    follows_from_noise = {"round", "model_in_sha256", "model_out_sha256", "update_root"}
+    for field in rounds[0].keys() - follows_from_noise:
+        assert len({line[field] for line in rounds}) == 1, f"{field} differs between rounds"
+    told = capfd.readouterr()
+    private = {
+        FILES[ArtifactKind.TRAINING_ANNEX],
+        FILES[ArtifactKind.CHECKPOINT],
+    }  # the checkpoint is no text
+    public = [path.read_text() for path in run.path.iterdir() if path.name not in private]
+    for secret in [*PROVIDERS, "Ghost", "seed", "sampled"]:
+        assert not any(secret in text for text in (told.out, told.err, *public)), secret
+
+
+def test_the_annex_is_for_its_owner_and_nothing_else_is_left_of_what_it_was_made_from(
+    private: RunFolder,
+) -> None:
+    annex = private.file(ArtifactKind.TRAINING_ANNEX)
+    assert stat.S_IMODE(annex.stat().st_mode) == 0o600
+    assert {path.name for path in private.path.iterdir()} == {
+        *FILES.values(), "settings.yaml", "metrics.jsonl", "config.json", "visual_config.json"
+    }  # fmt: skip
 
 
 def test_a_run_that_diverges_ends_with_the_round_where_it_did(base: Path, data: Path, tmp_path: Path) -> None:
@@ -145,5 +300,5 @@ def test_a_checkpoint_is_scored_by_the_evaluator(base: Path, data: Path) -> None
 def test_a_run_over_every_budget_has_none(base: Path, data: Path, tmp_path: Path) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=20"])
     with pytest.raises(ProblemError) as caught:
-        run.budget([1, 4, 8], max_rounds=10)
+        budget_of(run.record(max_rounds=10), [1, 4, 8])
     assert caught.value.problem.code is ErrorCode.RECORD_RULES

@@ -1,12 +1,12 @@
 """Everything that goes wrong in the API answers {"problems": [...]}, each problem with its code."""
 
 from django.core.exceptions import ObjectDoesNotExist
+from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from portal.submissions.forms import SubmissionForm
 from portal.uploads.problems import problem_response
 
 
@@ -44,7 +44,7 @@ def answer_with_problems(api: NinjaAPI) -> None:
         return problem_response(ProblemError(*problems))
 
 
-def invalid_form(form: SubmissionForm) -> ProblemError:
+def invalid_form(form: BaseForm) -> ProblemError:
     """What the form found wrong, one problem a field."""
     return ProblemError(
         *(

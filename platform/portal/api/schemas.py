@@ -6,6 +6,7 @@ from uuid import UUID
 from ninja import Field, Schema
 from pydantic import ConfigDict
 
+from evaluator.contracts import Check
 from evaluator.errors import Problem
 
 SHA256 = r"^[0-9a-f]{64}$"
@@ -48,6 +49,15 @@ class Parts(Request):
     parts: list[PartSchema] = Field(max_length=1000)
 
 
+class NewRunToken(Request):
+    track: str
+
+
+class NewKey(Request):
+    public_key: str
+    name: str = ""
+
+
 class Problems(Schema):
     problems: list[Problem]
 
@@ -84,7 +94,10 @@ class RunSchema(Schema):
 
 
 class RunStatusSchema(RunSchema):
-    """`step`, `done`, `total` and `queue_position` (from 1) are of the current attempt; `attempt` is 0 before any."""
+    """`step`, `done`, `total` and `queue_position` (from 1) are of the current attempt; `attempt` is 0 before any.
+
+    `epsilon` is the one that decides; `joint_epsilon` is that of `joint_runs` trainings of the team together.
+    """
 
     state: str
     step: str | None
@@ -96,8 +109,16 @@ class RunStatusSchema(RunSchema):
     anls: float | None
     accuracy: float | None
     bytes_total: int | None
+    bytes_needed: int | None
     epsilon: float | None
+    epsilon_two_stage: float | None
+    epsilon_product: float | None
     epsilon_rdp: float | None
+    accountant: str
+    joint_epsilon: float | None
+    joint_runs: int | None
+    trust_level: int | None
+    checks: list[Check]
     problems: list[Problem]
 
 
@@ -125,6 +146,23 @@ class SubmissionSchema(SubmissionSummary):
     runs: list[RunStatusSchema]  # type: ignore[assignment]
 
 
+class RunTokenSchema(Schema):
+    """`run` is the run whose training record carries the token; null as long as none was accepted with it."""
+
+    token: str
+    track: str
+    issued_at: datetime
+    run: UUID | None
+
+
+class KeySchema(Schema):
+    """A key that may sign the team's training records. `public_key` is Ed25519's, raw, in hexadecimal."""
+
+    public_key: str
+    name: str
+    created_at: datetime
+
+
 class TrackSchema(Schema):
     """`closed_because` is empty while the track takes submissions."""
 
@@ -141,6 +179,9 @@ class TrackSchema(Schema):
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float
+    sampling_rule: str
+    accountant: str
+    adjacency: str
     submissions_per_day: int
     opens_at: datetime | None
     closes_at: datetime | None

@@ -4,7 +4,7 @@ from django.urls import path
 from ninja import NinjaAPI
 
 from evaluator import evaluator_version
-from portal.api import overview, submissions, uploads
+from portal.api import overview, records, submissions, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
 from portal.api.views import docs
@@ -20,6 +20,7 @@ api = NinjaAPI(
 )
 answer_with_problems(api)
 api.add_router("", overview.router)
+api.add_router("", records.router)
 api.add_router("/submissions", submissions.router)
 api.add_router("/uploads", uploads.router)
 api.add_router("/leaderboards", leaderboards)

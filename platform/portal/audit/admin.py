@@ -1,4 +1,4 @@
-"""The audit trail in the administration, which reads it only, and the base of what writes to it from there."""
+"""The audit trail in the administration, and the bases of what only reads there and of what writes to the trail."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,26 +12,30 @@ from typing_extensions import override
 from portal.audit.models import AuditEntry, record
 
 
-@admin.register(AuditEntry)
-class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
-    list_display = ["at", "actor", "action", "object_type", "object_id"]
-    list_filter = ["action", "object_type", "at"]
-    list_select_related = ["actor"]
-    search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
-    date_hierarchy = "at"
-    show_full_result_count = False
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+    """An admin of what is looked at here and never edited."""
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     @override
-    def has_change_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     @override
-    def has_delete_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ["at", "actor", "action", "object_type", "object_id"]
+    list_filter = ["action", "object_type", "at"]
+    list_select_related = ["actor"]
+    search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
+    date_hierarchy = "at"
+    show_full_result_count = False
 
 
 class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs

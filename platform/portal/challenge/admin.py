@@ -29,7 +29,14 @@ class TrackAdmin(AuditedAdmin):
         ),
         (
             "Ranking",
-            {"fields": ["ranking", "anls_threshold", "budgets", "delta", "required_reviews"]},
+            {"fields": ["ranking", "anls_threshold", "budgets", "required_reviews"]},
+        ),
+        (
+            "Privacy accounting",
+            {
+                "description": "Submitted runs keep the rules that held when they were submitted.",
+                "fields": ["delta", "sampling_rule", "accountant", "adjacency"],
+            },
         ),
     ]
 

@@ -9,9 +9,24 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+from evaluator.accounting.events import Adjacency
+from evaluator.contracts import Accountant, ArtifactKind, PrivacyRules, SamplingRule, TrackRules
 
 folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters, digits, dots and dashes.")
+
+
+SAMPLING_RULES = [
+    (SamplingRule.TWO_STAGE.value, "two-stage: as seen by someone who knows which clients take part"),
+    (SamplingRule.PRODUCT.value, "product: the published rate, client rate times provider rate"),
+]
+ACCOUNTANTS = [
+    (Accountant.PLD.value, "PLD: privacy loss distributions"),
+    (Accountant.RDP.value, "RDP: Rényi differential privacy"),
+]
+ADJACENCIES = [
+    (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
+    (Adjacency.REPLACE.value, "replace one provider"),
+]
 
 
 class Ranking(models.TextChoices):
@@ -82,6 +97,24 @@ class Track(models.Model):
     budgets = models.JSONField(
         default=default_budgets, validators=[validate_budgets], help_text="ANLS ranking: the ε of each board."
     )
+    sampling_rule = models.CharField(
+        max_length=10,
+        choices=SAMPLING_RULES,
+        default=SamplingRule.TWO_STAGE.value,
+        help_text="ANLS ranking: the rule whose ε decides. The other one's is shown beside it.",
+    )
+    accountant = models.CharField(
+        max_length=3,
+        choices=ACCOUNTANTS,
+        default=Accountant.PLD.value,
+        help_text="ANLS ranking: the accountant whose ε decides. The other one's is shown beside it.",
+    )
+    adjacency = models.CharField(
+        max_length=10,
+        choices=ADJACENCIES,
+        default=Adjacency.ADD_REMOVE.value,
+        help_text="ANLS ranking: what training records must declare.",
+    )
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
     )
@@ -122,13 +155,20 @@ class Track(models.Model):
     def run_artifacts(self) -> list[ArtifactKind]:
         """The artifacts that every run of the track needs."""
         kinds = [ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG]
-        return [*kinds, ArtifactKind.TRAINING_RECORD] if self.is_private else kinds
+        private = [ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX]
+        return kinds + private if self.is_private else kinds
 
     def rules(self, budget: float | None) -> TrackRules:
         """The rules for one run, as they are sent to the evaluator."""
-        privacy = (
-            PrivacyRules(epsilon=budget, delta=self.delta) if self.is_private and budget is not None else None
-        )
+        privacy = None
+        if self.is_private and budget is not None:
+            privacy = PrivacyRules(
+                epsilon=budget,
+                delta=self.delta,
+                accountant=Accountant(self.accountant),
+                sampling_rule=SamplingRule(self.sampling_rule),
+                adjacency=Adjacency(self.adjacency),
+            )
         return TrackRules(
             reference=self.reference,
             test_set=self.test_set,

@@ -4,6 +4,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from portal.audit.admin import ReadOnlyAdmin
 from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.services import evaluate_again
 from portal.submissions.states import IllegalTransitionError
@@ -22,7 +23,7 @@ class StepReportInline(admin.TabularInline):  # type: ignore[type-arg]  # not su
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class EvaluationAdmin(ReadOnlyAdmin):
     list_display = (
         "run",
         "attempt",
@@ -40,15 +41,6 @@ class EvaluationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
     date_hierarchy = "created_at"
     inlines = (StepReportInline,)
     actions = ("evaluate_runs_again",)
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _obj: Evaluation | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _obj: Evaluation | None = None) -> bool:
-        return False
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("evaluation.change_evaluation")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
+from evaluator.contracts import TrustLevel
 from evaluator.errors import ErrorCode, Problem
 from evaluator.errors import refuse as problem_of
 from portal.accounts.models import User
@@ -16,15 +17,17 @@ from portal.submissions.models import Run, RunState
 from portal.submissions.services import refund
 from portal.submissions.states import move_run
 
-NO_RESULTS: dict[str, None] = dict.fromkeys(
-    ("anls", "accuracy", "bytes_total", "epsilon", "epsilon_rdp", "scored_at")
+RESULTS = (
+    *("anls", "accuracy", "bytes_total", "bytes_needed", "checks", "trust_level", "scored_at"),
+    *("epsilon", "epsilon_two_stage", "epsilon_product", "epsilon_rdp", "accountant"),
+    *("joint_epsilon", "joint_runs"),
 )
 
 
 def score(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datetime) -> None:
-    """All steps passed."""
+    """All steps passed: every number of the run follows from its files."""
     move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
-    move_run(run, RunState.SCORED, scored_at=now, **results)
+    move_run(run, RunState.SCORED, scored_at=now, trust_level=TrustLevel.RECOMPUTED.value, **results)
     notices.tell_team(run, [])
 
 
@@ -48,5 +51,11 @@ def break_off(evaluation: Evaluation, run: Run, state: EvaluationState, now: dat
 
 def start_over(run: Run, *, retry: int = 0, actor: User | None = None) -> Evaluation:
     """Queue the run again, without results, for another attempt."""
-    move_run(run, RunState.QUEUED, actor=actor, **NO_RESULTS)
+    move_run(run, RunState.QUEUED, actor=actor, **_no_results())
     return dispatch.start(run, retry=retry)
+
+
+def _no_results() -> dict[str, Any]:
+    """What `RESULTS` are before there are any."""
+    blank = Run()
+    return {name: getattr(blank, name) for name in RESULTS}

@@ -18,22 +18,22 @@ from evaluator.contracts import (
     Outcome,
     Progress,
     ScoringResult,
+    Step,
     StepReport,
     TrackRules,
 )
-from evaluator.errors import Problem, shorten
+from evaluator.errors import ProblemError, shorten
 from portal.evaluation import endings, models
+from portal.evaluation.accounted import accept
 from portal.evaluation.dispatch import send_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
+from portal.evaluation.storable import storable
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import move_run
 
 logger = logging.getLogger(__name__)
 
-MAX_PROBLEMS = 100
-MAX_PROBLEM_CHARACTERS = 500
-MAX_TRACE_CHARACTERS = 20_000
 LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
 LARGEST_NUMBER = 2**63 - 1
 
@@ -82,20 +82,26 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         run = Run.objects.select_for_update().get(pk=evaluation.run_id)
         if evaluation.state == EvaluationState.QUEUED:
             _begin(evaluation, run)
-        problems = [_storable(problem) for problem in report.problems[:MAX_PROBLEMS]]
+        report = storable(report)
+        outcome, problems, results = report.outcome, report.problems, {}
+        if outcome is Outcome.PASSED:
+            try:
+                results = _results(report, run)
+            except ProblemError as error:
+                outcome, problems = Outcome.REFUSED, error.problems
         models.StepReport.objects.create(
             evaluation=evaluation,
             step=report.step,
-            outcome=report.outcome,
+            outcome=outcome,
             problems=[problem.model_dump(mode="json") for problem in problems],
             result=report.result and report.result.model_dump(mode="json"),
             provenance=report.provenance.model_dump(mode="json"),
-            operator_trace=report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
+            operator_trace=report.operator_trace,
             received_at=now,
         )
-        match report.outcome:
+        match outcome:
             case Outcome.PASSED:
-                _go_on(evaluation, run, report, now)
+                _go_on(evaluation, run, results, now)
             case Outcome.REFUSED:
                 endings.refuse(evaluation, run, problems, now)
             case Outcome.FAILED:
@@ -125,10 +131,9 @@ def _begin(evaluation: Evaluation, run: Run) -> None:
         move_run(run, RunState.RUNNING)
 
 
-def _go_on(evaluation: Evaluation, run: Run, report: StepReport, now: datetime) -> None:
-    results = _results(report)
+def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datetime) -> None:
     steps = TrackRules.model_validate(run.rules).steps()
-    later = steps[steps.index(report.step) + 1 :]
+    later = steps[steps.index(Step(evaluation.step)) + 1 :]
     if not later:
         endings.score(evaluation, run, results, now)
         return
@@ -150,22 +155,18 @@ def _go_on(evaluation: Evaluation, run: Run, report: StepReport, now: datetime) 
     send_on_commit(evaluation)
 
 
-def _results(report: StepReport) -> dict[str, Any]:
-    """What the step's result sets on the run."""
+def _results(report: StepReport, run: Run) -> dict[str, Any]:
+    """What a passed step sets on the run. Raises `ProblemError` where the site refuses what the worker accepted."""
     match report.result:
-        case CommunicationResult(bytes_total=bytes_total):
-            return {"bytes_total": bytes_total}
-        case AccountingResult(epsilon=epsilon, epsilon_rdp=epsilon_rdp):
-            return {"epsilon": epsilon, "epsilon_rdp": epsilon_rdp}
+        case CommunicationResult(bytes_total=bytes_total, bytes_needed=bytes_needed, checks=checks):
+            return {
+                "bytes_total": bytes_total,
+                "bytes_needed": bytes_needed,
+                "checks": [check.model_dump(mode="json") for check in checks],
+            }
+        case AccountingResult() as result:
+            return accept(run, result)
         case ScoringResult(anls=anls, accuracy=accuracy):
             return {"anls": anls, "accuracy": accuracy}
         case _:
             return {}
-
-
-def _storable(problem: Problem) -> Problem:
-    """Names out of uploaded files end up in problems: cap them, and keep out what no database takes."""
-    texts = problem.model_dump(exclude={"code"})
-    return Problem(
-        code=problem.code, **{name: shorten(text, MAX_PROBLEM_CHARACTERS) for name, text in texts.items()}
-    )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
+from evaluator.contracts import Accountant, TrackRules
 from portal.challenge.models import Track
 from portal.leaderboard.ranking import Entry, Row, Standing, rank_by_anls, rank_by_bytes
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, RunState, SubmissionState
+from portal.submissions.results import flagged
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,22 @@ def _entry(run: Run, track: Track) -> Entry:
         accuracy=run.accuracy,
         bytes_total=run.bytes_total,
         epsilon=run.epsilon,
+        epsilon_two_stage=run.epsilon_two_stage,
+        epsilon_product=run.epsilon_product,
         epsilon_rdp=run.epsilon_rdp,
+        decides=_deciding_column(run),
+        accountant=run.accountant,
+        trust=run.trust,
+        flagged=flagged(run),
         standing=standing,
         standing_reason=reason,
         is_baseline=submission.is_baseline,
     )
+
+
+def _deciding_column(run: Run) -> str:
+    """Which of the columns of ε is held against the budget, by the rules that the run was submitted under."""
+    privacy = TrackRules.model_validate(run.rules).privacy
+    if privacy is None:
+        return ""
+    return privacy.accountant if privacy.accountant is Accountant.RDP else privacy.sampling_rule

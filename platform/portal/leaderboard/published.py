@@ -15,7 +15,11 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null; `bytes_total` is in bytes; `epsilon` is the PLD accountant's."""
+    """One run. `reason` says why `rank` is null; `bytes_total` is in bytes.
+
+    `epsilon` is the one that decides; `epsilon_two_stage` and `epsilon_product` are the PLD accountant's under either
+    sampling rule, `epsilon_rdp` is Rényi DP's under the rule that decides.
+    """
 
     rank: int | None
     reason: str
@@ -27,7 +31,12 @@ class PublishedRow(BaseModel):
     accuracy: float | None
     bytes_total: int | None
     epsilon: float | None
+    epsilon_two_stage: float | None
+    epsilon_product: float | None
     epsilon_rdp: float | None
+    accountant: str
+    trust_level: str
+    flagged_checks: int
     submitted_at: datetime
     url: str
 
@@ -67,7 +76,12 @@ def _publish(row: Row) -> PublishedRow:
         accuracy=entry.accuracy,
         bytes_total=entry.bytes_total,
         epsilon=entry.epsilon,
+        epsilon_two_stage=entry.epsilon_two_stage,
+        epsilon_product=entry.epsilon_product,
         epsilon_rdp=entry.epsilon_rdp,
+        accountant=entry.accountant,
+        trust_level="" if entry.trust is None else entry.trust.label,
+        flagged_checks=entry.flagged,
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
     )

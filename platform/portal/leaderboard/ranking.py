@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeGuard
 from uuid import UUID
 
+from evaluator.contracts import TrustLevel
 from portal.ui.rounding import rounded_down, rounded_up
 
 
@@ -32,7 +33,10 @@ class Entry:
     Attributes:
         anls: In [0, 1], as is `accuracy`.
         bytes_total: Sent in both directions during the whole training.
-        epsilon: Recomputed by the official accountant (PLD); `epsilon_rdp` by Rényi DP.
+        epsilon: Recomputed, the one that decides, as `decides` says: `two_stage`, `product` or `rdp`.
+        epsilon_two_stage: By PLD, as is `epsilon_product`.
+        epsilon_rdp: By Rényi DP under the sampling rule that decides.
+        flagged: Number of checks that the reviewers are asked to look at.
         standing_reason: Why a withheld result is withheld.
     """
 
@@ -45,10 +49,21 @@ class Entry:
     accuracy: float | None = None
     bytes_total: int | None = None
     epsilon: float | None = None
+    epsilon_two_stage: float | None = None
+    epsilon_product: float | None = None
     epsilon_rdp: float | None = None
+    decides: str = ""
+    accountant: str = ""
+    trust: TrustLevel | None = None
+    flagged: int = 0
     standing: Standing = Standing.SCORED
     standing_reason: str = ""
     is_baseline: bool = False
+
+    @property
+    def accountant_name(self) -> str:
+        """Without version and precision."""
+        return self.accountant.partition(",")[0]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from portal.challenge.models import Track
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.published import as_csv, publish
 from portal.leaderboard.ranking import Row
+from portal.submissions.results import TRUST
 
 TOP = 5
 
@@ -37,7 +38,9 @@ def _top(board: Board) -> Top:
 def track(request: HttpRequest, slug: str) -> HttpResponse:
     """Every board of one track, in full."""
     shown = get_object_or_404(Track, slug=slug)
-    return render(request, "leaderboard/track.html", {"track": shown, "boards": boards_of(shown)})
+    levels = [(level.label, meaning) for level, meaning in TRUST.items()]
+    context = {"track": shown, "boards": boards_of(shown), "trust_levels": levels}
+    return render(request, "leaderboard/track.html", context)
 
 
 @require_safe

@@ -20,6 +20,7 @@ from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide, may_review
 from portal.submissions.models import Submission
+from portal.submissions.status import statuses
 
 
 @admin.register(ProofReview)
@@ -111,6 +112,8 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
             "admin/reviews/review.html",
             f"Privacy proof of {submission}",
             submission=submission,
+            runs=statuses(submission.runs.all()),
+            is_insider=True,
             proof=submission.proof(),
             verdict=verdict_on(submission),
             own=own,

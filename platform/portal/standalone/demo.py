@@ -1,7 +1,8 @@
 """The whole path once, on this machine: data, training, upload, evaluation, both leaderboards.
 
 `make demo` runs it. Everything happens as it would for a participant: the trainers are the starter kit's, the
-files go over HTTP with `pfl submit`, and real workers recompute ε and score on the secret test set.
+files go over HTTP with `pfl submit`, and real workers recompute ε and score on the secret test set. Private training
+asks the site for its run tokens and signs its records with a key that is made on the way.
 """
 
 import argparse
@@ -117,7 +118,7 @@ class Demo:
             for budget, folder in zip(BUDGETS, private, strict=True):
                 self.train("fl-provider-dp", folder, f"target_epsilon={budget}")
         with self.steps.step("Submitting its three runs in track 2"):
-            proof = ROOT / "starter_kit" / "proofs" / "fl-provider-dp.md"
+            proof = ROOT / "docs" / "proofs" / "fl-provider-dp.md"
             self.submit("track-2", "FL-PROVIDER-DP", *private, proof=proof)
         with self.steps.step("Both leaderboards"):
             say("\n" + self.stack.manage("leaderboard"))
@@ -175,6 +176,7 @@ class Demo:
             **self.stack.environment,
             "PFL_SITE": self.stack.url,
             "PFL_TOKEN": getattr(self, "token", ""),
+            "PFL_KEY": str(self.home / "team_key.pem"),  # never the user's own
         }
         code = subprocess.run(command, env=environment, cwd=self.home, check=False).returncode
         self.stack.check()

@@ -4,7 +4,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from portal.submissions.models import Artifact, Run, Submission
+from portal.audit.admin import ReadOnlyAdmin
+from portal.submissions.models import Artifact, Run, RunToken, Submission
 from portal.submissions.services import mark_baseline
 
 
@@ -22,7 +23,10 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subs
 
 class RunInline(ReadOnlyInline):
     model = Run
-    fields = readonly_fields = ("budget", "state", "anls", "accuracy", "bytes_total", "epsilon", "scored_at")
+    fields = readonly_fields = (
+        *("budget", "state", "anls", "accuracy", "bytes_total", "epsilon", "joint_epsilon", "trust_level"),
+        "scored_at",
+    )
 
 
 class ArtifactInline(ReadOnlyInline):
@@ -63,3 +67,14 @@ class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
         for submission in submissions:
             mark_baseline(submission, is_baseline, request.user)
         self.message_user(request, "Done.", messages.SUCCESS)
+
+
+@admin.register(RunToken)
+class RunTokenAdmin(ReadOnlyAdmin):
+    """Which trainings the teams began, and which of them became runs."""
+
+    list_display = ("token", "team", "track", "issued_to", "issued_at", "run")
+    list_filter = ("track", "issued_at")
+    list_select_related = ("team", "track", "issued_to", "run__submission")
+    search_fields = ("token", "team__name")
+    date_hierarchy = "issued_at"

@@ -1,4 +1,7 @@
-"""What teams submit: a Submission is one method in one track, a Run one trained checkpoint of it."""
+"""What teams submit: a Submission is one method in one track, a Run one trained checkpoint of it.
+
+In private tracks each training carries a RunToken, which the site issued before.
+"""
 
 import uuid
 from typing import TYPE_CHECKING
@@ -7,7 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.contracts import ArtifactKind, TrustLevel
 from portal.challenge.models import Track
 from portal.teams.models import Team
 from portal.uploads.models import Upload
@@ -15,6 +18,7 @@ from portal.uploads.models import Upload
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
+TRUST_LEVELS = [(level.value, level.label) for level in TrustLevel]
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
 PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
@@ -82,7 +86,12 @@ class Submission(models.Model):
 
 
 class Run(models.Model):
-    """One checkpoint. The results are those of its last finished evaluation; `rules` are frozen at submission."""
+    """One checkpoint. The results are those of its last finished evaluation; `rules` are frozen at submission.
+
+    `epsilon` is the one that the rules let decide; `epsilon_two_stage` and `epsilon_product` are the PLD accountant's
+    under either sampling rule, `epsilon_rdp` is Rényi DP's under the rule that decides. `joint_epsilon` is that of
+    `joint_runs` trainings of the team together, at the time of the accounting.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="runs")
@@ -94,10 +103,22 @@ class Run(models.Model):
     anls = models.FloatField(null=True, blank=True, editable=False)
     accuracy = models.FloatField(null=True, blank=True, editable=False)
     bytes_total = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
-    epsilon = models.FloatField(
-        null=True, blank=True, editable=False, help_text="Recomputed, official accountant."
+    bytes_needed = models.PositiveBigIntegerField(
+        null=True, blank=True, editable=False, help_text="The fewest that could have carried what changed."
     )
+    epsilon = models.FloatField(null=True, blank=True, editable=False, help_text="Recomputed; it decides.")
+    epsilon_two_stage = models.FloatField(null=True, blank=True, editable=False)
+    epsilon_product = models.FloatField(null=True, blank=True, editable=False)
     epsilon_rdp = models.FloatField(null=True, blank=True, editable=False)
+    accountant = models.CharField(
+        max_length=200, blank=True, editable=False, help_text="Name, version and precision."
+    )
+    joint_epsilon = models.FloatField(null=True, blank=True, editable=False)
+    joint_runs = models.PositiveSmallIntegerField(null=True, blank=True, editable=False)
+    checks = models.JSONField(default=list, editable=False, help_text="As evaluator.contracts.Check.")
+    trust_level = models.PositiveSmallIntegerField(
+        choices=TRUST_LEVELS, null=True, blank=True, editable=False
+    )
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     if TYPE_CHECKING:
@@ -115,7 +136,8 @@ class Run(models.Model):
                 name="one_run_without_a_budget",
             ),
             models.CheckConstraint(
-                condition=~models.Q(state="scored") | models.Q(anls__isnull=False, bytes_total__isnull=False),
+                condition=~models.Q(state="scored")
+                | models.Q(anls__isnull=False, bytes_total__isnull=False, trust_level__isnull=False),
                 name="scored_runs_have_scores",
             ),
         ]
@@ -127,6 +149,35 @@ class Run(models.Model):
     def label(self) -> str:
         """The run's name within its submission."""
         return f"Run at ε = {self.budget:g}" if self.budget else "Run"
+
+    @property
+    def trust(self) -> TrustLevel | None:
+        return None if self.trust_level is None else TrustLevel(self.trust_level)
+
+
+class RunToken(models.Model):
+    """What the site issued for one training, and what came of it.
+
+    A token belongs to the first training record that is accepted with it. The run that brought the record holds the
+    token; see `portal.submissions.tokens` for when another run may take it over. `events` are what that training
+    released, as evaluator.accounting.events; they stay whatever becomes of the run, for what is released is.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
+    track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="run_tokens")
+    token = models.CharField(max_length=64, unique=True)
+    issued_to = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    issued_at = models.DateTimeField(default=timezone.now)
+    run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="token", null=True, blank=True)
+    record_sha256 = models.CharField(max_length=64, blank=True)
+    events = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["-issued_at", "-pk"]
+        indexes = [models.Index(fields=["team", "track"])]
+
+    def __str__(self) -> str:
+        return f"{self.token} of {self.team}"
 
 
 class Artifact(models.Model):

@@ -8,12 +8,14 @@ MEGABYTE = 10**6
 MAX_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 200 * MEGABYTE,
     ArtifactKind.TRAINING_RECORD: 500 * MEGABYTE,
+    ArtifactKind.TRAINING_ANNEX: 64 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
 }
 SUFFIXES = {
     ArtifactKind.CHECKPOINT: [".safetensors"],
     ArtifactKind.COMMUNICATION_LOG: [".csv"],
     ArtifactKind.TRAINING_RECORD: [".jsonl"],
+    ArtifactKind.TRAINING_ANNEX: [".jsonl"],
     ArtifactKind.PRIVACY_PROOF: [".pdf", ".md", ".ipynb"],
 }
 

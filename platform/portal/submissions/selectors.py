@@ -4,11 +4,11 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from portal.accounts.models import User
 from portal.challenge.models import Track
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Run, RunState, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Team
 from portal.uploads.models import Upload
@@ -27,6 +27,19 @@ def own_submission(team: Team, submission_id: UUID) -> Submission:
 def own_upload(team: Team, upload_id: UUID) -> Upload:
     """Raises `Upload.DoesNotExist` also for other teams' uploads."""
     return Upload.objects.get(team=team, pk=upload_id)
+
+
+def tokens_of(team: Team) -> QuerySet[RunToken]:
+    """The team's run tokens, newest first, each with its track and the run that holds it."""
+    return RunToken.objects.filter(team=team).select_related("track", "issued_to", "run__submission")
+
+
+def token_counts(team: Team) -> QuerySet[Track]:
+    """The tracks that issued tokens to the team, with how many in `issued`, and in `used` how many a run holds."""
+    own = Q(run_tokens__team=team)
+    return Track.objects.filter(own).annotate(
+        issued=Count("run_tokens", filter=own), used=Count("run_tokens__run", filter=own)
+    )
 
 
 def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:

@@ -12,6 +12,7 @@ EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
     ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
+    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
 }
 

@@ -9,6 +9,7 @@ from django.db.models import prefetch_related_objects
 
 from evaluator.contracts import Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem, refuse
+from portal.submissions import results
 from portal.submissions.models import Run, RunState
 
 FINAL_STATES = [RunState.SCORED, RunState.REFUSED, RunState.FAILED]
@@ -69,6 +70,26 @@ class RunStatus:
     @property
     def runs_before(self) -> int:
         return (self.queue_position or 1) - 1
+
+    @property
+    def epsilons(self) -> list[results.EpsilonRow]:
+        return results.epsilon_rows(self.run)
+
+    @property
+    def margin(self) -> float | None:
+        return results.margin(self.run)
+
+    @property
+    def trust_meaning(self) -> str:
+        return results.TRUST[self.run.trust] if self.run.trust is not None else ""
+
+    @property
+    def checks(self) -> list[results.ShownCheck]:
+        return results.shown_checks(self.run)
+
+    @property
+    def tally(self) -> str:
+        return results.tally(self.run)
 
     @property
     def finished_steps(self) -> list[StepStatus]:

@@ -18,12 +18,20 @@ from portal.submissions import services
 from portal.submissions.checks import problems_of
 from portal.submissions.forms import NewSubmissionForm, SubmissionForm
 from portal.submissions.models import RunState, Submission, SubmissionState
-from portal.submissions.selectors import own_submission, quota_of, submissions_of, visible_submissions
+from portal.submissions.selectors import (
+    own_submission,
+    quota_of,
+    submissions_of,
+    token_counts,
+    tokens_of,
+    visible_submissions,
+)
 from portal.submissions.slots import slots_of
 from portal.submissions.status import RunStatus, statuses
 from portal.teams.selectors import team_of
 
 PAGE_LENGTH = 25
+NEWEST_TOKENS = 10
 
 
 @login_required
@@ -34,7 +42,13 @@ def listing(request: UserRequest) -> HttpResponse:
     if team is None:
         return render(request, "submissions/no_team.html")
     page = Paginator(submissions_of(team), PAGE_LENGTH).get_page(request.GET.get("page"))
-    return render(request, "submissions/list.html", {"team": team, "page": page})
+    context = {
+        "team": team,
+        "page": page,
+        "tokens": tokens_of(team)[:NEWEST_TOKENS],
+        "token_counts": token_counts(team),
+    }
+    return render(request, "submissions/list.html", context)
 
 
 @login_required
@@ -62,18 +76,14 @@ def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     submission = _visible(request, submission_id)
     if submission.state == SubmissionState.DRAFT and _is_own(request, submission):
         return _draft_page(request, submission)
-    is_insider = _is_insider(request, submission)
-    return render(
-        request,
-        "submissions/detail.html",
-        {
-            "submission": submission,
-            "is_own": _is_own(request, submission),
-            "is_insider": is_insider,
-            "artifacts": submission.artifacts.select_related("run", "upload") if is_insider else [],
-            **_status(request, submission),
-        },
-    )
+    context = {
+        "submission": submission,
+        "is_own": _is_own(request, submission),
+        **_status(request, submission),
+    }
+    if context["is_insider"]:
+        context["artifacts"] = submission.artifacts.select_related("run", "upload")
+    return render(request, "submissions/detail.html", context)
 
 
 @require_safe
@@ -198,16 +208,13 @@ def _draft_page(
 
 
 def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
-    """What the status fragment shows. Strangers see scored runs only."""
-    runs = (
-        submission.runs.all()
-        if _is_insider(request, submission)
-        else submission.runs.filter(state=RunState.SCORED)
-    )
-    shown = statuses(runs)
+    """What the status fragment shows. Strangers see scored runs only, and not all that the checks found."""
+    is_insider = _is_insider(request, submission)
+    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
     line = ", ".join(_in_words(status) for status in shown)
     digest = hashlib.sha256(line.encode()).hexdigest()[:16]
     return {
+        "is_insider": is_insider,
         "statuses": shown,
         "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
         "line": line,

@@ -7,8 +7,8 @@ from django.db.models import URLField
 from django.http import HttpRequest
 from typing_extensions import override
 
-from portal.audit.admin import AuditedAdmin
-from portal.teams.models import Membership, Team
+from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
+from portal.teams.models import Membership, Team, TeamKey
 
 
 class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -37,3 +37,13 @@ class TeamAdmin(AuditedAdmin):
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False  # its uploads and results hang on it
+
+
+@admin.register(TeamKey)
+class TeamKeyAdmin(ReadOnlyAdmin):
+    """What may sign the teams' training records; they register and revoke it themselves."""
+
+    list_display = ["public_key", "team", "name", "added_by", "created_at", "revoked_at"]
+    list_filter = ["created_at", "revoked_at"]
+    list_select_related = ["team", "added_by"]
+    search_fields = ["public_key", "name", "team__name"]

@@ -20,3 +20,14 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscrip
     class Meta:
         model = Invitation
         fields = ["email"]
+
+
+class KeyForm(forms.Form):
+    """A public key as text; whether it is one is for `keys.register_key` to say. The API reads it as well."""
+
+    public_key = forms.CharField(
+        label="Public key",
+        max_length=200,
+        help_text="64 hexadecimal digits: <code>pfl key show</code> prints them.",
+    )
+    name = forms.CharField(required=False, max_length=80, help_text="Such as the machine that holds it.")

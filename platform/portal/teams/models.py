@@ -28,6 +28,7 @@ class Team(models.Model):
     if TYPE_CHECKING:
         memberships: RelatedManager["Membership"]
         invitations: RelatedManager["Invitation"]
+        keys: RelatedManager["TeamKey"]
 
     class Meta:
         ordering = ["name"]
@@ -96,3 +97,32 @@ class Invitation(models.Model):
     @staticmethod
     def new_secret() -> str:
         return secrets.token_urlsafe(24)
+
+
+class TeamKey(models.Model):
+    """An Ed25519 key that signs the team's training records. A revoked one signs nothing new; what it signed stays."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="keys")
+    public_key = models.CharField(max_length=64, help_text="64 hexadecimal digits.")
+    name = models.CharField(max_length=80, blank=True, help_text="Such as the machine that holds it.")
+    added_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["public_key"],
+                condition=models.Q(revoked_at__isnull=True),
+                name="a_current_key_has_one_team",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} of {self.team}"
+
+    @property
+    def fingerprint(self) -> str:
+        """The key's first 16 digits, in groups: enough to tell a team's keys apart."""
+        return " ".join(self.public_key[start : start + 4] for start in range(0, 16, 4))

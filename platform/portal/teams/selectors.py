@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.teams.models import Invitation, Membership, Team
+from portal.teams.models import Invitation, Membership, Team, TeamKey
 
 
 def membership_of(user: User) -> Membership | None:
@@ -28,6 +28,16 @@ def open_invitations(team: Team) -> QuerySet[Invitation]:
         .select_related("invited_by")
         .order_by("-created_at")
     )
+
+
+def keys_of(team: Team) -> QuerySet[TeamKey]:
+    """The team's keys, revoked ones among them, in the order in which they were registered."""
+    return team.keys.select_related("added_by")
+
+
+def current_keys(team: Team) -> QuerySet[TeamKey]:
+    """The keys that may sign the team's records."""
+    return team.keys.filter(revoked_at__isnull=True)
 
 
 def invitation_by_secret(secret: str) -> Invitation | None:

@@ -12,6 +12,8 @@ urlpatterns = [
     path("team/invitations/<int:invitation_id>/revoke/", views.revoke, name="revoke"),
     path("team/members/<int:membership_id>/remove/", views.remove, name="remove"),
     path("team/members/<int:membership_id>/hand-over/", views.hand_over, name="hand_over"),
+    path("team/keys/", views.add_key, name="add_key"),
+    path("team/keys/<int:key_id>/revoke/", views.revoke_key, name="revoke_key"),
     path("team/join/<str:secret>/", views.invitation, name="invitation"),
     path("teams/<slug:slug>/", views.detail, name="detail"),
 ]

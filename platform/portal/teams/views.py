@@ -6,12 +6,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import owns_verified_address
-from portal.teams import services
-from portal.teams.forms import InvitationForm, TeamDetailsForm, TeamForm
+from portal.teams import keys, services
+from portal.teams.forms import InvitationForm, KeyForm, TeamDetailsForm, TeamForm
 from portal.teams.models import Membership, Team
-from portal.teams.selectors import invitation_by_secret, members, membership_of, open_invitations, team_of
+from portal.teams.selectors import (
+    current_keys,
+    invitation_by_secret,
+    keys_of,
+    members,
+    membership_of,
+    open_invitations,
+    team_of,
+)
 
 
 @require_safe
@@ -28,14 +37,27 @@ def mine(request: UserRequest) -> HttpResponse:
     membership = membership_of(request.user)
     if membership is None:
         return render(request, "teams/none.html")
-    return _team_page(request, membership, InvitationForm())
+    return _team_page(request, membership)
 
 
-def _team_page(request: UserRequest, membership: Membership, form: InvitationForm) -> HttpResponse:
+def _team_page(
+    request: UserRequest,
+    membership: Membership,
+    *,
+    invitation_form: InvitationForm | None = None,
+    key_form: KeyForm | None = None,
+) -> HttpResponse:
     team = membership.team
-    context = {"team": team, "membership": membership, "members": members(team), "form": form}
+    context = {
+        "team": team,
+        "membership": membership,
+        "members": members(team),
+        "keys": keys_of(team),
+        "key_form": key_form or KeyForm(),
+    }
     if membership.is_owner:
         context["invitations"] = open_invitations(team)
+        context["invitation_form"] = invitation_form or InvitationForm()
     return render(request, "teams/mine.html", context)
 
 
@@ -77,7 +99,7 @@ def invite(request: UserRequest) -> HttpResponse:
     membership = _own_membership(request)
     form = InvitationForm(request.POST)
     if not form.is_valid():
-        return _team_page(request, membership, form)
+        return _team_page(request, membership, invitation_form=form)
     email = form.cleaned_data["email"]
     try:
         services.invite(membership.team, email, by=request.user)
@@ -98,6 +120,31 @@ def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
         messages.error(request, str(error))
     else:
         messages.success(request, f"The invitation to {invitation.email} is revoked.")
+    return redirect("teams:mine")
+
+
+@login_required
+@require_POST
+def add_key(request: UserRequest) -> HttpResponse:
+    membership = _own_membership(request)
+    form = KeyForm(request.POST)
+    if form.is_valid():
+        try:
+            key = keys.register_key(membership.team, **form.cleaned_data, by=request.user)
+        except ProblemError as error:
+            form.add_error("public_key", f"{error.problem.message} {error.problem.next_step}")
+        else:
+            messages.success(request, f"The key {key.fingerprint} may sign your team's training records.")
+            return redirect("teams:mine")
+    return _team_page(request, membership, key_form=form)
+
+
+@login_required
+@require_POST
+def revoke_key(request: UserRequest, key_id: int) -> HttpResponse:
+    key = get_object_or_404(current_keys(_own_membership(request).team), pk=key_id)
+    keys.revoke_key(key, by=request.user)
+    messages.success(request, f"The key {key.fingerprint} is revoked.")
     return redirect("teams:mine")
 
 

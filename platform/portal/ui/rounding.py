@@ -1,6 +1,6 @@
 """Numbers for readers, rounded so that what is shown never looks better than what holds."""
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
 def rounded_up(value: float, digits: int = 5) -> str:
@@ -11,11 +11,6 @@ def rounded_up(value: float, digits: int = 5) -> str:
 def rounded_down(value: float, digits: int = 4) -> str:
     """A score, to `digits` significant digits: 0.82419 is shown as 0.8241."""
     return _rounded(value, Context(prec=digits, rounding=ROUND_FLOOR))
-
-
-def cut(score: float) -> str:
-    """A score in [0, 1], cut to four decimals so that none seems to reach a threshold that it misses."""
-    return str(Decimal(repr(score)).quantize(Decimal("0.0001"), ROUND_FLOOR))
 
 
 def _rounded(value: float, context: Context) -> str:

@@ -14,6 +14,8 @@ STATUS = {
     ErrorCode.SUBMISSION_QUOTA: 409,
     ErrorCode.SUBMISSION_DUPLICATE: 409,
     ErrorCode.TRACK_CLOSED: 409,
+    ErrorCode.TEAM_KEY: 409,
+    ErrorCode.RUN_TOKEN: 409,
     ErrorCode.UPLOAD_STATE: 409,
     ErrorCode.UPLOAD_INCOMPLETE: 409,
     ErrorCode.UPLOAD_LIMIT: 409,

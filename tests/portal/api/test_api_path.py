@@ -59,6 +59,7 @@ def test_a_submission_to_the_track_with_budgets(api):
             ("checkpoint", "model.safetensors"),
             ("communication_log", "log.csv"),
             ("training_record", "record.jsonl"),
+            ("training_annex", "annex.jsonl"),
         ):
             api.upload(submission["id"], kind, f"{kind} {budget}".encode(), run["id"], filename)
     api.upload(submission["id"], "privacy_proof", b"# Proof", None, "proof.md")
@@ -120,7 +121,12 @@ def test_tracks_and_their_rules(api):
     first, second = api.get("tracks")
     assert (first["budgets"], first["closed_because"]) == ([None], "")
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
-    assert second["run_artifacts"] == ["checkpoint", "communication_log", "training_record"]
+    assert second["run_artifacts"] == [
+        *("checkpoint", "communication_log", "training_record", "training_annex"),
+    ]
+    assert (second["sampling_rule"], second["accountant"], second["adjacency"]) == (
+        *("two_stage", "pld", "add_remove"),
+    )
     assert second["submission_artifacts"] == ["privacy_proof"]
 
 

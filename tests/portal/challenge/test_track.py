@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
+from evaluator.accounting.events import Adjacency
+from evaluator.contracts import Accountant, ArtifactKind, SamplingRule
 from portal.challenge.models import Ranking, Track
 
 NOW = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
@@ -34,7 +35,20 @@ def test_a_bytes_track_has_one_run_without_a_budget() -> None:
 def test_a_private_track_has_a_run_for_each_budget_and_asks_for_records() -> None:
     track = Track(ranking=Ranking.ANLS, reference="vt5-tiny", test_set="demo", budgets=[1, 4], delta=1e-6)
     assert track.run_budgets() == [1.0, 4.0]
-    assert ArtifactKind.TRAINING_RECORD in track.run_artifacts()
+    assert {ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX} <= set(track.run_artifacts())
     privacy = track.rules(4.0).privacy
     assert privacy is not None
     assert (privacy.epsilon, privacy.delta) == (4.0, 1e-6)
+
+
+def test_the_two_stage_rule_and_pld_decide_unless_the_track_says_otherwise() -> None:
+    track = Track(ranking=Ranking.ANLS, reference="vt5-tiny", test_set="demo")
+    privacy = track.rules(4.0).privacy
+    assert privacy is not None
+    assert (privacy.sampling_rule, privacy.accountant) == (SamplingRule.TWO_STAGE, Accountant.PLD)
+    assert privacy.adjacency == Adjacency.ADD_REMOVE
+    track.sampling_rule, track.accountant, track.adjacency = "product", "rdp", "replace"
+    privacy = track.rules(4.0).privacy
+    assert privacy is not None
+    assert (privacy.sampling_rule, privacy.accountant) == (SamplingRule.PRODUCT, Accountant.RDP)
+    assert privacy.adjacency == Adjacency.REPLACE

@@ -117,5 +117,8 @@ def admin_form(track: Track) -> dict[str, str]:
         "delta",
         "budgets",
         "required_reviews",
+        "sampling_rule",
+        "accountant",
+        "adjacency",
     ]
     return {name: str(getattr(track, name)) for name in names}

@@ -2,37 +2,93 @@
 
 from datetime import UTC, datetime
 
+from evaluator.accounting.events import Gaussian
 from evaluator.contracts import (
+    Accountant,
     AccountingResult,
+    ArtifactKind,
+    Check,
+    CheckStatus,
     CommunicationResult,
+    Epsilon,
     Outcome,
     Progress,
     Provenance,
+    SamplingRule,
     ScoringResult,
     Step,
     StepReport,
     ValidationResult,
 )
+from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64
 RESULTS = {
     Step.VALIDATE: ValidationResult(tensors=2, parameters=10, sha256=SHA256),
     Step.COMMUNICATION: CommunicationResult(
-        rounds=3, messages=6, bytes_total=6000, bytes_down=3000, bytes_up=3000
-    ),
-    Step.ACCOUNTING: AccountingResult(
-        epsilon=3.9,
-        epsilon_rdp=4.2,
-        epsilon_claimed=4,
-        delta=1e-5,
         rounds=3,
-        accountant="pld",
-        within_budget=True,
+        messages=6,
+        bytes_total=6000,
+        bytes_down=3000,
+        bytes_up=3000,
+        bytes_needed=500,
+        checks=[
+            Check(id="P1", status=CheckStatus.PASSED),
+            Check(id="P3", status=CheckStatus.FLAGGED, found="0.1 bits", where="round 2"),
+        ],
     ),
     Step.SCORING: ScoringResult(
         anls=0.5, accuracy=0.25, questions=8, test_set_sha256=SHA256, checkpoint_sha256=SHA256
     ),
 }
+
+
+EPSILONS = {
+    (SamplingRule.TWO_STAGE, Accountant.PLD): 3.9,
+    (SamplingRule.PRODUCT, Accountant.PLD): 3.1,
+    (SamplingRule.TWO_STAGE, Accountant.RDP): 4.2,
+    (SamplingRule.PRODUCT, Accountant.RDP): None,
+}
+
+
+def make_accounting(run, record=None, **changes):
+    """What a worker finds in the run's training record, which the team's own key signed; `record` is its content."""
+    team = run.submission.team
+    if not run.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists():
+        make_artifact(run, ArtifactKind.TRAINING_RECORD, record or f"record {next(numbers)}".encode())
+    if "run_token" not in changes:
+        changes["run_token"] = make_token(team, run.submission.track).token
+    if "public_key" not in changes:
+        changes["public_key"] = (team.keys.first() or make_key(team)).public_key
+    epsilons = [
+        Epsilon(
+            sampling_rule=rule,
+            accountant=accountant,
+            epsilon=epsilon,
+            within_budget=epsilon is not None and epsilon <= 4,
+            margin=None if epsilon is None else 4 - epsilon,
+        )
+        for (rule, accountant), epsilon in EPSILONS.items()
+    ]
+    result = {
+        "epsilon": 3.9,
+        "epsilons": epsilons,
+        "epsilon_claimed": 4,
+        "delta": 1e-5,
+        "rounds": 3,
+        "accountant": "PLD, evaluator 1, grid 1e-4",
+        "within_budget": True,
+        "events": [Gaussian(noise_multiplier=4, rounds=3)],
+        "checks": [
+            Check(id="C1", status=CheckStatus.PASSED, expected="at most 4", found="3.9"),
+            Check(id="C6", status=CheckStatus.PASSED, expected="17 providers", found="18 providers"),
+        ],
+    }
+    return AccountingResult(**{**result, **changes})
+
+
+def make_result(evaluation, step):
+    return make_accounting(evaluation.run) if step is Step.ACCOUNTING else RESULTS[step]
 
 
 def make_report(evaluation, step, outcome=Outcome.PASSED, **fields):
@@ -42,11 +98,12 @@ def make_report(evaluation, step, outcome=Outcome.PASSED, **fields):
         "attempt": evaluation.attempt,
         "step": step,
         "outcome": outcome,
-        "result": RESULTS[step] if outcome is Outcome.PASSED else None,
         "provenance": Provenance(
             worker="gpu-1", evaluator_version="1", started_at=moment, finished_at=moment
         ),
     }
+    if outcome is Outcome.PASSED and "result" not in fields:
+        fields["result"] = make_result(evaluation, step)
     return StepReport(**{**defaults, **fields})
 
 

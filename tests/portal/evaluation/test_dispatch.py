@@ -30,6 +30,7 @@ def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, com
         make_artifact(run, ArtifactKind.CHECKPOINT, f"weights {budget}".encode(), "model.safetensors")
         make_artifact(run, ArtifactKind.COMMUNICATION_LOG, b"log", "log.csv")
         make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
+        make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
     committed(submit, submission, submission.created_by)
 
     jobs = broker.jobs()

@@ -12,13 +12,16 @@ from django.db import connection
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
     SCORING_QUEUE,
+    Check,
+    CheckStatus,
     Outcome,
     Step,
+    TrustLevel,
 )
 from evaluator.errors import ErrorCode, Problem, refuse
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
-from portal.evaluation import dispatch, intake, tasks
+from portal.evaluation import dispatch, endings, intake, storable, tasks
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import RESULTS, make_progress, make_report
@@ -83,7 +86,13 @@ class TestPassing:
         run, evaluation = fresh(run), fresh(evaluation)
         assert (run.state, evaluation.state) == (RunState.SCORED, EvaluationState.PASSED)
         assert (run.anls, run.accuracy, run.bytes_total) == (0.5, 0.25, 6000)
-        assert (run.epsilon, run.epsilon_rdp) == (3.9, 4.2)
+        assert (run.epsilon, run.epsilon_two_stage, run.epsilon_product, run.epsilon_rdp) == (
+            *(3.9, 3.9, 3.1, 4.2),
+        )
+        assert (run.accountant, run.bytes_needed, run.trust) == (
+            *("PLD, evaluator 1, grid 1e-4", 500, TrustLevel.RECOMPUTED),
+        )
+        assert [check["id"] for check in run.checks] == ["P1", "P3", "C1", "C6", "C14", "C15"]
         assert run.scored_at == evaluation.finished_at is not None
         assert [report.step for report in evaluation.reports.all()] == list(Step)
 
@@ -163,9 +172,19 @@ class TestRefusal:
             )
         )
         stored = StepReport.objects.get()
-        assert len(stored.problems) == intake.MAX_PROBLEMS
-        assert len(stored.problems[0]["where"]) == intake.MAX_PROBLEM_CHARACTERS
+        assert len(stored.problems) == storable.MAX_PROBLEMS
+        assert len(stored.problems[0]["where"]) == storable.MAX_TEXT_CHARACTERS
         assert "\0" not in stored.problems[0]["where"] + stored.operator_trace
+
+    def test_what_checks_found_is_stored_harmless_and_short(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.VALIDATE))
+        hostile = Check(id="P1", status=CheckStatus.FLAGGED, found="\0" + "x" * 100_000)
+        result = RESULTS[Step.COMMUNICATION].model_copy(update={"checks": [hostile] * 1000})
+        intake.take_report(make_report(evaluation, Step.COMMUNICATION, result=result))
+        checks = fresh(evaluation).run.checks
+        assert len(checks) == storable.MAX_CHECKS
+        assert len(checks[0]["found"]) == storable.MAX_TEXT_CHARACTERS
+        assert "\0" not in checks[0]["found"]
 
     def test_a_title_of_several_lines_can_t_forge_mail_headers(self, evaluation, committed):
         submission = evaluation.run.submission
@@ -178,6 +197,16 @@ class TestRefusal:
 
 
 class TestFailure:
+    def test_a_new_attempt_starts_without_the_results_of_the_last(self, evaluation):
+        for step in PASSING:
+            intake.take_report(make_report(evaluation, step))
+        endings.start_over(fresh(evaluation).run)
+        run, blank = fresh(evaluation.run), Run()
+        assert run.state == RunState.QUEUED
+        assert {name: getattr(run, name) for name in endings.RESULTS} == {
+            name: getattr(blank, name) for name in endings.RESULTS
+        }
+
     def test_it_is_tried_again_from_the_first_step(self, evaluation, broker, committed):
         committed(intake.take_report, make_report(evaluation, Step.VALIDATE))
         broker.take(EVALUATOR_QUEUE)

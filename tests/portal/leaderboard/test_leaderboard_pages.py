@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from evaluator.contracts import Accountant
 from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of
 from portal.reviews.models import Decision, ProofReview
@@ -109,13 +110,45 @@ class TestTrackPage:
         assert run.submission.get_absolute_url() in page
         assert "ANLS 0.5 is below the threshold 0.8" in page
 
-    def test_it_shows_both_accountants_rounded_up(self, client, private_track):
-        add_run(private_track, budget=1.0, epsilon=0.987654, epsilon_rdp=1.234561)
+    def test_it_shows_every_epsilon_rounded_up_and_which_decides(self, client, private_track):
+        add_run(
+            private_track,
+            budget=1.0,
+            epsilon=0.987654,
+            epsilon_two_stage=0.987654,
+            epsilon_product=0.456781,
+            epsilon_rdp=1.234561,
+            accountant="PLD, evaluator 1",
+        )
         page = page_of(client, private_track)
-        assert "0.98766" in page
-        assert "1.2346" in page
+        assert page.count("0.98766") == page.count("0.45679") == page.count("1.2346") == 1
+        assert "PLD, evaluator 1" in page
+        assert page.count("<strong><data") == 1
+        assert '<strong><data value="0.987654"' in page
         assert "ε = 1" in page
         assert "ε = 4" in page
+
+    def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
+        private_track.accountant = Accountant.RDP
+        private_track.save()
+        add_run(private_track, budget=1.0, epsilon=0.9, epsilon_two_stage=0.5, epsilon_rdp=0.9)
+        assert '<strong><data value="0.9"' in page_of(client, private_track)
+
+    def test_it_shows_the_trust_level_and_what_it_means(self, client, bytes_track):
+        add_run(bytes_track)
+        page = page_of(client, bytes_track)
+        assert ">L0</span>" in page
+        assert "nobody has seen" in page
+
+    def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
+        checks = [{"id": "P1", "status": "passed"}, *[{"id": "P3", "status": "flagged"}] * 2]
+        run = add_run(bytes_track, checks=checks)
+        page = page_of(client, bytes_track)
+        assert f'<a href="{run.submission.get_absolute_url()}#run-{run.pk}">2 checks flagged</a>' in page
+
+    def test_nothing_is_said_of_checks_that_passed(self, client, bytes_track):
+        add_run(bytes_track, checks=[{"id": "P1", "status": "passed"}])
+        assert "flagged" not in page_of(client, bytes_track)
 
     def test_a_baseline_is_marked(self, client, bytes_track):
         run = add_run(bytes_track)
@@ -222,7 +255,15 @@ class TestCommand:
     def test_it_prints_the_boards_of_all_tracks_aligned(self, bytes_track, private_track):
         add_run(bytes_track, "A", team=make_team(name="Short"), bytes_total=1_234_567)
         add_run(bytes_track, "A long name", team=make_team(name="A team"), bytes_total=2_000_000, anls=0.1)
-        add_run(private_track, "P", budget=1.0, epsilon=0.95, epsilon_rdp=1.1)
+        add_run(
+            private_track,
+            "P",
+            budget=1.0,
+            epsilon=0.95,
+            epsilon_two_stage=0.95,
+            epsilon_product=0.9,
+            accountant="PLD",
+        )
         lines = self.printed().splitlines()
         assert lines[:2] == ["Communication", "============="]
         header, first, second = lines[2:5]
@@ -230,6 +271,8 @@ class TestCommand:
         assert "1.23 MB" in first
         assert second.endswith("no rank: ANLS 0.1 is below the threshold 0.8")
         assert "Privacy, ε = 1" in lines
+        private = next(line for line in lines if " P " in line)
+        assert private.split()[6:11] == ["0.95*", "0.9", "–", "PLD", "L0"]
         assert "Privacy, ε = 4" in lines
         assert lines[-2:] == ["No run has been scored.", ""]
 
@@ -243,7 +286,16 @@ class TestCommand:
 
 class TestApi:
     def test_everyone_reads_the_boards(self, client, private_track):
-        run = add_run(private_track, "One", budget=1.0, epsilon=0.9, epsilon_rdp=1.0)
+        run = add_run(
+            *(private_track, "One"),
+            budget=1.0,
+            epsilon=0.9,
+            epsilon_two_stage=0.9,
+            epsilon_product=0.8,
+            epsilon_rdp=1.0,
+            accountant="PLD, evaluator 1",
+            checks=[{"id": "C14", "status": "flagged"}],
+        )
         add_run(private_track, "Two", budget=1.0, epsilon=1.1)
         answer = client.get("/api/v1/leaderboards/privacy")
         assert answer.status_code == 200
@@ -263,7 +315,12 @@ class TestApi:
             "accuracy": 0.8,
             "bytes_total": 1_000_000,
             "epsilon": 0.9,
+            "epsilon_two_stage": 0.9,
+            "epsilon_product": 0.8,
             "epsilon_rdp": 1.0,
+            "accountant": "PLD, evaluator 1",
+            "trust_level": "L0 recomputed",
+            "flagged_checks": 1,
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
         }

@@ -54,7 +54,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, dj
 
 
 def test_the_proof_stands_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
-    submission.runs.update(epsilon=0.98765, epsilon_rdp=1.23456)
+    submission.runs.update(epsilon_two_stage=0.98765, epsilon_rdp=1.23456)
     page = client.get(address(submission))
     assert f'<iframe sandbox src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
     assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
@@ -141,3 +141,21 @@ def test_a_new_decision_starts_from_the_last_answers(client, submission, reviewe
     assert page.context["form"].initial["noise"] == "n/a"
     client.post(address(submission), {**ACCEPT, "decision": "rejected", "reason": "Found a gap."})
     assert ProofReview.objects.get().decision == Decision.REJECTED
+
+
+def test_reviewers_read_every_check_in_full(client, submission, reviewer):
+    found = {
+        "id": "C6",
+        "status": "flagged",
+        "expected": "17 providers",
+        "found": "18 providers",
+        "where": "round 3",
+    }
+    submission.runs.update(
+        checks=[found, {"id": "C2", "status": "passed"}], joint_epsilon=8.70001, joint_runs=3
+    )
+    page = client.get(address(submission)).text
+    assert "1 flagged, 1 passed" in page
+    assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
+    assert "8.7001" in page
+    assert "3 trainings" in page

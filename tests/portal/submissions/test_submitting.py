@@ -77,7 +77,7 @@ def test_everything_that_is_missing_is_told_at_once():
     found = [(str(problem.code), problem.message, problem.where) for problem in error.value.problems]
     assert [code for code, _, _ in found] == [
         "E_TRACK_CLOSED",
-        *["E_ARTIFACT_MISSING"] * 5,
+        *["E_ARTIFACT_MISSING"] * 6,
         "E_SUBMISSION_BUDGET",
     ]
     assert ("E_ARTIFACT_MISSING", "The privacy proof is missing.", "for all runs") in found
@@ -380,7 +380,7 @@ class TestDrafts:
         with django_capture_on_commit_callbacks(execute=True):
             services.remove_run(submission.runs.get(budget=1.0))
         assert [run.budget for run in submission.runs.all()] == [8.0]
-        assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 3 + 1
+        assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 4 + 1
 
     def test_a_submitted_run_stays(self):
         submission = make_complete_draft()

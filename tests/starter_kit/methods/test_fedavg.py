@@ -8,8 +8,10 @@ LOCAL = LocalTraining(learning_rate=0.1)
 
 def test_the_server_takes_the_plain_mean_of_the_updates() -> None:
     weights = torch.ones(3)
-    updates = iter([torch.tensor([1.0, 0, 0]), torch.tensor([3.0, 2, 0])])
-    assert torch.equal(FedAvg(2, LOCAL).aggregate(weights, updates), torch.tensor([3.0, 2, 1]))
+    messages = iter([torch.tensor([1.0, 0, 0]), torch.tensor([3.0, 2, 0])])
+    aggregate = FedAvg(2, LOCAL).aggregate(weights, messages)
+    assert torch.equal(aggregate.total, torch.tensor([4.0, 2, 0]))
+    assert torch.equal(aggregate.weights, torch.tensor([3.0, 2, 1]))
 
 
 def test_k_different_clients_are_drawn_and_all_clients_get_their_turn() -> None:

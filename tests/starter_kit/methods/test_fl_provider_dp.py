@@ -41,9 +41,11 @@ def one_provider_each(clients: int, providers: int) -> list[Client]:
 
 
 def released(method: ProviderDP, clients: list[Client], learner: Learner, size: int) -> Tensor:
-    """What one round adds to the model, times the public divisor: the noisy sum."""
+    """What one round adds to the model, times the public divisor and over the server's factor: the noisy sum."""
     (only,) = run_rounds(method, LocalEngine(clients, learner), torch.zeros(size), 1)
-    return only.weights * method.expected_providers
+    step = only.weights * (method.expected_providers / method.server_learning_rate)
+    assert torch.allclose(step, only.aggregate.total, rtol=1e-5, atol=1e-9)
+    return only.aggregate.total
 
 
 def noise_of(method: ProviderDP, clients: int = 4) -> Tensor:
@@ -63,10 +65,10 @@ def test_the_server_adds_noise_of_sigma_times_clip_norm_once() -> None:
 
 def test_each_client_adds_full_noise_to_its_own_message_under_client_full() -> None:
     method = replace(METHOD, placement=NoisePlacement.CLIENT_FULL)
-    message = method.client_update(
+    update = method.client_update(
         one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE))
     )
-    assert has_std(message, 2.0 * 0.25)
+    assert has_std(update.message, 2.0 * 0.25)
     assert has_std(noise_of(method, clients=4), 2.0 * 0.25 * np.sqrt(4))
 
 
@@ -116,7 +118,18 @@ def test_a_provider_without_examples_contributes_nothing_rather_than_everything(
     client = Client(0, {**toy.clients[0].providers, "empty": []})
     with_it = exact.client_update(client, toy.weights, toy.learner)
     without = exact.client_update(toy.clients[0], toy.weights, toy.learner)
-    assert torch.allclose(with_it, without, atol=1e-6)
+    assert torch.allclose(with_it.message, without.message, atol=1e-6)
+    assert (with_it.sampled, without.sampled) == (3, 2)
+
+
+def test_how_many_took_part_is_told_beside_the_message_and_shown_nowhere() -> None:
+    clients, learner = one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1))
+    exact = replace(METHOD, clip_norm=100.0, noise_multiplier=1e-9)
+    (only,) = run_rounds(exact, LocalEngine(clients, learner), torch.zeros(1), 1)
+    assert sum(only.sampled.values()) == round(float(only.aggregate.total))
+    assert set(only.sampled) == set(only.clients)
+    update = exact.client_update(clients[0], torch.zeros(1), learner)
+    assert "sampled" not in repr(only) + repr(update)
 
 
 def test_all_clients_take_part_at_the_default_client_rate() -> None:
@@ -134,8 +147,9 @@ def test_the_server_learning_rate_scales_the_noisy_step() -> None:
     method = replace(
         METHOD, provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0
     )
-    total = released(method, one_provider_each(4, 5), FixedUpdates(torch.ones(20, 2)), 2)
-    assert torch.allclose(total, torch.full((2,), 60.0), rtol=1e-5)
+    engine = LocalEngine(one_provider_each(4, 5), FixedUpdates(torch.ones(20, 2)))
+    (only,) = run_rounds(method, engine, torch.zeros(2), 1)
+    assert torch.allclose(only.weights, torch.full((2,), 3.0), rtol=1e-5)
 
 
 def test_it_learns_when_many_providers_agree() -> None:

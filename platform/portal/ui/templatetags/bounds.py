@@ -1,9 +1,9 @@
-"""The template filter for upper bounds, of which ε is the one."""
+"""The template filters for upper bounds, of which ε is the one, and for what is left below them."""
 
 from django import template
 from django.utils.html import format_html
 
-from portal.ui.rounding import rounded_up
+from portal.ui.rounding import rounded_down, rounded_up
 
 register = template.Library()
 
@@ -14,3 +14,9 @@ def bound(epsilon: float | None) -> str:
     if epsilon is None:
         return "–"
     return format_html('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
+
+
+@register.filter
+def margin(value: float) -> str:
+    """What is left of a budget, rounded down; all of its digits are in the title."""
+    return format_html('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))

@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
 from evaluator import evaluator_version
+from evaluator.metrics import cut
 from portal.ui.markdown import render_markdown
-from portal.ui.rounding import cut
 
 register = template.Library()
 

@@ -5,14 +5,19 @@ from collections.abc import Iterator, Sequence
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evaluator.metrics import cut
 from portal.challenge.models import Track
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.ranking import Row
-from portal.ui.rounding import cut, rounded_up
+from portal.ui.rounding import rounded_up
 from portal.ui.templatetags.ui import MISSING, readable_bytes
 
-BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "status")
-ANLS_COLUMNS = ("rank", "method", "team", "ANLS", "accuracy", "ε (PLD)", "ε (RDP)", "sent", "status")
+BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "trust", "status", "flags")
+ANLS_COLUMNS = (
+    *("rank", "method", "team", "ANLS", "accuracy", "ε two-stage", "ε product", "ε (RDP)", "accountant"),
+    *("trust", "sent", "status", "flags"),
+)
+DECIDES = "*"  # marks the ε that is held against the budget
 
 
 class Command(BaseCommand):
@@ -37,6 +42,8 @@ def _lines(track: Track, board: Board) -> Iterator[str]:
     if not board.rows:
         yield "No run has been scored."
         return
+    if board.budget is not None:
+        yield f"{DECIDES} decides; all are at δ = {track.delta:g}, recomputed and rounded up"
     columns = ANLS_COLUMNS if track.is_private else BYTES_COLUMNS
     table = [columns, *([_cells(row)[column] for column in columns] for row in board.rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -57,8 +64,16 @@ def _cells(row: Row) -> dict[str, str]:
         "team": entry.team,
         "ANLS": MISSING if entry.anls is None else cut(entry.anls),
         "accuracy": MISSING if entry.accuracy is None else cut(entry.accuracy),
-        "ε (PLD)": MISSING if entry.epsilon is None else rounded_up(entry.epsilon),
-        "ε (RDP)": MISSING if entry.epsilon_rdp is None else rounded_up(entry.epsilon_rdp),
+        "ε two-stage": _epsilon(entry.epsilon_two_stage, decides=entry.decides == "two_stage"),
+        "ε product": _epsilon(entry.epsilon_product, decides=entry.decides == "product"),
+        "ε (RDP)": _epsilon(entry.epsilon_rdp, decides=entry.decides == "rdp"),
+        "accountant": entry.accountant_name or MISSING,
+        "trust": MISSING if entry.trust is None else f"L{entry.trust}",
         "sent": MISSING if entry.bytes_total is None else readable_bytes(entry.bytes_total),
         "status": entry.standing,
+        "flags": str(entry.flagged),
     }
+
+
+def _epsilon(value: float | None, *, decides: bool) -> str:
+    return MISSING if value is None else rounded_up(value) + (DECIDES if decides else "")

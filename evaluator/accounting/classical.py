@@ -1,0 +1,65 @@
+"""The textbook bounds, for comparison: none of them decides anything.
+
+They hold where they say and are loose, often by far: pure ε adds up under basic composition; advanced composition helps
+only many rounds of small ε; the classical Gaussian calibration holds only up to ε = 1. The Gaussian mechanism's exact δ
+stands beside them.
+"""
+
+import math
+
+from scipy.special import log_ndtr, ndtr
+
+from evaluator.accounting.events import UnsupportedError, check_delta, check_epsilon
+
+
+def basic_composition(epsilon: float, rounds: int) -> float:
+    """ε of `rounds` mechanisms that each have pure ε (δ = 0)."""
+    check_epsilon(epsilon)
+    return epsilon * rounds
+
+
+def advanced_composition(epsilon: float, rounds: int, delta: float) -> float:
+    """ε at δ of `rounds` mechanisms that each have pure ε; it may well be above `basic_composition`.
+
+    Dwork, Rothblum and Vadhan, "Boosting and Differential Privacy" (2010), with the expected loss of one mechanism
+    bounded by ε·(e^ε − 1)/(e^ε + 1), as in Kairouz, Oh and Viswanath, "The Composition Theorem for Differential
+    Privacy" (2015).
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    expected = epsilon * math.tanh(epsilon / 2)
+    return epsilon * math.sqrt(2 * rounds * math.log(1 / delta)) + rounds * expected
+
+
+def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
+    """σ = √(2·ln(1.25/δ))/ε of one Gaussian release: Dwork and Roth (2014), appendix A.
+
+    Raises:
+        UnsupportedError: ε is above 1, where the bound doesn't hold.
+    """
+    check_delta(delta)
+    _check_small(epsilon)
+    return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def gaussian_delta_bound(epsilon: float, noise_multiplier: float) -> float:
+    """δ = ⅘·e^(−(σε)²/2) of one Gaussian release: Abadi et al., "Deep Learning with Differential Privacy" (2016).
+
+    Raises:
+        UnsupportedError: ε is above 1, where the bound doesn't hold.
+    """
+    _check_small(epsilon)
+    return 0.8 * math.exp(-((noise_multiplier * epsilon) ** 2) / 2)
+
+
+def gaussian_delta(epsilon: float, noise_multiplier: float, rounds: int = 1) -> float:
+    """The exact δ at ε of `rounds` Gaussian releases: Balle and Wang, "Improving the Gaussian Mechanism" (2018)."""
+    check_epsilon(epsilon)
+    mu = math.sqrt(rounds) / noise_multiplier
+    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def _check_small(epsilon: float) -> None:
+    check_epsilon(epsilon)
+    if epsilon > 1:
+        raise UnsupportedError(f"the classical Gaussian bound holds up to ε = 1, not at {epsilon}")

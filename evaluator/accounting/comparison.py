@@ -1,0 +1,88 @@
+"""One composition under every sampling rule, by every method: what the calculator and `pfl privacy compare` list."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluator.accounting import classical, pld, rdp
+from evaluator.accounting.events import Adjacency, Event, Gaussian, UnsupportedError
+from evaluator.contracts import SamplingRule
+
+OFFICIAL = "PLD"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """ε under some rules by one method: infinite where no finite ε holds, None where `refusal` says why not.
+
+    Attributes:
+        rules: All for which the composition is the same.
+    """
+
+    rules: tuple[SamplingRule, ...]
+    method: str
+    epsilon: float | None
+    refusal: str = ""
+
+
+def compare(releases: Mapping[SamplingRule, Sequence[Event]], delta: float) -> list[Bound]:
+    """Every bound on what each rule says was released, in the order of the rules."""
+    return [
+        bound
+        for events, rules in distinct(releases).items()
+        for bound in (*_accounted(rules, events, delta), *_textbook(rules, events, delta))
+    ]
+
+
+def distinct(
+    releases: Mapping[SamplingRule, Sequence[Event]],
+) -> dict[tuple[Event, ...], tuple[SamplingRule, ...]]:
+    """The different compositions, each with the rules that lead to it."""
+    rules_of: dict[tuple[Event, ...], tuple[SamplingRule, ...]] = {}
+    for rule, events in releases.items():
+        rules_of[*events] = (*rules_of.get((*events,), ()), rule)
+    return rules_of
+
+
+def _accounted(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: float) -> Iterator[Bound]:
+    """By each accountant; what it has no proof for is a row with the reason."""
+    for method, epsilon in ((OFFICIAL, pld.epsilon), ("RDP", rdp.epsilon)):
+        try:
+            yield Bound(rules, method, epsilon(events, delta))
+        except UnsupportedError as error:
+            yield Bound(rules, method, None, str(error))
+
+
+def _textbook(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: float) -> Iterator[Bound]:
+    """By the classical theorems, as far as they apply: to equal Gaussian rounds, each with an ε of at most 1."""
+    for method, epsilon in TEXTBOOK.items():
+        match events:
+            case [Gaussian() as event]:
+                try:
+                    yield Bound(rules, method, epsilon(event, delta))
+                except UnsupportedError:
+                    continue
+
+
+def _basic(event: Gaussian, delta: float) -> float:
+    return classical.basic_composition(_one_round(event, delta / event.rounds), event.rounds)
+
+
+def _advanced(event: Gaussian, delta: float) -> float:
+    """Half of δ for the rounds, half for the composition."""
+    one_round = _one_round(event, delta / (2 * event.rounds))
+    return classical.advanced_composition(one_round, event.rounds, delta / 2)
+
+
+def _one_round(event: Gaussian, delta: float) -> float:
+    """The classical ε of one round: σ and ε stand in inverse proportion."""
+    sensitivity = 2 if event.adjacency is Adjacency.REPLACE else 1
+    epsilon = classical.gaussian_noise_multiplier(1, delta) * sensitivity / event.noise_multiplier
+    if epsilon > 1:
+        raise UnsupportedError(f"the classical bound holds for ε up to 1, not {epsilon:.4g}")
+    return epsilon
+
+
+TEXTBOOK: dict[str, Callable[[Gaussian, float], float]] = {
+    "classical, basic composition": _basic,
+    "classical, advanced composition": _advanced,
+}

@@ -1,0 +1,218 @@
+"""Privacy events: what a training run released, as data.
+
+An event says what one round's release is, whom it protects (`unit`), which datasets are neighbours (`adjacency`) and
+how often it happened (`rounds`). A composition is a sequence of events, in any order; several releases by one team
+are the events of all of them. Accountants bound compositions; what they have no proof for, they refuse.
+
+Each noise multiplier is relative to the L2 bound on one unit's contribution. For what an adversary sees, and for
+noise that several parties draw, it is the effective one: see `placement`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+# Outside of these the accountants' arithmetic is slow or loses its digits, and no training run is there: a provider
+# seen at a noise multiplier of 0.1 has an ε near 100 from that one round.
+MIN_SAMPLING_RATE = 1e-9
+MIN_NOISE_MULTIPLIER = 0.1
+MAX_NOISE_MULTIPLIER = 1e4
+MAX_ROUNDS = 1_000_000
+
+NoiseMultiplier = Annotated[
+    float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)
+]
+Rate = Annotated[float, Field(ge=MIN_SAMPLING_RATE, le=1, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Unit(StrEnum):
+    """Whose presence is hidden: all of a provider's documents, all of a client's data, or a single record."""
+
+    PROVIDER = "provider"
+    CLIENT = "client"
+    RECORD = "record"
+
+
+class Adjacency(StrEnum):
+    """Which datasets are neighbours: one has a unit more (`add_remove`), or one unit is another (`replace`)."""
+
+    ADD_REMOVE = "add_remove"
+    REPLACE = "replace"
+
+
+class Mechanism(BaseModel):
+    """Base of all events; equal `rounds` of the same mechanism are one event."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: Unit = Unit.PROVIDER
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)
+
+
+class Gaussian(Mechanism):
+    """Everyone takes part; N(0, (σC)²) covers the sum of contributions of L2 norm at most C."""
+
+    type: Literal["gaussian"] = "gaussian"
+    noise_multiplier: NoiseMultiplier
+
+
+class PoissonGaussian(Mechanism):
+    """Each unit takes part by its own independent coin of probability `sampling_rate`; else as `Gaussian`.
+
+    The noise is fresh in every round and there also when nobody takes part.
+    """
+
+    type: Literal["poisson_gaussian"] = "poisson_gaussian"
+    sampling_rate: Rate
+    noise_multiplier: NoiseMultiplier
+
+
+class FixedSizeGaussian(Mechanism):
+    """A fixed number of units is drawn without replacement; `sampling_rate` is that number over all units.
+
+    Under add/remove a unit that comes in displaces another, so that the sum moves by up to twice the clip norm.
+    """
+
+    type: Literal["fixed_size_gaussian"] = "fixed_size_gaussian"
+    sampling_rate: Rate
+    noise_multiplier: NoiseMultiplier
+
+
+class Laplace(Mechanism):
+    """Laplace noise of scale `noise_multiplier` times the L1 sensitivity under `adjacency`: one round has ε = 1/it."""
+
+    type: Literal["laplace"] = "laplace"
+    noise_multiplier: NoiseMultiplier
+
+
+class FedAvgLaplace(Mechanism):
+    """Output perturbation of a client's FedAvg iterate z = w − η·mean ∇f, gradients clipped in L1.
+
+    Removing or replacing one of the client's I_p records moves z by at most 2Cη/I_p in L1; for removal
+    (1/(I_p−1) − 1/I_p)(I_p−1)C + C/I_p is the same number. The unit is the record: it says nothing of providers.
+
+    Attributes:
+        clip_norm: C, the L1 bound on one record's gradient.
+        learning_rate: η.
+        examples: I_p of the smallest client, at least 2.
+        scale: Of the Laplace noise in each coordinate.
+    """
+
+    type: Literal["fedavg_laplace"] = "fedavg_laplace"
+    unit: Literal[Unit.RECORD] = Unit.RECORD
+    clip_norm: Positive
+    learning_rate: Positive
+    examples: int = Field(ge=2)
+    scale: Positive
+
+    @property
+    def sensitivity(self) -> float:
+        """L1 sensitivity of the released iterate."""
+        return 2 * self.clip_norm * self.learning_rate / self.examples
+
+    def as_laplace(self) -> Laplace:
+        return _as_laplace(self, self.scale / self.sensitivity)
+
+
+class AdmmLaplace(Mechanism):
+    """Output perturbation of an inexact ADMM iterate z = w + (λ − Σ∇f/I)/ρ, gradients clipped in L1.
+
+    Replacing one record moves z by at most 2C/(ρI) in L1, removing one by at most C/(ρI): I, the number of records of
+    all clients, is a constant of the objective.
+
+    Attributes:
+        clip_norm: C, the L1 bound on one record's gradient.
+        penalty: ρ, the smallest in use.
+        examples: I, of all clients.
+        scale: Of the Laplace noise in each coordinate.
+    """
+
+    type: Literal["admm_laplace"] = "admm_laplace"
+    unit: Literal[Unit.RECORD] = Unit.RECORD
+    clip_norm: Positive
+    penalty: Positive
+    examples: int = Field(ge=1)
+    scale: Positive
+
+    @property
+    def sensitivity(self) -> float:
+        """L1 sensitivity of the released iterate under the event's adjacency."""
+        records = 2 if self.adjacency is Adjacency.REPLACE else 1
+        return records * self.clip_norm / (self.penalty * self.examples)
+
+    def as_laplace(self) -> Laplace:
+        return _as_laplace(self, self.scale / self.sensitivity)
+
+
+class TwoStage(Mechanism):
+    """A client takes part with probability `client_rate`, visibly; `within` is what its units then go through.
+
+    The units of one client come and go together. An adversary who recognises from the others' contributions, or reads
+    in the log, that the client took part faces only the inner mechanism. So each round is, with probability
+    `client_rate`, the inner mechanism and otherwise no release at all, and the adversary sees which.
+    """
+
+    type: Literal["two_stage"] = "two_stage"
+    client_rate: Rate
+    within: Annotated[Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace, Field(discriminator="type")]
+
+    @model_validator(mode="after")
+    def _agrees_with_inner(self) -> Self:
+        inner = self.within
+        if (inner.unit, inner.adjacency) != (self.unit, self.adjacency) or inner.rounds != 1:
+            raise ValueError("the inner mechanism has the same unit and adjacency, and one round")
+        return self
+
+
+Event = Annotated[
+    Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace | FedAvgLaplace | AdmmLaplace | TwoStage,
+    Field(discriminator="type"),
+]
+
+
+class UnsupportedError(ValueError):
+    """An accountant has no proof for this mechanism under this adjacency; the text is the reason."""
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The same composition with equal mechanisms merged: ε depends on neither their order nor their grouping.
+
+    Raises:
+        ValueError: The events protect different units, or are meant for different neighbours.
+    """
+    counts: dict[Event, int] = {}
+    for event in events:
+        once = event.model_copy(update={"rounds": 1})
+        counts[once] = counts.get(once, 0) + event.rounds
+    check_comparable(list(counts))
+    return [once.model_copy(update={"rounds": rounds}) for once, rounds in counts.items()]
+
+
+def check_comparable(events: Sequence[Event]) -> None:
+    """Raise ValueError unless all events protect the same unit against the same neighbours."""
+    kinds = sorted({f"{event.unit}, {event.adjacency}" for event in events})
+    if len(kinds) > 1:
+        raise ValueError(f"a composition has one unit and one adjacency, not {' and '.join(kinds)}")
+
+
+def check_delta(delta: float) -> None:
+    """Raise ValueError unless δ is a probability strictly between 0 and 1."""
+    if not 0 < delta < 1:
+        raise ValueError(f"δ must be in (0, 1): {delta}")
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise ValueError unless ε is positive and finite."""
+    if not (epsilon > 0 and math.isfinite(epsilon)):
+        raise ValueError(f"ε must be positive and finite: {epsilon}")
+
+
+def _as_laplace(event: FedAvgLaplace | AdmmLaplace, noise_multiplier: float) -> Laplace:
+    return Laplace(
+        unit=event.unit, adjacency=event.adjacency, rounds=event.rounds, noise_multiplier=noise_multiplier
+    )

@@ -1,0 +1,207 @@
+"""What each named check means, and what it can't detect: one table for workers, site, command line and documentation.
+
+C checks hold a training record against itself and the run's other files; P checks ask whether a communication log is
+plausible. Their results travel as `contracts.Check`; the words stand here.
+"""
+
+from dataclasses import dataclass
+
+from evaluator.contracts import Check, CheckStatus
+from evaluator.errors import ErrorCode, Problem, refuse
+
+
+@dataclass(frozen=True)
+class CheckText:
+    """The words of a check.
+
+    Attributes:
+        name: In a few words.
+        meaning: What holds when it passes, in one sentence.
+        limit: What it can't detect, in one sentence.
+        code: With which a run is refused when it fails; None where it only ever flags.
+    """
+
+    name: str
+    meaning: str
+    limit: str
+    code: ErrorCode | None = None
+
+
+CHECKS: dict[str, CheckText] = {
+    "C1": CheckText(
+        name="budget",
+        meaning="ε, recomputed from the rounds of the record under the track's rules, is within the budget.",
+        limit="Anything that the record doesn't say, or says falsely.",
+    ),
+    "C2": CheckText(
+        name="rounds",
+        meaning="The record has as many rounds as it declares, numbered without a gap, and each has the rates, clip "
+        "norm and noise that were planned; a round that differs from the plan is accounted as it is, and "
+        "flagged.",
+        limit="Rounds that were run and never recorded.",
+        code=ErrorCode.RECORD_ROUNDS,
+    ),
+    "C3": CheckText(
+        name="chain of models",
+        meaning="The first round starts from the base weights, every other from the weights that the round before "
+        "released, and the last one's are the checkpoint's.",
+        limit="Hashes of weights that no training led to; and where adapters are trained and merged afterwards, "
+        "neither end of the chain.",
+        code=ErrorCode.RECORD_MODELS,
+    ),
+    "C4": CheckText(
+        name="bytes",
+        meaning="In every round, bytes follow from the declared tensors, codec and clients, to 1 % for framing, and "
+        "they and the clients are those of the communication log.",
+        limit="Messages that are left out of record and log alike, or sent beside them.",
+        code=ErrorCode.RECORD_BYTES,
+    ),
+    "C5": CheckText(
+        name="clients of the rounds",
+        meaning="The number of clients in each round is the fixed one, or varies over the rounds as independent coins"
+        " make it vary; what coins show with a probability below 10⁻⁴ is flagged.",
+        limit="Clients who were chosen otherwise but as many as coins would choose, and little at all in a run of a"
+        " few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are about 20 "
+        "rounds.",
+        code=ErrorCode.RECORD_ROUNDS,
+    ),
+    "C6": CheckText(
+        name="providers of the clients",
+        meaning="Of each client that took part, as many providers were sampled as the declared sampling makes it, by "
+        "the same test as C5; never more than it has, and the same number each time where the number is "
+        "fixed.",
+        limit="Which providers they were, such as the same ones in every round, and made-up numbers that look "
+        "random.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    "C8": CheckText(
+        name="noise in the sums",
+        meaning="Blocks of the noised sums, drawn when all sums were committed to, are the committed ones and have "
+        "the size of the declared noise and, where the signal can't hide it, the shape; an honest run is "
+        "flagged with a probability below 10⁻⁴.",
+        limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
+        "clipped, as far as the noise covers them; and sums that were made up and never used.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    "C9": CheckText(
+        name="fresh noise in every round",
+        meaning="The opened blocks of a round follow neither those of an earlier round nor the sum of all earlier "
+        "opened ones, beyond what the clipped updates can do; an honest run is flagged with a probability "
+        "below 10⁻⁴.",
+        limit="Noise that is taken back in rounds that weren't drawn, in runs of more than 32, or that many "
+        "providers' updates could hide.",
+    ),
+    "C10": CheckText(
+        name="trained tensors",
+        meaning="The declared tensors are different ones with the base weights' shapes, and whatever else changed in "
+        "the checkpoint has a rank that the declared adapters can give.",
+        limit="Tensors that were sent and didn't change.",
+        code=ErrorCode.RECORD_TENSORS,
+    ),
+    "C14": CheckText(
+        name="declared runs",
+        meaning="The run tokens that the site issued to the team in this track are accounted for: each is that of a "
+        "submitted run, or is covered by the number of tuning runs that the team declares.",
+        limit="Training runs on the same data without a token.",
+    ),
+    "C15": CheckText(
+        name="joint ε",
+        meaning="It tells ε of all of the team's accounted trainings in this track together, which all learned from "
+        "the same data; no budget limits it.",
+        limit="Models that were trained on the data and never submitted.",
+    ),
+    "C16": CheckText(
+        name="checkpoint file",
+        meaning="The record's last line has the SHA-256 of the submitted checkpoint.",
+        limit="How that checkpoint came about.",
+        code=ErrorCode.RECORD_CHECKPOINT,
+    ),
+    "C17": CheckText(
+        name="annex file",
+        meaning="The annex has the SHA-256 in the record's last line, and the record's run token and number of "
+        "rounds.",
+        limit="Whether what the annex says is true.",
+        code=ErrorCode.RECORD_ANNEX,
+    ),
+    "C18": CheckText(
+        name="base weights",
+        meaning="The record names the SHA-256 of the track's base weights.",
+        limit="Whether training started from them: see C3.",
+        code=ErrorCode.RECORD_MODELS,
+    ),
+    "C19": CheckText(
+        name="the track's rules",
+        meaning="Unit, adjacency, δ and the number of clients are the track's.",
+        limit="Whether the trainer really protects that unit: see the privacy proof.",
+        code=ErrorCode.RECORD_RULES,
+    ),
+    "C20": CheckText(
+        name="other uses of private data",
+        meaning="The record declares no choice of settings, round or checkpoint on private data; ε covers none.",
+        limit="Uses that aren't declared.",
+    ),
+    "P1": CheckText(
+        name="both directions",
+        meaning="In every round, each client that was sent a message sent one back, and the reverse; so each client's "
+        "first download is there too.",
+        limit="Messages that were left out of the log both ways, and whole rounds.",
+    ),
+    "P2": CheckText(
+        name="regular rounds",
+        meaning="Every exchange has the same number of messages each way, and no more rounds are empty than sampling "
+        "each client by its own coin leaves.",
+        limit="Clients or rounds left out so that the rest still looks regular.",
+    ),
+    "P3": CheckText(
+        name="bits per parameter",
+        meaning="Exchanges are of one size each way, from 1 bit for each parameter that says the change to 64 bits for "
+        "each entry of the tensors that changed.",
+        limit="Sizes made up within that range; and codecs whose messages vary in size are honest all the same.",
+    ),
+    "P4": CheckText(
+        name="floor",
+        meaning="Each way, the bytes could have carried what changed in the weights once, at 4.5 bits a parameter and "
+        "with a matrix's change as two factors of its rank.",
+        limit="Messages beyond the first that were left out; and a codec of fewer bits is honest all the same.",
+    ),
+}
+
+
+def failures(checks: list[Check]) -> list[Problem]:
+    """The problems that failed checks amount to."""
+    return [_problem(check) for check in checks if check.status is CheckStatus.FAILED]
+
+
+def _problem(check: Check) -> Problem:
+    text = CHECKS[check.id]
+    if text.code is None:
+        raise ValueError(f"check {check.id} flags and never fails")
+    return refuse(
+        text.code,
+        where=f"check {check.id}, {check.where}" if check.where else f"check {check.id}",
+        expected=check.expected,
+        found=check.found,
+    ).problem
+
+
+def catalogue() -> str:
+    """The table as Markdown: docs/checks.md is this text."""
+    rows = [
+        f"| {name} | {text.name} | {text.meaning} | {text.limit} | {f'`{text.code}`' if text.code else 'flagged'} |"
+        for name, text in CHECKS.items()
+    ]
+    return "\n".join(
+        [
+            "# Checks",
+            "",
+            "Generated by `make docs` from `evaluator/checks.py`. C checks hold a training record against itself, the",
+            "run's other files and the team's other runs, P checks ask whether a communication log is plausible. A",
+            "check that fails refuses the run with the code in the last column; one that is only flagged is for the",
+            "reviewers to look at.",
+            "",
+            "| check | name | what holds when it passes | what it can't detect | otherwise |",
+            "| --- | --- | --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )

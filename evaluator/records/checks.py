@@ -1,0 +1,253 @@
+"""The named checks of a training record: against itself, the run's other files and the track's rules.
+
+Each is a function of values that returns a `Check`; `evaluator.checks` has the words. What checks find is public, the
+annex is not: nothing that is found tells a number of providers.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isclose
+from pathlib import Path
+
+from evaluator.accounting.events import Unit
+from evaluator.checkpoints import read_header, sha256_of
+from evaluator.communication import Exchange, read_log
+from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.records.annex import Annex, read_annex
+from evaluator.records.difference import Difference, judge, not_applicable
+from evaluator.records.lines import FixedSize, RunLine, TrainingRecord, TwoStagePoisson
+from evaluator.records.noise_checks import noise
+from evaluator.records.sampling_checks import clients, providers
+from evaluator.records.tensor_checks import tensors
+from evaluator.weight_changes import changed_tensors, weight_vector_sha256
+
+FRAMING = 0.01  # of a message, for what is sent around the tensors
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files beside the record. `base` are the track's base weights."""
+
+    checkpoint: Path
+    base: Path
+    communication_log: Path
+    annex: Path
+
+
+@dataclass
+class RoundTraffic:
+    """What the communication log says of a round."""
+
+    clients: int = 0
+    bytes_down: int = 0
+    bytes_up: int = 0
+
+    def add(self, exchange: Exchange) -> None:
+        self.clients += 1
+        self.bytes_down += exchange.bytes_down
+        self.bytes_up += exchange.bytes_up
+
+
+def check_record(record: TrainingRecord, files: RunFiles, rules: TrackRules) -> list[Check]:
+    """All checks of this package, whatever they find.
+
+    Raises:
+        ProblemError: One of the other files can't be read.
+        ValueError: The track has no privacy rules.
+    """
+    if rules.privacy is None:
+        raise ValueError("only a track with a privacy budget has records")
+    run = record.run
+    annex = read_annex(files.annex, clients=rules.clients, max_rounds=rules.max_rounds)
+    base = {name: tensor.shape for name, tensor in read_header(files.base).tensors.items()}
+    own_annex = annex_file(record, annex, sha256_of(files.annex))
+    return [
+        rounds(record),
+        base_weights(run, sha256_of(files.base)),
+        models(
+            record,
+            first=weight_vector_sha256(files.base, run.trainable),
+            last=weight_vector_sha256(files.checkpoint, run.trainable),
+        ),
+        message_bytes(record, read_traffic(files.communication_log, rules)),
+        clients(record),
+        *(
+            [providers(record, annex), *noise(record, annex)]
+            if own_annex.status is CheckStatus.PASSED
+            else [not_applicable(check, "the annex is another run's") for check in ("C6", "C8", "C9")]
+        ),
+        tensors(run.trainable, base, changed_tensors(files.base, files.checkpoint)),
+        checkpoint_file(record, sha256_of(files.checkpoint)),
+        own_annex,
+        track_rules(run, rules.privacy, rules.clients),
+        other_uses(run),
+    ]
+
+
+def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
+    """What the communication log says of each round that sent anything. Raises ProblemError (``E_LOG_*``)."""
+    traffic: dict[int, RoundTraffic] = {}
+    read_log(
+        log,
+        clients=rules.clients,
+        max_rounds=rules.max_rounds,
+        on_exchange=lambda exchange: traffic.setdefault(exchange.round, RoundTraffic()).add(exchange),
+    )
+    return traffic
+
+
+def rounds(record: TrainingRecord) -> Check:
+    """C2: declared, numbered and ended alike; a round that differs from the plan is flagged."""
+    return judge("C2", _round_differences(record), otherwise=f"{len(record.rounds)} rounds as planned")
+
+
+def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
+    count = len(record.rounds)
+    for where, declared in (("line 1, rounds", record.run.rounds), ("end line, rounds", record.end.rounds)):
+        if declared != count:
+            yield Difference(f"{count}, the number of round lines", declared, where)
+    for number, line in enumerate(record.rounds, 1):
+        if line.round != number:
+            yield Difference(f"round {number}", f"round {line.round}", f"line {number + 1}")
+    planned = _planned(record.run)
+    for line in record.rounds:
+        for name, value in planned.items():
+            if not isclose(found := getattr(line, name), value, rel_tol=1e-12):
+                yield Difference(f"{value}, as planned", found, f"round {line.round}, {name}", refuses=False)
+
+
+def _planned(run: RunLine) -> dict[str, float]:
+    """What every round line says if nothing changes in the course of the run."""
+    match run.sampling:
+        case TwoStagePoisson(client_rate=client_rate):
+            pass
+        case FixedSize(clients_per_round=taken):
+            client_rate = taken / run.clients
+        case _:
+            client_rate = 1.0
+    return {
+        "client_rate": client_rate,
+        "provider_rate": getattr(run.sampling, "provider_rate", 1.0),
+        "clip_norm": run.clip_norm,
+        "noise_multiplier": run.noise.multiplier,
+    }
+
+
+def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Check:
+    """C3: the rounds lead from the base weights to the checkpoint.
+
+    Args:
+        first: Hash of the base weights' trainable tensors, in the order of the record; None where they have others.
+        last: Likewise of the checkpoint.
+    """
+    lines = record.rounds
+    steps = [
+        (f"round {after.round}, model_in_sha256", before.model_out_sha256, after.model_in_sha256)
+        for before, after in pairwise(lines)
+    ]
+    if first is not None and last is not None:
+        begin, end = (lines[0].model_in_sha256, lines[-1].model_out_sha256) if lines else (first, first)
+        steps = [
+            ("round 1, model_in_sha256", first, begin),
+            *steps,
+            (f"round {len(lines)}, model_out_sha256", last, end),
+        ]
+    broken = [Difference(expected, found, where) for where, expected, found in steps if expected != found]
+    if not broken and (first is None or last is None):
+        return not_applicable(
+            "C3", "the rounds join; the trainable tensors aren't in the base weights and checkpoint"
+        )
+    return judge("C3", broken, otherwise=f"{len(lines)} rounds from the base weights to the checkpoint")
+
+
+def message_bytes(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -> Check:
+    """C4: bytes follow from tensors, codec and clients, and are those of the communication log."""
+    total = record.end.bytes_down + record.end.bytes_up
+    return judge("C4", _byte_differences(record, traffic), otherwise=f"{total} bytes")
+
+
+def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -> Iterator[Difference]:
+    message = record.run.numel * record.run.codec.bits_per_parameter / 8
+    silent = RoundTraffic()
+    for line in record.rounds:
+        logged = traffic.get(line.round, silent)
+        if logged.clients != line.clients:
+            yield Difference(
+                f"the log's {logged.clients} clients", line.clients, f"round {line.round}, clients"
+            )
+        for name in ("bytes_down", "bytes_up"):
+            where, found = f"round {line.round}, {name}", getattr(line, name)
+            least = line.clients * message
+            if not least - 1 < found <= least * (1 + FRAMING) + 1:
+                yield Difference(
+                    f"{least:.0f} bytes and up to {FRAMING:.0%} more: {line.clients} clients, {record.run.numel} "
+                    f"parameters of {record.run.codec.bits_per_parameter:g} bits",
+                    found,
+                    where,
+                )
+            if found != getattr(logged, name):
+                yield Difference(f"the log's {getattr(logged, name)}", found, where)
+    if beyond := traffic.keys() - {line.round for line in record.rounds}:
+        yield Difference("no other rounds in the log", f"round {min(beyond)}", "communication log")
+    for name in ("bytes_down", "bytes_up"):
+        total = sum(getattr(line, name) for line in record.rounds)
+        if (found := getattr(record.end, name)) != total:
+            yield Difference(f"{total}, the sum of all rounds", found, f"end line, {name}")
+
+
+def checkpoint_file(record: TrainingRecord, sha256: str) -> Check:
+    """C16: the record is that of this checkpoint file."""
+    return _same("C16", sha256, record.end.checkpoint_sha256, "end line, checkpoint_sha256")
+
+
+def base_weights(run: RunLine, sha256: str) -> Check:
+    """C18: training began from the track's base weights."""
+    return _same("C18", sha256, run.base_sha256, "line 1, base_sha256")
+
+
+def _same(check: str, expected: str, found: str, where: str) -> Check:
+    return judge(check, [Difference(expected, found, where)] if expected != found else [], otherwise=expected)
+
+
+def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
+    """C17: the annex is the one that the record names, with the same token and as many rounds."""
+    pairs = {
+        "end line, annex_sha256": (sha256, record.end.annex_sha256),
+        "annex, run_token": (record.run.run_token, annex.run_token),
+        "annex, rounds": (len(record.rounds), len(annex.sampled)),
+    }
+    differences = [
+        Difference(expected, found, where) for where, (expected, found) in pairs.items() if expected != found
+    ]
+    return judge("C17", differences, otherwise=sha256)
+
+
+def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Check:
+    """C19: what the record declares is what the track accounts."""
+    pairs = {
+        "unit": (Unit.PROVIDER, run.unit),
+        "adjacency": (rules.adjacency, run.adjacency),
+        "delta": (rules.delta, run.delta),
+        "clients": (clients_of_track, run.clients),
+    }
+    differences = [
+        Difference(expected, found, f"line 1, {name}")
+        for name, (expected, found) in pairs.items()
+        if expected != found
+    ]
+    return judge("C19", differences, otherwise=f"{run.unit}, {run.adjacency}, δ = {run.delta:g}")
+
+
+def other_uses(run: RunLine) -> Check:
+    """C20: whether private data was used outside the rounds that ε is computed from."""
+    uses = {
+        "validation_on_private_data": run.validation_on_private_data,
+        "tuning.private_runs": run.tuning.private_runs,
+    }
+    differences = [
+        Difference("none: ε doesn't cover it", found, f"line 1, {name}", refuses=False)
+        for name, found in uses.items()
+        if found
+    ]
+    return judge("C20", differences, otherwise="none declared")

@@ -1,0 +1,55 @@
+"""Whether counts are those of independent coins: how many clients, or providers of a client, took part in each round.
+
+Two questions, each two-sided: is the total right (exact, binomial), and do the counts spread as coins make them? The
+spread, the sum of squared standardized deviations, is held against a gamma distribution of its mean and variance, which
+is approximate. So that the lattice of counts raises no alarm, deviations are taken half a count too large where they
+may be too small, and half a count too small where they may be too large.
+
+A few rounds show little: 2 of 10 clients in every round, as if drawn by coins of rate 0.2, pass for 10 rounds and are
+seen after 20.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy.stats import binom, gamma
+
+
+def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
+    """How probable counts as odd as these are, if each is of `population` independent coins; at most 1.
+
+    Args:
+        counts: (count, rate) of each round. Rounds of one rate are tested together, and each rate pays for the others.
+
+    Returns:
+        About the p-value, rather more than less; 0 where a count is impossible.
+    """
+    by_rate: dict[float, list[int]] = defaultdict(list)
+    for count, rate in counts:
+        by_rate[rate].append(count)
+    p_values = [_smallest(group, population, rate) for rate, group in by_rate.items()]
+    return min([1.0, *(4 * len(p_values) * p_value for p_value in p_values)])
+
+
+def _smallest(counts: Sequence[int], population: int, rate: float) -> float:
+    """The smallest of the four one-sided p-values."""
+    coins, total = population * len(counts), sum(counts)
+    if max(counts) > population:
+        return 0.0
+    variance = population * rate * (1 - rate)
+    if variance == 0:
+        return float(total == coins * rate)
+    deviations = np.abs(np.array(counts) - population * rate)
+    # Of one squared standardized deviation: mean 1, variance 2 plus the binomial's excess kurtosis. A single coin's may
+    # have none at all, and then says nothing that the total doesn't.
+    spread_variance = max(1.0, 2 + (1 - 6 * rate * (1 - rate)) / variance)
+    spread = gamma(len(counts) / spread_variance, scale=spread_variance)
+    return float(
+        min(
+            binom.cdf(total, coins, rate),
+            binom.sf(total - 1, coins, rate),
+            spread.cdf(np.sum((deviations + 0.5) ** 2) / variance),
+            spread.sf(np.sum(np.maximum(deviations - 0.5, 0) ** 2) / variance),
+        )
+    )

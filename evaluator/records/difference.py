@@ -1,0 +1,38 @@
+"""From the differences that a check finds to its outcome."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evaluator.contracts import Check, CheckStatus
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that isn't as it should be.
+
+    Attributes:
+        refuses: Whether the run is refused for it, because no honest run has it; else reviewers are asked to look.
+    """
+
+    expected: object
+    found: object
+    where: str = ""
+    refuses: bool = True
+
+
+def judge(check: str, differences: Iterable[Difference], *, otherwise: str) -> Check:
+    """The check's outcome, told by the first of its worst differences, or by `otherwise` where there is none."""
+    worst = min(differences, key=lambda difference: not difference.refuses, default=None)
+    if worst is None:
+        return Check(id=check, status=CheckStatus.PASSED, found=otherwise)
+    return Check(
+        id=check,
+        status=CheckStatus.FAILED if worst.refuses else CheckStatus.FLAGGED,
+        expected=str(worst.expected),
+        found=str(worst.found),
+        where=worst.where,
+    )
+
+
+def not_applicable(check: str, reason: str) -> Check:
+    return Check(id=check, status=CheckStatus.NOT_APPLICABLE, found=reason)

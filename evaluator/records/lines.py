@@ -1,0 +1,235 @@
+"""The schema of the training record: one `run` line, one `round` line for each round, one `end` line.
+
+The record is public. Which providers took part, how many they were, how long a round took and every random seed are
+private, so no line has a place for them; an unknown key is refused. What organizers may see stands in the annex.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.accounting.events import MIN_SAMPLING_RATE, Adjacency, Unit
+
+SCHEMA = "pfl-dp-record/2"
+MAX_NUMEL = 2**40
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # Ed25519, raw, in hexadecimal
+Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Positive = Annotated[float, Field(ge=1e-12, le=1e12)]  # so that products of several stay finite and above 0
+Rate = Annotated[float, Field(ge=MIN_SAMPLING_RATE, le=1)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]  # what canonical JSON can hold exactly
+
+
+class Line(BaseModel):
+    """Immutable base of everything in a record. Nothing is converted: `"1"` is no number."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
+    )
+
+
+class GlobalPoisson(Line):
+    """Every client answers in every round, and every provider flips its own coin."""
+
+    type: Literal["global_poisson"] = "global_poisson"
+    provider_rate: Rate
+
+
+class TwoStagePoisson(Line):
+    """Every client flips a coin; then every provider of a client that takes part flips its own."""
+
+    type: Literal["two_stage_poisson"] = "two_stage_poisson"
+    client_rate: Rate
+    provider_rate: Rate
+
+
+class FixedSize(Line):
+    """`clients_per_round` clients are drawn, then a fixed number of each one's providers.
+
+    Attributes:
+        provider_rate: That number over the client's providers; the largest of all clients.
+    """
+
+    type: Literal["fixed_size"] = "fixed_size"
+    clients_per_round: Annotated[int, Field(ge=1)]
+    provider_rate: Rate
+
+
+class Full(Line):
+    """Every provider of every client takes part in every round."""
+
+    type: Literal["full"] = "full"
+
+
+Sampling = Annotated[GlobalPoisson | TwoStagePoisson | FixedSize | Full, Field(discriminator="type")]
+
+
+class Noise(Line):
+    """The Gaussian noise of a round.
+
+    Attributes:
+        multiplier: σ, over the clip norm. `server` and `client_full`: of each draw. `client_share`: of the sum of the
+            shares; each of the K clients that take part draws σ/√K.
+        placement: `server`: one draw on the sum. `client_full`: a whole draw at each client. `client_share`: a share at
+            each client.
+        release_view: What an observer sees: the `aggregate` only, or each client's update (`per_client`).
+        secure_aggregation: How the aggregate view is kept where clients draw the noise: by a protocol (`real`), by one
+            process that sums (`simulated`: a statement of trust), or not at all (`none`).
+        colluding_clients: So many clients may add their own draws to what the observer knows.
+    """
+
+    multiplier: Positive
+    placement: Literal["server", "client_full", "client_share"]
+    release_view: Literal["aggregate", "per_client"]
+    secure_aggregation: Literal["none", "simulated", "real"] = "none"
+    colluding_clients: Count = 0
+
+
+class ServerStep(Line):
+    """What the server does with the noised sum uₜ: `sum` is w ← w + learning_rate·uₜ/normaliser.
+
+    Any other rule, such as an adaptive optimizer, is `other`; it is post-processing, but the checkpoint alone then
+    doesn't show the noise.
+    """
+
+    rule: Literal["sum", "other"]
+    learning_rate: Positive
+
+
+class Codec(Line):
+    """How tensors are packed into messages: `bits_per_parameter` counts scales and zero points."""
+
+    name: Name
+    bits_per_parameter: Positive
+
+
+class TrainableTensor(Line):
+    """A tensor that leaves a client. Adapter tensors carry names of their own, which the checkpoint doesn't have."""
+
+    name: Name
+    shape: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=8)]
+
+    @property
+    def numel(self) -> int:
+        product = 1
+        for length in self.shape:
+            product *= length
+        return product
+
+
+class Tuning(Line):
+    """How settings were chosen: the number of training runs on the private data before this one, and in words."""
+
+    private_runs: Count
+    description: Annotated[str, Field(max_length=1000)] = ""
+
+
+class RunLine(Line):
+    """The first line: what is trained and how it is protected.
+
+    Attributes:
+        run_token: What the site issued for this run; null for a run that is not to be submitted.
+        code_sha256: Hash of the trainer's source files.
+        clients: N, of whom some take part in a round.
+        clip_norm: C, the L2 bound of one provider's whole update.
+        normaliser: The constant by which the noised sum is divided; never the number of those who took part.
+        rounds: As planned.
+        trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
+        validation_on_private_data: Whether a provider's data chose the checkpoint, the round or a setting.
+        claimed_epsilon: ε at `delta` under the track's rules, as the team claims it.
+    """
+
+    type: Literal["run"] = "run"
+    schema_version: Literal["pfl-dp-record/2"] = Field(default="pfl-dp-record/2", alias="schema")
+    run_token: RunToken | None
+    kit_version: Name
+    code_sha256: Sha256
+    track: Name
+    method: Name
+    unit: Annotated[Unit, Field(strict=False)] = Unit.PROVIDER
+    adjacency: Annotated[Adjacency, Field(strict=False)] = Adjacency.ADD_REMOVE
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    clients: Annotated[int, Field(ge=1, lt=2**31)]
+    sampling: Sampling
+    clip_norm: Positive
+    noise: Noise
+    normaliser: Positive
+    server: ServerStep
+    codec: Codec
+    rounds: Count
+    base_sha256: Sha256
+    trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
+    tuning: Tuning
+    validation_on_private_data: bool
+    claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+    @property
+    def numel(self) -> int:
+        """d, the coordinates of the weight vector."""
+        return sum(tensor.numel for tensor in self.trainable)
+
+    @model_validator(mode="after")
+    def _has_a_weight_vector(self) -> Self:
+        if not 1 <= self.numel < MAX_NUMEL:
+            raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
+        return self
+
+
+class RoundLine(Line):
+    """What one round did; a round in which nobody was sampled has its line too.
+
+    Attributes:
+        round: From 1.
+        clients: K, those who took part.
+        client_rate: As drawn in this round; clients_per_round/clients for a fixed number, 1 where all take part.
+        noise_multiplier: σ in this round, with the meaning of `Noise.multiplier`.
+        model_in_sha256: Hash of the weight vector before the round: see `weight_vector_sha256`.
+        model_out_sha256: After it.
+        update_root: Merkle root of uₜ, the noised sum before the server's step: see `certificate`.
+    """
+
+    type: Literal["round"] = "round"
+    round: Annotated[int, Field(ge=1, lt=2**31)]
+    clients: Annotated[int, Field(ge=0, lt=2**31)]
+    client_rate: Rate
+    provider_rate: Rate
+    clip_norm: Positive
+    noise_multiplier: Positive
+    bytes_down: Count
+    bytes_up: Count
+    model_in_sha256: Sha256
+    model_out_sha256: Sha256
+    update_root: Sha256
+
+
+class EndLine(Line):
+    """The last line, signed: the number of rounds, and the hashes of the checkpoint and annex files."""
+
+    type: Literal["end"] = "end"
+    rounds: Count
+    bytes_down: Count
+    bytes_up: Count
+    checkpoint_sha256: Sha256
+    annex_sha256: Sha256
+    public_key: PublicKey
+
+
+AnyLine = Annotated[RunLine | RoundLine | EndLine, Field(discriminator="type")]
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """A record whose chain and signature hold.
+
+    Attributes:
+        challenge: Hash of the chain before the end line, from which the annex's openings are drawn.
+    """
+
+    run: RunLine
+    rounds: list[RoundLine]
+    end: EndLine
+    challenge: str

@@ -1,0 +1,123 @@
+"""Reading a training record that a stranger wrote.
+
+A record that can be read is made of the lines that its key signed, in their order, and of nothing else. Whose key
+that is, and whether the lines tell the truth, is not decided here: see `checks`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.records.canonical_lines import check_canonical, parse_object, raw_lines, validate, values_of
+from evaluator.records.chain import Chain
+from evaluator.records.lines import (
+    SCHEMA,
+    AnyLine,
+    EndLine,
+    RoundLine,
+    RunLine,
+    Sha256,
+    Signature,
+    TrainingRecord,
+)
+from evaluator.records.signing import verifies
+
+MAX_RUN_LINE_BYTES = 1024**2  # the run line lists the trainable tensors
+MAX_LINE_BYTES = 16 * 1024
+
+_LINE: TypeAdapter[RunLine | RoundLine | EndLine] = TypeAdapter(AnyLine)
+# What is added to a line, and the code for what can't stand there.
+_SEALS: dict[str, tuple[TypeAdapter[str], ErrorCode]] = {
+    "h": (TypeAdapter(Sha256), ErrorCode.RECORD_CHAIN),
+    "signature": (TypeAdapter(Signature), ErrorCode.RECORD_SIGNATURE),
+}
+
+
+def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
+    """Read a record of at most `max_rounds` rounds, under hard caps on its lines.
+
+    Raises:
+        ProblemError: ``E_RECORD_FORMAT`` naming the line and the field; ``E_RECORD_CHAIN`` naming the first line whose
+            hash doesn't follow; ``E_RECORD_SIGNATURE``; ``E_RECORD_ROUNDS`` where there are too many rounds.
+    """
+    lines = _links(path, max_rounds)
+    first = next(lines, None)
+    if first is None or not isinstance(first.line, RunLine):
+        raise _misplaced(1, "a line of type run", first)
+    rounds: list[RoundLine] = []
+    for link in lines:
+        if isinstance(link.line, RoundLine):
+            rounds.append(link.line)
+        elif isinstance(link.line, EndLine):
+            if extra := next(lines, None):
+                raise _misplaced(link.number + 1, "nothing after the end line", extra)
+            return TrainingRecord(first.line, rounds, link.line, challenge=link.before)
+        else:
+            raise _misplaced(link.number, "a line of type round or end", link)
+    raise _misplaced(len(rounds) + 2, "a line of type round or end", None)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A line that follows from those before it, after which the chain's head was `before`."""
+
+    number: int
+    line: RunLine | RoundLine | EndLine
+    before: str
+
+
+def _links(path: Path, max_rounds: int) -> Iterator[_Link]:
+    chain = Chain(SCHEMA)
+    lines = raw_lines(
+        path, ErrorCode.RECORD_FORMAT, first_bytes=MAX_RUN_LINE_BYTES, other_bytes=MAX_LINE_BYTES
+    )
+    for number, raw in enumerate(lines, 1):
+        if number > max_rounds + 2:
+            raise refuse(
+                ErrorCode.RECORD_ROUNDS,
+                where=f"line {number}",
+                expected=f"at most {max_rounds} rounds",
+                found="more",
+            )
+        before = chain.head
+        yield _Link(number, _read_line(raw, number, chain), before)
+
+
+def _read_line(raw: bytes, number: int, chain: Chain) -> RunLine | RoundLine | EndLine:
+    """One line, after which the chain goes on."""
+    values = parse_object(raw, ErrorCode.RECORD_FORMAT, number, SCHEMA)
+    names = ("h", "signature") if values.get("type") == "end" else ("h",)
+    seal = {name: values.pop(name, "nothing") for name in names}
+    line = validate(_LINE, values, ErrorCode.RECORD_FORMAT, number)
+    for name, found in seal.items():
+        _check_seal(name, found, number)
+    check_canonical(raw, values_of(line) | seal, ErrorCode.RECORD_FORMAT, number)
+    head = chain.append(values_of(line))
+    if seal["h"] != head:
+        raise refuse(ErrorCode.RECORD_CHAIN, where=f"line {number}, h", expected=head, found=seal["h"])
+    if isinstance(line, EndLine) and not verifies(line.public_key, head, seal["signature"]):
+        raise refuse(
+            ErrorCode.RECORD_SIGNATURE,
+            where=f"line {number}, signature",
+            expected=f"the signature of {line.public_key}",
+            found=seal["signature"],
+        )
+    return line
+
+
+def _check_seal(name: str, found: object, number: int) -> None:
+    adapter, code = _SEALS[name]
+    try:
+        adapter.validate_python(found)
+    except ValidationError as error:
+        raise refuse(
+            code, where=f"line {number}, {name}", expected=error.errors()[0]["msg"], found=found
+        ) from error
+
+
+def _misplaced(number: int, expected: str, link: _Link | None) -> ProblemError:
+    found = "the end of the file" if link is None else f"a line of type {link.line.type}"
+    return refuse(ErrorCode.RECORD_FORMAT, where=f"line {number}", expected=expected, found=found)

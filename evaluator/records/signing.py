@@ -1,0 +1,85 @@
+"""Ed25519 keys and signatures (RFC 8032): who stands by a training record.
+
+A key is a PEM file (PKCS #8, not encrypted) that only its owner can read. What is signed is the hash of a record's
+whole chain behind the name of the format, so that no signature made for another purpose passes for one of a record.
+"""
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.records.lines import SCHEMA
+
+DOMAIN = f"{SCHEMA} signature\n".encode()
+MAX_KEY_FILE_BYTES = 16 * 1024
+
+
+def create_key(path: Path) -> Ed25519PrivateKey:
+    """A new key, written to `path`, a new file in a folder that is made where it is missing.
+
+    Raises:
+        ProblemError: (`E_SIGNING_KEY`) The file exists, which is never overwritten, or can't be written.
+    """
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pem)
+    except OSError as error:
+        raise _unusable(path, "a new file", error.strerror) from error
+    return key
+
+
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in `path`.
+
+    Raises:
+        ProblemError: (`E_SIGNING_KEY`) The file can't be read, or isn't an unencrypted Ed25519 key.
+    """
+    try:
+        with path.open("rb") as file:
+            pem = file.read(MAX_KEY_FILE_BYTES)
+    except OSError as error:
+        raise _unusable(path, "a key file", error.strerror) from error
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # a TypeError: it is encrypted
+        raise _unusable(path, "an unencrypted Ed25519 key in PEM", "something else") from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _unusable(path, "an Ed25519 key", "another kind of key")
+    return key
+
+
+def public_key_of(key: Ed25519PrivateKey) -> str:
+    """The public half, in hexadecimal."""
+    return key.public_key().public_bytes_raw().hex()
+
+
+def sign(key: Ed25519PrivateKey, head: str) -> str:
+    """The signature, in hexadecimal, of a record whose chain ends in `head`."""
+    return key.sign(DOMAIN + bytes.fromhex(head)).hex()
+
+
+def verifies(public_key: str, head: str, signature: str) -> bool:
+    """Whether `signature` is that of `public_key` for a chain that ends in `head`; all in hexadecimal."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+        key.verify(bytes.fromhex(signature), DOMAIN + bytes.fromhex(head))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _unusable(path: Path, expected: str, found: str | None) -> ProblemError:
+    return refuse(ErrorCode.SIGNING_KEY, where=str(path), expected=expected, found=found or "an error")

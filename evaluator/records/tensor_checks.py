@@ -1,0 +1,71 @@
+"""C10: whether the declared tensors can have changed the weights as they changed."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from evaluator.contracts import Check
+from evaluator.records.difference import Difference, judge
+from evaluator.records.lines import TrainableTensor
+from evaluator.weight_changes import MAX_RANK, TensorChange
+
+Shape = tuple[int, ...]
+
+
+def tensors(
+    trainable: Sequence[TrainableTensor], base: Mapping[str, Shape], changes: Sequence[TensorChange]
+) -> Check:
+    """C10.
+
+    Args:
+        trainable: As declared; those whose names the base weights don't have are adapters.
+        base: Shapes of the base weights by name.
+        changes: The tensors in which the checkpoint differs from the base weights.
+    """
+    return judge(
+        "C10",
+        _differences(trainable, base, changes),
+        otherwise=f"{len(trainable)} declared, {len(changes)} changed",
+    )
+
+
+def _differences(
+    trainable: Sequence[TrainableTensor], base: Mapping[str, Shape], changes: Sequence[TensorChange]
+) -> Iterator[Difference]:
+    declared: set[str] = set()
+    for tensor in trainable:
+        where = f"trainable, {tensor.name}"
+        if tensor.name in declared:
+            yield Difference("every tensor once", "a second time", where)
+        if (shape := base.get(tensor.name, tuple(tensor.shape))) != tuple(tensor.shape):
+            yield Difference(list(shape), tensor.shape, where)
+        declared.add(tensor.name)
+    adapters = [tuple(tensor.shape) for tensor in trainable if tensor.name not in base]
+    merged = [change for change in changes if change.name not in declared]
+    for change in merged:
+        if change.shape not in adapters and _rank(change) > (most := _largest_rank(adapters, change.shape)):
+            expected = f"a change of rank {most} at most, as by adapters" if most else "its base weights"
+            yield Difference(expected, _described(change), f"tensor {change.name}")
+    sent = sum(math.prod(shape) for shape in adapters)
+    needed = sum(min(change.numel, _rank(change) * sum(change.shape)) for change in merged)
+    if needed > sent:
+        yield Difference(f"changes of at most {sent} parameters by adapters", needed, "undeclared tensors")
+
+
+def _rank(change: TensorChange) -> int:
+    """The least that the change's rank is. What has no rank is counted as if it had a large one."""
+    return change.rank or MAX_RANK + 1
+
+
+def _largest_rank(adapters: Sequence[Shape], shape: Shape) -> int:
+    """The largest rank of a product of two adapters with this shape, each stored either way; 0 where there is none."""
+    if len(shape) != 2:
+        return 0
+    beside = [
+        {math.prod(factor) // length for factor in adapters if len(factor) == 2 and length in factor}
+        for length in shape
+    ]
+    return max(beside[0] & beside[1], default=0)
+
+
+def _described(change: TensorChange) -> str:
+    return f"a change of rank {change.rank}" if change.rank else "another change"

@@ -1,0 +1,44 @@
+"""Writing a training record while training runs, line by line.
+
+A run that breaks off leaves the lines of what it did, whose hashes still prove their order.
+"""
+
+from typing import Any, BinaryIO
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from evaluator.records.canonical_lines import canonical, values_of
+from evaluator.records.chain import Chain
+from evaluator.records.lines import SCHEMA, EndLine, RoundLine, RunLine
+from evaluator.records.signing import sign
+
+
+class RecordWriter:
+    """Writes one record.
+
+    Args:
+        file: Open for writing bytes, empty; the caller closes it.
+        run: The first line, written at once.
+    """
+
+    def __init__(self, file: BinaryIO, run: RunLine) -> None:
+        self._file = file
+        self._chain = Chain(SCHEMA)
+        self._write(values_of(run))
+
+    @property
+    def challenge(self) -> str:
+        """Hash of the chain so far; after the last round, the annex's openings are drawn from it."""
+        return self._chain.head
+
+    def round(self, line: RoundLine) -> None:
+        self._write(values_of(line))
+
+    def end(self, line: EndLine, key: Ed25519PrivateKey) -> None:
+        """Write the last line, signed with `key`, whose public half the line names."""
+        self._write(values_of(line), key)
+
+    def _write(self, values: dict[str, Any], key: Ed25519PrivateKey | None = None) -> None:
+        head = self._chain.append(values)
+        seal = {"h": head, "signature": sign(key, head)} if key else {"h": head}
+        self._file.write(canonical(values | seal) + b"\n")

@@ -1,0 +1,57 @@
+"""What a training record needs from the site: a run token before the training, and a key that signs for the team."""
+
+from ninja import Router, Status
+
+from portal.api.authentication import ApiRequest, team_in
+from portal.api.errors import invalid_form
+from portal.api.schemas import KeySchema, NewKey, NewRunToken, RunTokenSchema
+from portal.challenge.models import Track
+from portal.submissions.models import RunToken
+from portal.submissions.selectors import tokens_of
+from portal.submissions.tokens import issue_token
+from portal.teams.forms import KeyForm
+from portal.teams.keys import register_key
+from portal.teams.models import TeamKey
+from portal.teams.selectors import current_keys
+
+MAX_LISTED_TOKENS = 1000
+
+router = Router(tags=["training records"])
+
+
+@router.get("/run-tokens", response=list[RunTokenSchema], summary="Your team's run tokens, newest first")
+def list_tokens(request: ApiRequest) -> list[RunTokenSchema]:
+    """The newest thousand."""
+    return [_token(token) for token in tokens_of(team_in(request))[:MAX_LISTED_TOKENS]]
+
+
+@router.post("/run-tokens", response={201: RunTokenSchema}, summary="Get a token for one training")
+def new_token(request: ApiRequest, body: NewRunToken) -> Status[RunTokenSchema]:
+    """Before the training: its record carries the token. Only tracks with privacy budgets issue them."""
+    team = team_in(request)
+    return Status(201, _token(issue_token(team, Track.objects.get(slug=body.track), request.auth)))
+
+
+@router.get("/keys", response=list[KeySchema], summary="The keys that may sign your team's records")
+def list_keys(request: ApiRequest) -> list[KeySchema]:
+    return [_key(key) for key in current_keys(team_in(request))]
+
+
+@router.post("/keys", response=KeySchema, summary="Register a key")
+def new_key(request: ApiRequest, body: NewKey) -> KeySchema:
+    """Answers with the key that is registered already if your team has it."""
+    team = team_in(request)
+    form = KeyForm(body.model_dump())
+    if not form.is_valid():
+        raise invalid_form(form)
+    return _key(register_key(team, **form.cleaned_data, by=request.auth))
+
+
+def _token(token: RunToken) -> RunTokenSchema:
+    return RunTokenSchema(
+        token=token.token, track=token.track.slug, issued_at=token.issued_at, run=token.run_id
+    )
+
+
+def _key(key: TeamKey) -> KeySchema:
+    return KeySchema(public_key=key.public_key, name=key.name, created_at=key.created_at)

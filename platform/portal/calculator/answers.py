@@ -1,0 +1,99 @@
+"""What the calculator computes: bounded in time, and remembered."""
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from django.core.cache import cache
+
+from evaluator import evaluator_version
+from evaluator.accounting.comparison import OFFICIAL, Bound, compare
+from evaluator.accounting.scenario import Scenario
+from evaluator.contracts import SamplingRule
+from portal.calculator.curves import Curve
+
+SECONDS = 1.5  # of computing, after which no further point is added to a curve
+REMEMBERED_SECONDS = 7 * 24 * 3600
+SHORTEST_CURVE = 10  # rounds
+NOISE_FACTOR = 4  # a curve of noise reaches from σ/4 to 4σ
+
+
+@dataclass(frozen=True)
+class Question:
+    """A scenario; with a `target`, its noise is sought so that ε under the two-stage rule doesn't exceed it."""
+
+    scenario: Scenario
+    target: float | None
+
+    @property
+    def key(self) -> str:
+        """Names the question in the cache."""
+        text = f"{evaluator_version()} {self.target} {self.scenario.model_dump_json()}"
+        return f"calculator:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a scenario comes to.
+
+    Attributes:
+        scenario: As asked, with the noise that was found.
+        found: The noise multiplier that each rule asks for; empty where none was sought.
+        curves: ε by PLD against the rounds and against the noise.
+    """
+
+    scenario: Scenario
+    effective_noise_multiplier: float
+    found: dict[SamplingRule, float]
+    bounds: list[Bound]
+    curves: list[Curve]
+
+
+def remembered(question: Question) -> Answer | None:
+    """The answer, if the question was asked before."""
+    answer: Answer | None = cache.get(question.key)
+    return answer
+
+
+def answer(question: Question) -> Answer:
+    """Compute and remember the answer.
+
+    Raises:
+        ValueError: The scenario can't be accounted, with the reason.
+    """
+    start = time.thread_time()
+    scenario, found = _with_noise(question)
+    bounds = compare(scenario.releases(), scenario.delta)
+    curves = _curves(scenario, bounds)
+    for values in zip(*(curve.values() for curve in curves), strict=True):
+        for curve, value in zip(curves, values, strict=True):
+            if time.thread_time() - start < SECONDS:
+                curve.add(scenario, value)
+    computed = Answer(scenario, scenario.effective_noise_multiplier(), found, bounds, curves)
+    cache.set(question.key, computed, REMEMBERED_SECONDS)
+    return computed
+
+
+def _with_noise(question: Question) -> tuple[Scenario, dict[SamplingRule, float]]:
+    scenario, target = question.scenario, question.target
+    if target is None:
+        return scenario, {}
+    found = {rule: scenario.noise_multiplier_for(target, rule) for rule in scenario.releases()}
+    return scenario.with_changes(noise_multiplier=found[SamplingRule.TWO_STAGE]), found
+
+
+def _curves(scenario: Scenario, bounds: list[Bound]) -> list[Curve]:
+    """The two curves, so far with the scenario's own point, whose ε are known."""
+    sigma = scenario.noise_multiplier
+    curves = [
+        Curve("rounds", 1, max(SHORTEST_CURVE, 2 * scenario.rounds)),
+        Curve("noise_multiplier", sigma / NOISE_FACTOR, sigma * NOISE_FACTOR),
+    ]
+    known = {
+        bound.rules[0]: bound.epsilon
+        for bound in bounds
+        if bound.method == OFFICIAL and bound.epsilon is not None
+    }
+    for curve in curves:
+        curve.points[getattr(scenario, curve.setting)] = known
+    return curves

@@ -1,0 +1,91 @@
+"""An answer as the page shows it: rows with verdicts, and plots."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evaluator.contracts import SamplingRule
+from portal.calculator.plots import Line, Plot
+
+if TYPE_CHECKING:  # loading the accountants takes a second
+    from evaluator.accounting.comparison import Bound
+    from portal.calculator.answers import Answer
+    from portal.calculator.curves import Curve
+
+RULES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
+AXES = {"rounds": "rounds", "noise_multiplier": "noise multiplier σ"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bound beside the budget."""
+
+    bound: "Bound"
+    budget: float
+    decides: bool
+
+    @property
+    def rule(self) -> str:
+        return _label(self.bound.rules)
+
+    @property
+    def is_finite(self) -> bool:
+        return self.bound.epsilon is not None and math.isfinite(self.bound.epsilon)
+
+    @property
+    def margin(self) -> float | None:
+        """What is left of the budget; below 0 where ε is over it."""
+        return None if self.bound.epsilon is None else self.budget - self.bound.epsilon
+
+    @property
+    def excess(self) -> float | None:
+        """What ε is over the budget; below 0 where it is within."""
+        return None if self.margin is None else -self.margin
+
+
+@dataclass(frozen=True)
+class Result:
+    """An answer beside a budget."""
+
+    answer: "Answer"
+    budget: float
+
+    @property
+    def rows(self) -> list[Row]:
+        """The bounds, the deciding one first: by PLD under the two-stage rule."""
+        return [Row(bound, self.budget, decides=index == 0) for index, bound in enumerate(self.answer.bounds)]
+
+    @property
+    def found(self) -> list[tuple[str, float]]:
+        """The noise that each rule asks for, where it was sought."""
+        return [(RULES[rule], noise) for rule, noise in self.answer.found.items()]
+
+    @property
+    def rules_differ(self) -> bool:
+        return len(self.answer.bounds[0].rules) == 1
+
+    @property
+    def plots(self) -> Iterator[Plot]:
+        """A plot of each curve that has a line to draw."""
+        for curve in self.answer.curves:
+            lines = [line for rules in self._rules() if len((line := _line(curve, rules)).points) > 1]
+            if lines:
+                here = float(getattr(self.answer.scenario, curve.setting))
+                yield Plot(curve.setting, AXES[curve.setting], lines, level=self.budget, here=here)
+
+    def _rules(self) -> list[tuple[SamplingRule, ...]]:
+        return list(dict.fromkeys(bound.rules for bound in self.answer.bounds))
+
+
+def _line(curve: "Curve", rules: tuple[SamplingRule, ...]) -> Line:
+    points = [
+        (float(value), curve.points[value][rules[0]])
+        for value in sorted(curve.points)
+        if 0 < curve.points[value].get(rules[0], 0) < float("inf")  # what a logarithmic axis can show
+    ]
+    return Line(rules[0].replace("_", "-"), _label(rules), points)
+
+
+def _label(rules: tuple[SamplingRule, ...]) -> str:
+    return " and ".join(RULES[rule] for rule in rules)

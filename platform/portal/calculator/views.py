@@ -1,0 +1,44 @@
+"""The privacy calculator: one page whose address holds the question."""
+
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.calculator.forms import ScenarioForm
+from portal.calculator.results import Result
+from portal.calculator.visits import may_ask
+
+
+@require_safe
+def calculator(request: HttpRequest) -> HttpResponse:
+    """The form, and what the scenario in the address comes to."""
+    form = ScenarioForm(request.GET or None)
+    if not form.is_valid():
+        return _page(request, form)
+    # Imported here: the accountants take a second to load, and other pages of the site don't need them.
+    from portal.calculator import answers
+
+    question = answers.Question(form.scenario(), form.target())
+    answer = answers.remembered(question)
+    if answer is None and not may_ask(request):
+        return _page(request, form, too_many=True, status=HTTPStatus.TOO_MANY_REQUESTS)
+    try:
+        answer = answer or answers.answer(question)
+    except ValueError as error:
+        return _page(request, form, refusal=str(error))
+    return _page(request, form, result=Result(answer, form.cleaned_data["budget"]))
+
+
+def _page(
+    request: HttpRequest,
+    form: ScenarioForm,
+    *,
+    result: Result | None = None,
+    refusal: str = "",
+    too_many: bool = False,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> HttpResponse:
+    context = {"form": form, "result": result, "refusal": refusal, "too_many": too_many}
+    return render(request, "calculator/calculator.html", context, status=status)

@@ -1,0 +1,39 @@
+"""Reports as the database takes them.
+
+Names out of uploaded files end up in the texts of problems and checks: they are capped, and lose what can't be stored.
+"""
+
+from typing import Any, TypeVar
+
+from evaluator.contracts import AccountingResult, Check, CommunicationResult, StepReport
+from evaluator.errors import Problem, shorten
+
+MAX_PROBLEMS = 100
+MAX_CHECKS = 100
+MAX_TEXT_CHARACTERS = 500
+MAX_ACCOUNTANT_CHARACTERS = 200
+MAX_TRACE_CHARACTERS = 20_000
+
+Texts = TypeVar("Texts", Problem, Check)
+
+
+def storable(report: StepReport) -> StepReport:
+    changes: dict[str, Any] = {
+        "problems": [_shortened(problem, "code") for problem in report.problems[:MAX_PROBLEMS]],
+        "operator_trace": report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
+    }
+    if isinstance(report.result, CommunicationResult | AccountingResult):
+        checks = [_shortened(check, "id", "status") for check in report.result.checks[:MAX_CHECKS]]
+        changes["result"] = report.result.model_copy(update={"checks": checks})
+    if isinstance(report.result, AccountingResult):
+        accountant = shorten(report.result.accountant, MAX_ACCOUNTANT_CHARACTERS)
+        changes["result"] = changes["result"].model_copy(update={"accountant": accountant})
+    return report.model_copy(update=changes)
+
+
+def _shortened(message: Texts, *kept: str) -> Texts:
+    """`message` with all texts but those `kept` shortened."""
+    texts = message.model_dump(exclude=set(kept))
+    return message.model_copy(
+        update={name: shorten(text, MAX_TEXT_CHARACTERS) for name, text in texts.items()}
+    )

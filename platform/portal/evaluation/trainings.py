@@ -1,0 +1,79 @@
+"""What a team's trainings in a track amount to: the checks C14 and C15, which no single record can answer."""
+
+import math
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from pydantic import TypeAdapter
+
+from evaluator.accounting.events import Event, merged
+from evaluator.contracts import Check, CheckStatus
+from portal.submissions.models import Run, RunState, RunToken
+from portal.ui.rounding import rounded_up
+
+MAX_TRAININGS = 51  # this one and 50 before it
+EVENTS = TypeAdapter(list[Event])
+
+
+@dataclass(frozen=True)
+class Joint:
+    """ε of all of a team's accounted `trainings` in a track together; None for the `reason`."""
+
+    trainings: int
+    epsilon: float | None = None
+    reason: str = ""
+
+    def check(self, delta: float) -> Check:
+        trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
+        if self.epsilon is None:
+            return Check(id="C15", status=CheckStatus.NOT_APPLICABLE, found=f"{trainings}: {self.reason}")
+        found = (
+            f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} together, by the two-stage rule"
+        )
+        return Check(id="C15", status=CheckStatus.PASSED, found=found)
+
+
+def joint(run: Run, delta: float) -> Joint:
+    """What the team's trainings in the run's track cost together, the run's own and withdrawn ones included."""
+    # Imported here: the accountants take a second to load, and the web process never needs them.
+    from evaluator.accounting.rules import MAX_DIFFERENT_ROUNDS, joint_epsilon
+
+    ledger = list(_tokens(run).exclude(record_sha256="").values_list("events", flat=True))
+    if len(ledger) > MAX_TRAININGS:
+        return Joint(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
+    try:
+        events = merged(event for events in ledger for event in EVENTS.validate_python(events))
+        if len(events) > MAX_DIFFERENT_ROUNDS:
+            return Joint(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
+        epsilon = joint_epsilon(events, delta)
+    except ValueError as error:
+        return Joint(len(ledger), reason=str(error))
+    if not math.isfinite(epsilon):
+        return Joint(len(ledger), reason="no finite ε holds")
+    return Joint(len(ledger), epsilon)
+
+
+def check_tokens(run: Run, tuning_runs: int) -> Check:
+    """C14: whether each training that the team began, by the tokens that it was issued, is accounted for.
+
+    Either it is a run that was submitted, or one of the `tuning_runs` that the run's record declares.
+    """
+    tokens = _tokens(run)
+    issued, used = tokens.count(), tokens.exclude(record_sha256="").count()
+    submission = run.submission
+    waiting = Run.objects.filter(
+        submission__team=submission.team_id,
+        submission__track=submission.track_id,
+        state__in=[RunState.QUEUED, RunState.RUNNING],
+        token__isnull=True,
+    ).count()
+    return Check(
+        id="C14",
+        status=CheckStatus.PASSED if issued <= used + waiting + tuning_runs else CheckStatus.FLAGGED,
+        expected=f"{issued} run{'s' if issued > 1 else ''}, one for each token that the team was issued",
+        found=f"{used} accounted, {waiting} on the way, {tuning_runs} declared as tuning",
+    )
+
+
+def _tokens(run: Run) -> QuerySet[RunToken]:
+    return RunToken.objects.filter(team=run.submission.team_id, track=run.submission.track_id)

@@ -1,0 +1,95 @@
+"""Run tokens: issued before a training, carried by its record, held by the run that the record belongs to.
+
+One token stands for one training: it belongs to the first record that is accepted with it, and one run at a time
+holds it. A team that must submit the very same training again, after its run was refused, failed or was withdrawn,
+submits the very same record; the new run then takes the token over.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from evaluator.accounting.events import Event
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.challenge.models import Track
+from portal.submissions.models import Run, RunState, RunToken, SubmissionState
+from portal.teams.models import Team
+
+MAX_OPEN_TOKENS = 1000  # of one team in one track
+
+
+@transaction.atomic
+def issue_token(team: Team, track: Track, user: User) -> RunToken:
+    """A new token for one training in the track.
+
+    Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
+    """
+    if not track.is_private:
+        raise refuse(
+            ErrorCode.RUN_TOKEN,
+            message="The track issues no run tokens.",
+            where=track.slug,
+            expected="a track with privacy budgets",
+        )
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    unused = RunToken.objects.filter(team=team, track=track, run__isnull=True).count()
+    if unused >= MAX_OPEN_TOKENS:
+        raise refuse(
+            ErrorCode.RUN_TOKEN,
+            message="Your team has too many unused run tokens in this track.",
+            where=track.slug,
+            expected=f"fewer than {MAX_OPEN_TOKENS}",
+            found=unused,
+        )
+    token = RunToken.objects.create(team=team, track=track, token=secrets.token_urlsafe(24), issued_to=user)
+    record(user, "run_token.issued", token, team=team.pk, track=track.slug)
+    return token
+
+
+def find_token(run: Run, text: str | None) -> RunToken:
+    """The token that the run's training record carries, its row locked, if the run may hold it.
+
+    Raises `ProblemError` (`E_RECORD_TOKEN`).
+    """
+    submission = run.submission
+    token = (
+        RunToken.objects.select_for_update()
+        .filter(team=submission.team_id, track=submission.track_id, token=text or "")
+        .first()
+    )
+    if token is None:
+        raise _refused("a token that the site issued to your team for this track", text or "none")
+    if token.record_sha256 not in ("", _record_sha256(run)):
+        raise _refused("a token for this training alone", "one that another training record came with")
+    if token.run not in (None, run) and not _is_over(token.run):
+        raise _refused("a token that no other run holds", f"one that a run of “{token.run.submission}” holds")
+    return token
+
+
+def take_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
+    """Let `run` hold a token that `find_token` found, in the same transaction. `events` are what it released."""
+    before, token.run = token.run, run
+    token.record_sha256 = _record_sha256(run)
+    token.events = [event.model_dump(mode="json") for event in events]
+    token.save(update_fields=["run", "record_sha256", "events"])
+    if before != run:
+        record(None, "run_token.taken", token, run=str(run.pk), before=str(before.pk) if before else None)
+
+
+def _is_over(run: Run) -> bool:
+    """Whether the run makes no use of its token any more, so that the same training may be submitted again."""
+    return (
+        run.state in (RunState.REFUSED, RunState.FAILED) or run.submission.state == SubmissionState.WITHDRAWN
+    )
+
+
+def _record_sha256(run: Run) -> str:
+    return run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD).upload.sha256
+
+
+def _refused(expected: str, found: str) -> ProblemError:
+    return refuse(ErrorCode.RECORD_TOKEN, where="run_token", expected=expected, found=found)

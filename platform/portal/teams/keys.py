@@ -1,0 +1,66 @@
+"""The keys that sign a team's training records: registering and revoking them."""
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.teams.models import Team, TeamKey
+
+MAX_KEYS = 100  # of one team, revoked ones included
+
+
+def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey:
+    """Register a public key, in hexadecimal; one of the team's current keys is answered with as it is.
+
+    Raises `ProblemError`: `E_SIGNING_KEY` when it is no Ed25519 key, `E_TEAM_KEY` when another team has it, the team
+    has revoked it or has too many.
+    """
+    public_key = _parsed(public_key)
+    try:
+        with transaction.atomic():
+            return _register(team, public_key, name, by)
+    except IntegrityError:
+        raise _refused("Another team has registered this key.") from None
+
+
+@transaction.atomic
+def revoke_key(key: TeamKey, *, by: User) -> None:
+    """From now on the key signs nothing that the site accepts. Nothing happens when it is revoked already."""
+    if TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
+        record(by, "team_key.revoked", key, team=key.team_id, public_key=key.public_key)
+
+
+def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    keys = {key.public_key: key for key in team.keys.all()}
+    if known := keys.get(public_key):
+        if known.revoked_at:
+            raise _refused("Your team has revoked this key.")
+        return known
+    if team.keys.count() >= MAX_KEYS:
+        raise _refused(f"Your team has registered {MAX_KEYS} keys, and no team may have more.")
+    key = TeamKey.objects.create(team=team, public_key=public_key, name=name, added_by=by)
+    record(by, "team_key.added", key, team=team.pk, public_key=public_key)
+    return key
+
+
+def _parsed(text: str) -> str:
+    try:
+        raw = bytes.fromhex(text)
+        Ed25519PublicKey.from_public_bytes(raw)
+    except ValueError:
+        raise refuse(
+            ErrorCode.SIGNING_KEY,
+            where="public_key",
+            expected="an Ed25519 public key: 64 hexadecimal digits",
+            found=text,
+            next_step="Copy what `pfl key show` prints.",
+        ) from None
+    return raw.hex()
+
+
+def _refused(message: str) -> ProblemError:
+    return refuse(ErrorCode.TEAM_KEY, message=message, where="public_key")

@@ -1,0 +1,49 @@
+"""The way of `pfl check`: the workers' own steps over a run folder, each told as it ends."""
+
+from pathlib import Path
+
+from evaluator.checks import CHECKS
+from evaluator.contracts import AccountingResult, CommunicationResult, Step, StepResult, TrackRules
+from evaluator.errors import ProblemError
+from evaluator.pipeline import Bench, run_step
+from starter_kit.console import complain, console, progress
+from starter_kit.run_folder import RunFolder
+
+BUDGETS = (1, 4, 8)  # the competition's
+
+
+def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
+    """Print how each step but scoring ends; whether the run would be accepted, within its budget."""
+    bench = Bench(folder.files(), rules, reference=base)
+    accepted = [_passes(step, bench) for step in rules.steps() if step is not Step.SCORING]
+    if rules.privacy:
+        console.print("Whether the run token and the key are your team's is for the site to check.")
+    return all(accepted)
+
+
+def _passes(step: Step, bench: Bench) -> bool:
+    try:
+        with progress(step) as show:
+            result = run_step(step, bench, show)
+    except ProblemError as error:
+        console.print(f"{step}: refused")
+        complain(error.problems)
+        return False
+    console.print(f"{step}: passed{_detail(result, bench.rules)}", highlight=False, soft_wrap=True)
+    if isinstance(result, CommunicationResult | AccountingResult):
+        for check in result.checks:
+            line = (
+                f"  {check.id:<4}{check.status.replace('_', ' '):<16}{CHECKS[check.id].name}: {check.found}"
+            )
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return not isinstance(result, AccountingResult) or result.within_budget
+
+
+def _detail(result: StepResult, rules: TrackRules) -> str:
+    if isinstance(result, CommunicationResult):
+        return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
+    if isinstance(result, AccountingResult) and rules.privacy:
+        within = "within" if result.within_budget else "ABOVE"
+        token = "" if result.run_token else "; no run token, so the run can't be submitted"
+        return f", ε = {result.epsilon:.4f}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+    return ""

@@ -1,0 +1,45 @@
+"""A private run through the command line: what the site takes from its team, and from nobody else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.standalone.stack import Stack
+from tests.e2e.conftest import make_participant, pfl, train_privately
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
+    new_stack: Callable[..., Stack], trained: Path, tmp_path: Path
+) -> None:
+    stack = new_stack()
+    proof = tmp_path / "proof.md"
+    proof.write_text("Because the noise is large enough.")
+
+    def access(team: str) -> dict[str, str]:
+        token = make_participant(stack, f"{team}@lab.example", team)
+        return {"PFL_SITE": stack.url, "PFL_TOKEN": token, "PFL_KEY": str(tmp_path / f"{team}.pem")}
+
+    ada, eve = access("ada"), access("eve")
+    command = ["--track", "track-2", "--proof", proof, "--wait"]
+
+    run = train_privately(trained, tmp_path / "run", **ada)
+    checked = pfl("check", run, "--base", trained / "base", "--track", "track-2")
+    assert "accounting: passed" in checked
+    submitted = pfl("submit", run, "--title", "Noise", *command, **ada)
+    assert "registered as your team's key" in submitted
+    assert "scored" in submitted
+
+    copied = pfl("submit", run, "--title", "Copied", *command, status=2, **eve)
+    assert "E_TEAM_KEY" in copied
+
+    # Eve trains herself, with a token that the site issued to Ada.
+    lent = pfl("token", "--track", "track-2", **ada).strip()
+    borrowed = train_privately(trained, tmp_path / "borrowed", PFL_RUN_TOKEN=lent, **eve)
+    refused = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, **eve)
+    assert "E_RECORD_TOKEN" in refused
+
+    untold = train_privately(trained, tmp_path / "untold", PFL_KEY=ada["PFL_KEY"])
+    assert "E_RECORD_TOKEN" in pfl("submit", untold, "--title", "Untold", *command, status=2, **ada)

@@ -1,0 +1,42 @@
+"""Short names for the events that the tests compose."""
+
+from typing import Literal
+
+from evaluator.accounting.events import (
+    Adjacency,
+    FixedSizeGaussian,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    TwoStage,
+)
+
+DELTA = 1e-5
+ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
+Either = Literal[Adjacency.ADD_REMOVE, Adjacency.REPLACE]
+
+
+def gaussian(noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE) -> Gaussian:
+    return Gaussian(noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+
+
+def poisson(rate: float, noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE) -> PoissonGaussian:
+    return PoissonGaussian(sampling_rate=rate, noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+
+
+def fixed_size(
+    rate: float, noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE
+) -> FixedSizeGaussian:
+    return FixedSizeGaussian(sampling_rate=rate, noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+
+
+def laplace(noise: float, rounds: int = 1) -> Laplace:
+    return Laplace(noise_multiplier=noise, rounds=rounds)
+
+
+def two_stage(
+    client_rate: float,
+    within: Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace,
+    rounds: int = 1,
+) -> TwoStage:
+    return TwoStage(client_rate=client_rate, within=within, rounds=rounds, adjacency=within.adjacency)

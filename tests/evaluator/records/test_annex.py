@@ -1,0 +1,141 @@
+"""What a stranger's annex must be to be read."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.records.annex import Annex, read_annex, write_annex
+from evaluator.records.canonical_lines import canonical
+from evaluator.records.certificate import BLOCK, open_blocks
+
+U = np.random.default_rng(0).standard_normal(3 * BLOCK).astype(np.float32)
+ANNEX = Annex(
+    run_token="token-for-one-run-only",
+    providers_per_client={0: 20, 10: 7},
+    sampled=[{0: 3}, {}, {0: 0, 10: 7}],
+    openings={(number, block): open_blocks(U, [block])[0] for number in (1, 3) for block in (0, 2)},
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "annex.jsonl"
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("annex") / "annex.jsonl"
+    write_annex(path, ANNEX)
+    return path.read_bytes()
+
+
+def refusal(path: Path, content: bytes, *, clients: int = 11, max_rounds: int = 100) -> Problem:
+    path.write_bytes(content)
+    with pytest.raises(ProblemError) as refused:
+        read_annex(path, clients=clients, max_rounds=max_rounds)
+    assert {problem.code for problem in refused.value.problems} == {ErrorCode.RECORD_ANNEX}
+    return refused.value.problem
+
+
+def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    read = read_annex(path, clients=2, max_rounds=3)
+    assert (read.run_token, read.providers_per_client, read.sampled) == (
+        ANNEX.run_token,
+        ANNEX.providers_per_client,
+        ANNEX.sampled,
+    )
+    assert read.openings.keys() == ANNEX.openings.keys()
+    for place, opening in read.openings.items():
+        assert (opening.block, opening.path) == (ANNEX.openings[place].block, ANNEX.openings[place].path)
+        assert np.array_equal(opening.values, ANNEX.openings[place].values)
+
+
+def test_the_hash_of_an_annex_tells_nothing_of_its_counts(path: Path, content: bytes) -> None:
+    write_annex(path, ANNEX)
+    ours, others = (json.loads(text.splitlines()[0]) for text in (path.read_bytes(), content))
+    assert ours.pop("salt") != others.pop("salt")
+    assert ours == others
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        [],
+        [1, 2, 3],
+        [0, 0, 1, 2, 3],
+        [0, 2, 1, 3],
+        [0, 1, 3],
+        [0, 1, 1, 2],
+        [0, 4, 1, 2, 3],
+        [0, 1, 2, 4, 3],
+        [0, 1, 2, 3, 4, 4],
+        [4],
+    ],
+)
+def test_lines_in_the_wrong_place_are_refused(path: Path, content: bytes, order: list[int]) -> None:
+    lines = content.splitlines(keepends=True)
+    refusal(path, b"".join(lines[index] for index in order))
+
+
+@pytest.mark.parametrize(
+    ("line", "changes", "where"),
+    [
+        (0, {"schema": "pfl-dp-annex/2"}, "line 1, schema"),
+        (0, {"providers_per_client": {"-1": 3}}, "line 1, providers_per_client"),
+        (0, {"providers_per_client": {"00": 3}}, "line 1, byte"),
+        (0, {"providers_per_client": {"a": 3}}, "line 1, providers_per_client"),
+        (1, {"sampled": {"0": -1}}, "line 2, sampled"),
+        (1, {"sampled": {"0": 0.5}}, "line 2, sampled"),
+        (1, {"sampled": {"0": "1"}}, "line 2, sampled"),
+        (1, {"names": ["ACME"]}, "line 2, names"),
+        (4, {"values": "AAAA"}, "line 5, values"),
+        (4, {"values": "?"}, "line 5, values"),
+        (4, {"values": "AADAfw=="}, "line 5, values"),  # NaN
+        (4, {"values": "A" * 9000}, "line 5, values"),
+        (4, {"path": ["x"]}, "line 5, path"),
+        (4, {"path": ["0" * 64] * 33}, "line 5, path"),
+        (4, {"block": -1}, "line 5, block"),
+    ],
+)
+def test_a_bad_field_is_refused_and_named(
+    path: Path, content: bytes, line: int, changes: dict[str, object], where: str
+) -> None:
+    lines = content.splitlines(keepends=True)
+    lines[line] = canonical(json.loads(lines[line]) | changes) + b"\n"
+    assert refusal(path, b"".join(lines)).where.startswith(where)
+
+
+def test_more_clients_or_rounds_than_the_track_has_are_refused(path: Path, content: bytes) -> None:
+    assert refusal(path, content, clients=1).where == "line 1"
+    assert refusal(path, content, max_rounds=2).where == "line 4"
+
+
+def test_a_file_that_is_too_large_is_refused_unread(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.truncate(10**10)
+    started = time.monotonic()
+    with pytest.raises(ProblemError) as refused:
+        read_annex(path, clients=2, max_rounds=3)
+    assert refused.value.problem.code is ErrorCode.RECORD_ANNEX
+    assert time.monotonic() - started < 1
+
+
+def test_too_many_openings_are_refused(path: Path, content: bytes) -> None:
+    lines = content.splitlines(keepends=True)
+    opening = json.loads(lines[4]) | {"values": "", "path": []}
+    more = [canonical(opening | {"block": block}) + b"\n" for block in range(2049)]
+    assert refusal(path, b"".join(lines[:4] + more)).where == "line 2053"
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused_with_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    refusal(tmp_path_factory.getbasetemp() / "any_annex.jsonl", content)

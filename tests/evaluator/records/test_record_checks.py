@@ -1,0 +1,366 @@
+"""The checks of a training record, each on a run that is as it should be and on one that isn't."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from evaluator.accounting.events import Adjacency, Unit
+from evaluator.checks import CHECKS, failures
+from evaluator.communication import LogEntry, write_log
+from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.records.annex import Annex
+from evaluator.records.checks import RunFiles, check_record
+from evaluator.records.lines import (
+    Codec,
+    FixedSize,
+    Full,
+    GlobalPoisson,
+    Noise,
+    RoundLine,
+    RunLine,
+    TrainableTensor,
+    Tuning,
+    TwoStagePoisson,
+)
+from evaluator.records.reading import read_record
+from evaluator.records.sampling_checks import clients
+from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
+
+PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
+TWO_STAGE = TwoStagePoisson(client_rate=0.5, provider_rate=0.25)
+FIXED = FixedSize(clients_per_round=2, provider_rate=0.25)
+
+
+def checks(made: MadeRun, clients: int = 2) -> dict[str, Check]:
+    rules = TrackRules(reference="tiny", test_set="secret", clients=clients, privacy=PRIVACY)
+    files = RunFiles(made.checkpoint, made.base, made.log, made.annex)
+    found = check_record(read_record(made.record, max_rounds=100), files, rules)
+    assert len({check.id for check in found}) == len(found)
+    return {check.id: check for check in found}
+
+
+def odd(found: dict[str, Check]) -> dict[str, CheckStatus]:
+    good = (CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE)
+    return {name: check.status for name, check in found.items() if check.status not in good}
+
+
+def changing(number: int, **changes: Any) -> Callable[[RoundLine], RoundLine]:
+    return lambda line: line.model_copy(update=changes) if line.round == number else line
+
+
+def with_sampled(**counts: int) -> Callable[[Annex], Annex]:
+    """Round 1 of the annex with other counts, by client: `c0=3`."""
+    sampled = {int(name[1:]): count for name, count in counts.items()}
+    return lambda annex: replace(annex, sampled=[sampled, *annex.sampled[1:]])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {},
+        {"rounds": 40},
+        {"clients": 10, "sampling": TWO_STAGE, "rounds": 30},
+        {"clients": 10, "sampling": TwoStagePoisson(client_rate=0.01, provider_rate=0.25), "rounds": 5},
+        {"sampling": Full()},
+        {"clients": 10, "sampling": FIXED},
+        {"noise": Noise(multiplier=1.1, placement="client_full", release_view="per_client")},
+        {
+            "clients": 4,
+            "sampling": TwoStagePoisson(client_rate=0.3, provider_rate=0.25),
+            "rounds": 8,
+            "noise": Noise(multiplier=2.0, placement="client_full", release_view="per_client"),
+        },
+        {
+            "noise": Noise(
+                multiplier=1.1,
+                placement="client_share",
+                release_view="aggregate",
+                secure_aggregation="simulated",
+            )
+        },
+    ],
+)
+def test_an_honest_run_has_nothing_odd(tmp_path: Path, run: dict[str, Any]) -> None:
+    found = checks(make_record(tmp_path, **run), clients=run.get("clients", 2))
+    assert odd(found) == {}
+    assert found.keys() <= CHECKS.keys()
+
+
+def test_a_run_of_no_rounds_leaves_the_base_weights(tmp_path: Path) -> None:
+    base = write_weights(tmp_path / "base.safetensors")
+    assert odd(checks(make_record(tmp_path / "same", rounds=0, base=base, checkpoint=base))) == {}
+    assert odd(checks(make_record(tmp_path / "other", rounds=0))) == {"C3": CheckStatus.FAILED}
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("C2", {"change_round": changing(2, round=3)}, "line 3"),
+    ("C2", {"end": {"rounds": 3}}, "end line, rounds"),
+    ("C3", {"change_round": changing(1, model_in_sha256="f" * 64)}, "round 1, model_in_sha256"),
+    ("C3", {"change_round": changing(2, model_in_sha256="f" * 64)}, "round 2, model_in_sha256"),
+    ("C3", {"change_round": changing(2, model_out_sha256="f" * 64)}, "round 2, model_out_sha256"),
+    ("C4", {"change_round": changing(1, bytes_up=19271)}, "round 1, bytes_up"),
+    ("C4", {"change_round": changing(1, bytes_down=19700)}, "round 1, bytes_down"),
+    ("C4", {"codec": Codec(name="int8", bits_per_parameter=8.0)}, "round 1, bytes_down"),
+    ("C4", {"end": {"bytes_up": 1}}, "end line, bytes_up"),
+    ("C5", {"change_round": changing(2, clients=1)}, "round 2, clients"),
+    ("C6", {"change_annex": with_sampled(c0=21, c1=5)}, "annex, round 1"),
+    ("C6", {"change_annex": with_sampled(c0=5)}, "annex, round 1"),
+    ("C6", {"change_annex": with_sampled(c0=5, c7=5)}, "annex, round 1"),
+    (
+        "C6",
+        {"change_annex": lambda annex: replace(annex, providers_per_client={0: 20})},
+        "annex, providers_per_client",
+    ),
+    ("C6", {"sampling": Full(), "change_annex": with_sampled(c0=20, c1=19)}, "annex, client 1"),
+    ("C8", {"change_annex": lambda annex: replace(annex, openings={})}, "annex"),
+    ("C10", {"trainable": [TrainableTensor(name="encoder.weight", shape=[60, 40])]}, "tensor bias"),
+    ("C10", {"trainable": [TrainableTensor(name="bias", shape=[9])] * 2}, "trainable, bias"),
+    ("C10", {"trainable": [TrainableTensor(name="bias", shape=[3, 3])]}, "trainable, bias"),
+    ("C16", {"end": {"checkpoint_sha256": "f" * 64}}, "end line, checkpoint_sha256"),
+    ("C17", {"end": {"annex_sha256": "f" * 64}}, "end line, annex_sha256"),
+    ("C17", {"change_annex": lambda annex: replace(annex, run_token=None)}, "annex, run_token"),
+    ("C17", {"change_annex": lambda annex: replace(annex, sampled=annex.sampled[:1])}, "annex, rounds"),
+    ("C18", {"base_sha256": "f" * 64}, "line 1, base_sha256"),
+    ("C19", {"delta": 1e-4}, "line 1, delta"),
+    ("C19", {"unit": Unit.RECORD}, "line 1, unit"),
+    ("C19", {"adjacency": Adjacency.REPLACE}, "line 1, adjacency"),
+]
+
+
+@pytest.mark.parametrize(("check", "changes", "where"), REFUSED)
+def test_a_contradiction_is_refused_with_the_checks_code(
+    tmp_path: Path, check: str, changes: dict[str, Any], where: str
+) -> None:
+    found = checks(make_record(tmp_path, **changes))
+    assert found[check].status is CheckStatus.FAILED
+    assert found[check].where == where
+    assert found[check].expected
+    assert found[check].found
+    problems = [problem for problem in failures(list(found.values())) if f"check {check}" in problem.where]
+    assert [problem.code for problem in problems] == [CHECKS[check].code]
+
+
+def test_a_run_of_another_number_of_clients_than_the_track_is_refused(tmp_path: Path) -> None:
+    assert checks(make_record(tmp_path), clients=3)["C19"].status is CheckStatus.FAILED
+
+
+def test_a_fixed_number_that_varies_or_is_too_large_is_refused(tmp_path: Path) -> None:
+    def counts(*numbers: int) -> Callable[[Annex], Annex]:
+        return lambda annex: replace(
+            annex,
+            sampled=[
+                dict.fromkeys(counts, number) for counts, number in zip(annex.sampled, numbers, strict=True)
+            ],
+        )
+
+    for numbers, where in (((5, 4), "annex, client"), ((6, 6), "annex, client")):
+        made = make_record(
+            tmp_path / str(numbers),
+            sampling=FixedSize(clients_per_round=2, provider_rate=0.25),
+            change_annex=counts(*numbers),
+        )
+        found = checks(made)
+        assert (found["C6"].status, found["C6"].where[:13]) == (CheckStatus.FAILED, where)
+
+
+def test_openings_of_other_values_are_refused(tmp_path: Path) -> None:
+    def prettier(annex: Annex) -> Annex:
+        place, opening = next(iter(annex.openings.items()))
+        return replace(
+            annex,
+            openings=annex.openings | {place: replace(opening, values=opening.values * np.float32(1.1))},
+        )
+
+    found = checks(make_record(tmp_path, change_annex=prettier))["C8"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, round 1, block 0")
+
+
+def test_bytes_that_the_log_has_otherwise_are_refused(tmp_path: Path) -> None:
+    made = make_record(tmp_path)
+    log = [
+        LogEntry(number, *way, 9636)
+        for number in (1, 2)
+        for client in (0, 1)
+        for way in ((-1, client), (client, -1))
+    ]
+    write_log(made.log, log)
+    assert checks(made)["C4"].status is CheckStatus.PASSED
+    for other, where in (
+        ([*log[:-1], replace(log[-1], size_bytes=9637)], "round 2, bytes_up"),
+        (log[:4], "round 2, clients"),
+        ([*log, LogEntry(3, -1, 0, 9636)], "communication log"),
+    ):
+        write_log(made.log, other)
+        found = checks(made)["C4"]
+        assert (found.status, found.where) == (CheckStatus.FAILED, where)
+
+
+def test_a_percent_of_framing_is_allowed(tmp_path: Path) -> None:
+    size = round(9636 * 1.009)
+    made = make_record(
+        tmp_path,
+        change_round=lambda line: line.model_copy(update={"bytes_down": 2 * size, "bytes_up": 2 * size}),
+    )
+    write_log(
+        made.log,
+        [
+            LogEntry(number, *way, size)
+            for number in (1, 2)
+            for client in (0, 1)
+            for way in ((-1, client), (client, -1))
+        ],
+    )
+    assert odd(checks(made)) == {}
+
+
+FLAGGED: list[tuple[str, dict[str, Any]]] = [
+    ("C2", {"change_round": changing(2, noise_multiplier=1.2)}),
+    ("C2", {"change_round": changing(2, provider_rate=0.3)}),
+    ("C2", {"change_round": changing(1, clip_norm=0.6)}),
+    ("C2", {"change_round": changing(1, client_rate=0.5)}),
+    (
+        "C6",
+        {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 5, 1: 5}] * 30)},
+    ),
+    (
+        "C6",
+        {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 9, 1: 5}] * 30)},
+    ),
+    ("C20", {"validation_on_private_data": True}),
+    ("C20", {"tuning": Tuning(private_runs=3)}),
+]
+
+
+@pytest.mark.parametrize(("check", "changes"), FLAGGED)
+def test_what_may_be_honest_is_flagged_and_not_refused(
+    tmp_path: Path, check: str, changes: dict[str, Any]
+) -> None:
+    assert odd(checks(make_record(tmp_path, **changes))) == {check: CheckStatus.FLAGGED}
+
+
+def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
+    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
+    record = read_record(made.record, max_rounds=30)
+    coins = TwoStagePoisson(client_rate=0.2, provider_rate=0.25)
+    assert clients(record).status is CheckStatus.PASSED
+    called_coins = replace(record, run=record.run.model_copy(update={"sampling": coins}))
+    assert clients(called_coins).status is CheckStatus.FLAGGED
+
+
+def less_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
+    return np.float32(0.9) * noise_only(run, line, providers)
+
+
+def half_without(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
+    total = noise_only(run, line, providers)
+    total[::2] *= np.float32(0.5)
+    return total
+
+
+def same_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
+    return noise_only(run, line.model_copy(update={"round": 1}), providers)
+
+
+@pytest.mark.parametrize(("check", "sums"), [("C8", less_noise), ("C8", half_without), ("C9", same_noise)])
+def test_missing_noise_is_flagged(tmp_path: Path, check: str, sums: Any) -> None:
+    found = checks(make_record(tmp_path, sums=sums, rounds=4))
+    assert odd(found) == {check: CheckStatus.FLAGGED}
+    assert found[check].where.startswith("round ")
+
+
+def test_a_signal_of_all_sampled_providers_in_one_direction_is_tolerated(tmp_path: Path) -> None:
+    def with_signal(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
+        direction = np.ones(run.numel, np.float32) / np.float32(run.numel**0.5)
+        return noise_only(run, line, providers) + np.float32(providers * line.clip_norm) * direction
+
+    assert odd(checks(make_record(tmp_path, sums=with_signal, rounds=20))) == {}
+
+
+def test_nothing_found_tells_how_many_providers_took_part(tmp_path: Path) -> None:
+    """The same findings whatever the counts: here 3 and 17 of 20."""
+
+    def found(count: int, sampling: Any) -> list[tuple[str, str]]:
+        made = make_record(
+            tmp_path / f"{count}",
+            sampling=sampling,
+            rounds=30,
+            sums=same_noise,
+            change_annex=lambda annex: replace(annex, sampled=[{0: count, 1: count}] * 30),
+        )
+        private = checks(made)
+        return [(private[name].expected, private[name].found) for name in ("C6", "C8", "C9")]
+
+    coins = GlobalPoisson(provider_rate=0.5)
+    assert found(3, coins) == found(17, coins)
+
+
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Base weights, and a checkpoint into which an adapter of rank 2 was merged."""
+    folder = tmp_path_factory.mktemp("adapted")
+    weights = load_file(write_weights(folder / "base.safetensors", seed=1))
+    random = np.random.default_rng(2)
+    change = random.standard_normal((60, 2)) @ random.standard_normal((2, 40))
+    weights["encoder.weight"] += change.astype(np.float32)
+    save_file(weights, folder / "model.safetensors")
+    return folder / "base.safetensors", folder / "model.safetensors"
+
+
+def adapter(rank: int) -> list[TrainableTensor]:
+    return [
+        TrainableTensor(name="encoder.lora_A", shape=[rank, 40]),
+        TrainableTensor(name="encoder.lora_B", shape=[60, rank]),
+    ]
+
+
+def test_merged_adapters_explain_a_change_of_their_rank(tmp_path: Path, adapted: tuple[Path, Path]) -> None:
+    base, checkpoint = adapted
+    found = checks(make_record(tmp_path, base=base, checkpoint=checkpoint, trainable=adapter(2)))
+    assert odd(found) == {}
+    assert found["C3"].status is CheckStatus.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    "trainable",
+    [
+        adapter(1),
+        adapter(2)[:1],
+        [TrainableTensor(name="other", shape=[2, 41]), *adapter(2)[1:]],
+        [TrainableTensor(name="bias", shape=[9])],
+    ],
+)
+def test_adapters_too_small_for_the_change_are_refused(
+    tmp_path: Path, adapted: tuple[Path, Path], trainable: list[TrainableTensor]
+) -> None:
+    base, checkpoint = adapted
+    found = checks(make_record(tmp_path, base=base, checkpoint=checkpoint, trainable=trainable))
+    assert (found["C10"].status, found["C10"].where) == (CheckStatus.FAILED, "tensor encoder.weight")
+
+
+def test_one_adapter_doesnt_explain_the_changes_of_two_matrices(tmp_path: Path) -> None:
+    shapes = [TrainableTensor(name=name, shape=[30, 30]) for name in "ab"]
+    base = write_weights(tmp_path / "base.safetensors", seed=1, tensors=shapes)
+    weights = load_file(base)
+    random = np.random.default_rng(2)
+    for name in "ab":
+        weights[name] += np.outer(random.standard_normal(30), random.standard_normal(30)).astype(np.float32)
+    save_file(weights, tmp_path / "model.safetensors")
+    one = [TrainableTensor(name="in", shape=[1, 30]), TrainableTensor(name="out", shape=[30, 1])]
+    made = make_record(tmp_path, base=base, checkpoint=tmp_path / "model.safetensors", trainable=one)
+    found = checks(made)["C10"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "undeclared tensors")
+
+
+def test_a_broken_chain_of_models_is_seen_with_adapters_too(
+    tmp_path: Path, adapted: tuple[Path, Path]
+) -> None:
+    base, checkpoint = adapted
+    broken = changing(2, model_in_sha256="f" * 64)
+    made = make_record(tmp_path, base=base, checkpoint=checkpoint, trainable=adapter(2), change_round=broken)
+    assert checks(made)["C3"].status is CheckStatus.FAILED

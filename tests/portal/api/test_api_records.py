@@ -1,0 +1,148 @@
+"""Run tokens and signing keys over the API, as `pfl token` and `pfl key register` ask for them."""
+
+import pytest
+
+from portal.submissions import tokens
+from portal.submissions.models import RunToken
+from portal.teams.keys import revoke_key
+from tests.portal.api.caller import Caller, codes
+from tests.portal.factories import (
+    make_key,
+    make_run,
+    make_submission,
+    make_team,
+    make_token,
+    make_track,
+    make_user,
+)
+from tests.portal.submissions.drafts import make_private_track
+from tests.portal.teams.test_team_keys import new_key
+
+pytestmark = pytest.mark.django_db
+
+CALLS = [
+    ("GET", "run-tokens", None),
+    ("POST", "run-tokens", {"track": "track-2"}),
+    ("GET", "keys", None),
+    ("POST", "keys", {"public_key": "0" * 64, "name": ""}),
+]
+
+
+@pytest.fixture
+def team():
+    return make_team()
+
+
+@pytest.fixture
+def api(client, team):
+    return Caller(client, team.memberships.get().user)
+
+
+class TestTokens:
+    def test_a_token_is_issued_and_listed(self, api, team):
+        make_private_track(slug="track-2")
+        issued = api.post("run-tokens", {"track": "track-2"})
+        assert set(issued) == {"token", "track", "issued_at", "run"}
+        assert (issued["track"], issued["run"]) == ("track-2", None)
+        assert RunToken.objects.get().team == team
+        assert api.get("run-tokens") == [issued]
+
+    def test_the_list_says_which_run_uses_it_and_holds_the_team_s_own(
+        self, api, team, django_assert_max_num_queries
+    ):
+        track = make_private_track()
+        run = make_run(make_submission(team, track), budget=1.0)
+        used = make_token(team, track, run=run)
+        for _ in range(10):
+            make_token(make_team(), track)
+            make_token(team, track)
+        with django_assert_max_num_queries(6):
+            listed = api.get("run-tokens")
+        assert len(listed) == 11
+        assert next(entry for entry in listed if entry["token"] == used.token)["run"] == str(run.pk)
+
+    def test_what_can_t_be_issued_is_refused(self, api, monkeypatch):
+        make_track(slug="track-1")
+        response = api("POST", "run-tokens", {"track": "track-1"})
+        assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
+        response = api("POST", "run-tokens", {"track": "track-9"})
+        assert (response.status_code, codes(response)) == (404, ["E_REQUEST_NOT_FOUND"])
+        monkeypatch.setattr(tokens, "MAX_OPEN_TOKENS", 0)
+        make_private_track(slug="track-2")
+        response = api("POST", "run-tokens", {"track": "track-2"})
+        assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
+        assert not RunToken.objects.exists()
+
+
+class TestKeys:
+    def test_a_key_is_registered_once(self, api, team):
+        body = {"public_key": new_key(), "name": "laptop"}
+        registered = api.post("keys", body)
+        assert set(registered) == {"public_key", "name", "created_at"}
+        assert api.post("keys", {**body, "name": "again"}) == registered
+        assert api.get("keys") == [registered]
+        assert team.keys.get().added_by == team.memberships.get().user
+
+    def test_the_list_holds_the_current_keys_of_the_team(self, api, team):
+        revoked, _ = make_key(team), make_key(make_team())
+        revoke_key(revoked, by=revoked.added_by)
+        assert api.get("keys") == []
+
+    def test_a_key_that_can_t_be_the_team_s_is_refused(self, api, team):
+        revoked = make_key(team)
+        revoke_key(revoked, by=revoked.added_by)
+        for public_key in (make_key(make_team()).public_key, revoked.public_key):
+            response = api("POST", "keys", {"public_key": public_key, "name": ""})
+            assert (response.status_code, codes(response)) == (409, ["E_TEAM_KEY"])
+
+    @pytest.mark.parametrize(
+        ("change", "code"),
+        [
+            ({"public_key": "abc"}, "E_SIGNING_KEY"),
+            ({"public_key": "x" * 64}, "E_SIGNING_KEY"),
+            ({"public_key": ""}, "E_REQUEST_INVALID"),
+            ({"public_key": "0" * 10_000}, "E_REQUEST_INVALID"),
+            ({"public_key": None}, "E_REQUEST_INVALID"),
+            ({"name": "x" * 81}, "E_REQUEST_INVALID"),
+            ({"name": "a\0b"}, "E_REQUEST_INVALID"),
+            ({"team": "other"}, "E_REQUEST_INVALID"),
+        ],
+    )
+    def test_what_is_not_valid_is_refused(self, api, team, change, code):
+        response = api("POST", "keys", {"public_key": new_key(), "name": "laptop", **change})
+        assert (response.status_code, codes(response)) == (422, [code])
+        assert not team.keys.exists()
+
+
+class TestAccess:
+    @pytest.mark.parametrize("call", CALLS)
+    def test_nobody_without_a_token_or_a_team(self, client, call):
+        response = Caller(client)(*call)
+        assert (response.status_code, codes(response)) == (401, ["E_REQUEST_SIGN_IN"])
+        response = Caller(client, make_user())(*call)
+        assert (response.status_code, codes(response)) == (403, ["E_REQUEST_TEAM"])
+
+    @pytest.mark.parametrize("path", ["run-tokens", "keys"])
+    @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+    def test_nothing_but_reading_and_adding(self, api, path, method):
+        assert api(method, path).status_code == 405
+
+
+def test_the_checks_of_a_run_are_told_its_team_in_full(api, team):
+    submission = make_submission(team, make_private_track(), state="submitted")
+    found = {"id": "C6", "status": "flagged", "expected": "17", "found": "18", "where": "round 3"}
+    make_run(
+        *(submission,),
+        state="scored",
+        budget=4.0,
+        checks=[found],
+        epsilon=3.9,
+        epsilon_product=3.1,
+        joint_epsilon=6.5,
+        joint_runs=2,
+    )
+    (run,) = api.get(f"submissions/{submission.pk}")["runs"]
+    assert run["checks"] == [found]
+    assert (run["epsilon_product"], run["joint_epsilon"], run["joint_runs"], run["trust_level"]) == (
+        *(3.1, 6.5, 2, 0),
+    )

@@ -1,0 +1,99 @@
+"""Run tokens: who gets them, how many, and where they are listed. What they are used for: see evaluation."""
+
+import pytest
+from django.urls import reverse
+
+from evaluator.errors import ProblemError
+from portal.audit.models import AuditEntry
+from portal.submissions import tokens
+from portal.submissions.models import RunToken
+from tests.portal.factories import make_run, make_submission, make_team, make_token, make_track, make_user
+from tests.portal.submissions.drafts import make_private_track
+from tests.portal.submissions.test_submission_races import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team():
+    return make_team()
+
+
+@pytest.fixture
+def owner(team):
+    return team.memberships.get().user
+
+
+def listing(client, user):
+    client.force_login(user)
+    return client.get(reverse("submissions:list")).content.decode()
+
+
+class TestIssuing:
+    def test_every_training_gets_a_token_of_its_own(self, team, owner):
+        track = make_private_track()
+        first, second = (tokens.issue_token(team, track, owner) for _ in range(2))
+        assert first.token != second.token
+        assert len(first.token) == 32
+        assert (first.team, first.track, first.issued_to, first.run) == (team, track, owner, None)
+        assert AuditEntry.objects.filter(action="run_token.issued", actor=owner).count() == 2
+
+    def test_a_track_without_budgets_issues_none(self, team, owner):
+        with pytest.raises(ProblemError) as error:
+            tokens.issue_token(team, make_track(), owner)
+        assert error.value.problem.code == "E_RUN_TOKEN"
+
+    def test_a_team_has_so_many_unused_ones_at_most(self, team, owner, monkeypatch):
+        monkeypatch.setattr(tokens, "MAX_OPEN_TOKENS", 2)
+        track = make_private_track()
+        submission = make_submission(team, track)
+        make_token(team, track, run=make_run(submission, budget=1.0))
+        make_token(make_team(), track)
+        for _ in range(2):
+            tokens.issue_token(team, track, owner)
+        with pytest.raises(ProblemError) as error:
+            tokens.issue_token(team, track, owner)
+        assert (error.value.problem.code, error.value.problem.found) == ("E_RUN_TOKEN", "2")
+        tokens.issue_token(team, make_private_track(), owner)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_nor_when_it_asks_for_them_at_once(self, monkeypatch):
+        monkeypatch.setattr(tokens, "MAX_OPEN_TOKENS", 2)
+        team, track = make_team(), make_private_track()
+        owner = team.memberships.get().user
+        assert at_once(*[lambda: tokens.issue_token(team, track, owner)] * 5) == ["E_RUN_TOKEN"] * 3
+        assert RunToken.objects.count() == 2
+
+
+class TestListing:
+    def test_the_team_sees_its_tokens_with_the_runs_that_use_them(self, client, team, owner):
+        track = make_private_track()
+        run = make_run(make_submission(team, track, title="FedDP"), budget=4.0)
+        used, unused = make_token(team, track, run=run), make_token(team, track)
+        foreign = make_token(make_team(), track)
+        html = listing(client, owner)
+        assert used.token in html
+        assert unused.token in html
+        assert "FedDP at ε = 4</a>" in html
+        assert f"{track}: 2 issued, 1 used" in html
+        assert foreign.token not in html
+
+    def test_nothing_is_said_of_tokens_before_there_are_any(self, client, owner):
+        assert "Run tokens" not in listing(client, owner)
+
+    def test_the_number_of_queries_does_not_grow(self, client, team, owner, django_assert_max_num_queries):
+        track = make_private_track()
+        for _ in range(20):
+            make_token(team, track, run=make_run(make_submission(team, track), budget=1.0))
+        client.force_login(owner)
+        with django_assert_max_num_queries(9):
+            client.get(reverse("submissions:list"))
+
+    def test_organizers_look_and_don_t_edit(self, client, team):
+        token = make_token(team, make_private_track())
+        client.force_login(make_user(is_staff=True, is_superuser=True))
+        assert token.token in client.get("/admin/submissions/runtoken/").content.decode()
+        assert client.get("/admin/submissions/runtoken/add/").status_code == 403
+        assert (
+            client.post(f"/admin/submissions/runtoken/{token.pk}/delete/", {"post": "yes"}).status_code == 403
+        )

@@ -1,0 +1,36 @@
+"""Training runs on pocket data, for the tests of what comes after training."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from starter_kit.configuration import load_settings
+from starter_kit.credentials import Credentials
+from starter_kit.run_folder import RunFolder
+from starter_kit.training import train
+
+KEY = Ed25519PrivateKey.generate()
+RUN_TOKEN = "a-token-of-the-site"
+FEW_STEPS = ["rounds=2", "local.max_steps=1", "max_input_tokens=32"]
+
+
+def trained(
+    config: str,
+    base: Path,
+    data: Path,
+    out: Path,
+    changes: Sequence[str] = (),
+    run_token: str | None = RUN_TOKEN,
+) -> RunFolder:
+    """A finished run of two quick rounds."""
+    train(
+        load_settings(config, [*FEW_STEPS, *changes]),
+        data=data,
+        base=base,
+        out=out,
+        track="track-2",
+        credentials=lambda: Credentials(KEY, run_token),
+        on_progress=lambda what, done, total: None,
+    )
+    return RunFolder(out)
