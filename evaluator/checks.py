@@ -68,10 +68,10 @@ CHECKS: dict[str, CheckText] = {
     "C6": CheckText(
         name="providers of the clients",
         meaning="Of each client that took part, as many providers were sampled as the declared sampling makes it, by "
-        "the same test as C5; never more than it has, and the same number each time where the number is "
-        "fixed.",
-        limit="Which providers they were, such as the same ones in every round, and made-up numbers that look "
-        "random.",
+        "the same test as C5; never more than it has, and one number at all clients and in all rounds where "
+        "the number is fixed.",
+        limit="Which providers they were, such as the same ones in every round; made-up numbers that look random; "
+        "and a fixed number that was chosen by how many providers there are.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     "C8": CheckText(
@@ -80,7 +80,8 @@ CHECKS: dict[str, CheckText] = {
         "the size of the declared noise and, where the signal can't hide it, the shape; an honest run is "
         "flagged with a probability below 10⁻⁴.",
         limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
-        "clipped, as far as the noise covers them; and sums that were made up and never used.",
+        "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of up "
+        "to about a fifth of the blocks, by trying many records until the blocks that are drawn miss it.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     "C9": CheckText(

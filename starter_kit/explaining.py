@@ -127,7 +127,12 @@ def _models(case: Case) -> list[Check]:
             first=weight_vector_sha256(base, run.trainable),
             last=weight_vector_sha256(checkpoint, run.trainable),
         ),
-        tensors(run.trainable, shapes, changed_tensors(base, checkpoint)),
+        tensors(
+            run.trainable,
+            shapes,
+            changed_tensors(base, checkpoint),
+            trained=any(line.clients for line in case.record.rounds),
+        ),
     ]
 
 

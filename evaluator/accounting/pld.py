@@ -107,8 +107,8 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
     Raises:
         ValueError: ε is negative or no number, or the events don't compose.
     """
-    if not epsilon >= 0:
-        raise ValueError(f"ε must not be negative: {epsilon}")
+    if not 0 <= epsilon < math.inf:
+        raise ValueError(f"ε must be finite and not negative: {epsilon}")
     return max((losses.delta(epsilon) for losses in _composed(events)), default=0.0)
 
 

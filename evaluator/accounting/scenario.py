@@ -117,6 +117,8 @@ class Scenario(BaseModel):
         return effective / scale
 
     def _event(self, rule: SamplingRule, effective: float) -> Event:
+        if self.unit is not Unit.PROVIDER:
+            raise UnsupportedError("only providers are clipped, sampled and covered one by one")
         if not MIN_NOISE_MULTIPLIER <= effective <= MAX_NOISE_MULTIPLIER:
             raise UnsupportedError(
                 f"the effective noise multiplier must be from {MIN_NOISE_MULTIPLIER:g} to "

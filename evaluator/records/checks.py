@@ -77,7 +77,12 @@ def check_record(record: TrainingRecord, files: RunFiles, rules: TrackRules) -> 
             if own_annex.status is CheckStatus.PASSED
             else [not_applicable(check, "the annex is another run's") for check in ("C6", "C8", "C9")]
         ),
-        tensors(run.trainable, base, changed_tensors(files.base, files.checkpoint)),
+        tensors(
+            run.trainable,
+            base,
+            changed_tensors(files.base, files.checkpoint),
+            trained=any(line.clients for line in record.rounds),
+        ),
         checkpoint_file(record, sha256_of(files.checkpoint)),
         own_annex,
         track_rules(run, rules.privacy, rules.clients),
@@ -168,7 +173,8 @@ def message_bytes(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -
 
 
 def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -> Iterator[Difference]:
-    message = record.run.numel * record.run.codec.bits_per_parameter / 8
+    numel = record.run.numel
+    message = numel * record.run.codec.bits_per_parameter / 8
     silent = RoundTraffic()
     for line in record.rounds:
         logged = traffic.get(line.round, silent)
@@ -181,7 +187,7 @@ def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic
             least = line.clients * message
             if not least - 1 < found <= least * (1 + FRAMING) + 1:
                 yield Difference(
-                    f"{least:.0f} bytes and up to {FRAMING:.0%} more: {line.clients} clients, {record.run.numel} "
+                    f"{least:.0f} bytes and up to {FRAMING:.0%} more: {line.clients} clients, {numel} "
                     f"parameters of {record.run.codec.bits_per_parameter:g} bits",
                     found,
                     where,

@@ -25,21 +25,41 @@ def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> fl
     Returns:
         About the p-value, rather more than less; 0 where a count is impossible.
     """
-    by_rate: dict[float, list[int]] = defaultdict(list)
+    groups = _by_rate(counts)
+    p_values = [
+        min(_of_total(group, population, rate), _of_spread(group, population, rate))
+        for rate, group in groups.items()
+    ]
+    return min([1.0, *(4 * len(groups) * p_value for p_value in p_values)])
+
+
+def total_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
+    """Like `coin_probability`, of the totals alone: exact, so that it can be believed also where it is tiny."""
+    groups = _by_rate(counts)
+    p_values = [_of_total(group, population, rate) for rate, group in groups.items()]
+    return min([1.0, *(2 * len(groups) * p_value for p_value in p_values)])
+
+
+def _by_rate(counts: Iterable[tuple[int, float]]) -> dict[float, list[int]]:
+    groups: dict[float, list[int]] = defaultdict(list)
     for count, rate in counts:
-        by_rate[rate].append(count)
-    p_values = [_smallest(group, population, rate) for rate, group in by_rate.items()]
-    return min([1.0, *(4 * len(p_values) * p_value for p_value in p_values)])
+        groups[rate].append(count)
+    return groups
 
 
-def _smallest(counts: Sequence[int], population: int, rate: float) -> float:
-    """The smallest of the four one-sided p-values."""
+def _of_total(counts: Sequence[int], population: int, rate: float) -> float:
+    """The smaller of the total's one-sided p-values."""
     coins, total = population * len(counts), sum(counts)
     if max(counts) > population:
         return 0.0
+    return float(min(binom.cdf(total, coins, rate), binom.sf(total - 1, coins, rate)))
+
+
+def _of_spread(counts: Sequence[int], population: int, rate: float) -> float:
+    """The smaller of the spread's one-sided p-values."""
     variance = population * rate * (1 - rate)
     if variance == 0:
-        return float(total == coins * rate)
+        return 1.0  # the total says all
     deviations = np.abs(np.array(counts) - population * rate)
     # Of one squared standardized deviation: mean 1, variance 2 plus the binomial's excess kurtosis. A single coin's may
     # have none at all, and then says nothing that the total doesn't.
@@ -47,8 +67,6 @@ def _smallest(counts: Sequence[int], population: int, rate: float) -> float:
     spread = gamma(len(counts) / spread_variance, scale=spread_variance)
     return float(
         min(
-            binom.cdf(total, coins, rate),
-            binom.sf(total - 1, coins, rate),
             spread.cdf(np.sum((deviations + 0.5) ** 2) / variance),
             spread.sf(np.sum(np.maximum(deviations - 0.5, 0) ** 2) / variance),
         )

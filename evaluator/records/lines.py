@@ -1,6 +1,6 @@
 """The schema of the training record: one `run` line, one `round` line for each round, one `end` line.
 
-The record is public. Which providers took part, how many they were, how long a round took and every random seed are
+The record is public. Which providers took part, how many of them did, how long a round took and every random seed are
 private, so no line has a place for them; an unknown key is refused. What organizers may see stands in the annex.
 """
 
@@ -48,14 +48,17 @@ class TwoStagePoisson(Line):
 
 
 class FixedSize(Line):
-    """`clients_per_round` clients are drawn, then a fixed number of each one's providers.
+    """`clients_per_round` clients are drawn, then the same number of providers at every one of them.
+
+    That number is a constant, which must not follow from how many providers a client has: if it grew with them, one
+    provider more could bring in another's update as well, and nothing of the amplification would be left.
 
     Attributes:
-        provider_rate: That number over the client's providers; the largest of all clients.
+        provider_rate: That number over the providers of the client that has fewest, or more.
     """
 
     type: Literal["fixed_size"] = "fixed_size"
-    clients_per_round: Annotated[int, Field(ge=1)]
+    clients_per_round: Annotated[int, Field(ge=1, lt=2**31)]
     provider_rate: Rate
 
 
@@ -176,6 +179,8 @@ class RunLine(Line):
     def _has_a_weight_vector(self) -> Self:
         if not 1 <= self.numel < MAX_NUMEL:
             raise ValueError(f"the trainable tensors have from 1 to {MAX_NUMEL - 1} coordinates")
+        if len({tensor.name for tensor in self.trainable}) < len(self.trainable):
+            raise ValueError("every trainable tensor is named once")
         return self
 
 

@@ -34,7 +34,8 @@ def noise(record: TrainingRecord, annex: Annex) -> list[Check]:
 
 
 def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
-    drawn = drawn_openings(record.challenge, len(record.rounds), record.run.numel)
+    numel = record.run.numel
+    drawn = drawn_openings(record.challenge, len(record.rounds), numel)
     if annex.openings.keys() != set(drawn):
         right = len(annex.openings.keys() & set(drawn))
         found = f"{right} of them and {len(annex.openings) - right} others"
@@ -42,9 +43,7 @@ def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
     return [
         Difference("values with the record's update_root", "others", f"annex, round {number}, block {block}")
         for number, block in drawn
-        if not is_opening_of(
-            annex.openings[number, block], record.rounds[number - 1].update_root, record.run.numel
-        )
+        if not is_opening_of(annex.openings[number, block], record.rounds[number - 1].update_root, numel)
     ]
 
 
@@ -52,7 +51,7 @@ def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
     blocks: dict[int, list[noise_tests.Doubles]] = {}
     for (number, _), opening in sorted(annex.openings.items(), key=lambda item: item[0]):
         blocks.setdefault(number, []).append(opening.values.astype(np.float64))
-    opened = []
+    opened, numel = [], record.run.numel
     for number, values in blocks.items():
         line = record.rounds[number - 1]
         multiplier = _multiplier_of_sum(record.run.noise, line)
@@ -62,7 +61,7 @@ def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
                     number,
                     np.concatenate(values) / (multiplier * line.clip_norm),
                     signal=sum(annex.sampled[number - 1].values()) / multiplier,
-                    numel=record.run.numel,
+                    numel=numel,
                 )
             )
     return opened

@@ -1,14 +1,16 @@
 """C5 and C6: whether those who took part are as many as the declared sampling makes them."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from evaluator.contracts import Check
 from evaluator.records.annex import Annex
-from evaluator.records.counts import coin_probability
+from evaluator.records.counts import coin_probability, total_probability
 from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import FixedSize, Full, TrainingRecord, TwoStagePoisson
 
 FALSE_ALARM = 1e-4  # of an honest run, in each of the two checks
+IMPOSSIBLE = 1e-12  # below it, totals are no accident
 
 
 def clients(record: TrainingRecord) -> Check:
@@ -33,8 +35,7 @@ def _client_differences(record: TrainingRecord) -> Iterator[Difference]:
             yield Difference(expected, line.clients, f"round {line.round}, clients")
     if two_stage:
         coins = [(line.clients, line.client_rate) for line in rounds]
-        if coin_probability(coins, run.clients) < FALSE_ALARM:
-            yield _improbable("numbers of clients", "")
+        yield from _improbable(coins, run.clients, "numbers of clients", "")
 
 
 def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Difference]:
@@ -49,6 +50,8 @@ def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Diff
             yield Difference(f"the record's {line.clients} clients", "others", where)
         if any(count > annex.providers_per_client.get(client, 0) for client, count in sampled.items()):
             yield Difference("at most all of a client's providers", "more", where)
+    if isinstance(record.run.sampling, FixedSize):
+        yield from _varying_sizes(record, annex)
     for client, providers in annex.providers_per_client.items():
         coins = [
             (sampled[client], line.provider_rate)
@@ -67,15 +70,26 @@ def _client_provider_differences(
             if any(count != providers for count, _ in coins):
                 yield Difference("all providers in every round", "fewer", where)
         case FixedSize():
-            if len(set(coins)) > len({rate for _, rate in coins}):
-                yield Difference("the same number of providers in every round", "different ones", where)
             if any(count > rate * providers * (1 + 1e-9) for count, rate in coins):
                 yield Difference("at most the declared share of its providers", "more", where)
         case _:
-            if coin_probability(coins, providers) * record.run.clients < FALSE_ALARM:
-                yield _improbable("numbers of providers", where)
+            yield from _improbable(coins, providers, "numbers of providers", where, tests=record.run.clients)
 
 
-def _improbable(what: str, where: str) -> Difference:
-    expected = f"{what} that independent coins show with a probability of {FALSE_ALARM:g} or more"
-    return Difference(expected, "less probable ones", where, refuses=False)
+def _varying_sizes(record: TrainingRecord, annex: Annex) -> Iterator[Difference]:
+    """A fixed size is one number for each rate, at all clients and in all rounds."""
+    sizes: dict[float, set[int]] = defaultdict(set)
+    for line, sampled in zip(record.rounds, annex.sampled, strict=True):
+        sizes[line.provider_rate].update(sampled.values())
+    if any(len(numbers) > 1 for numbers in sizes.values()):
+        yield Difference("one number of providers at every client and in every round", "several", "annex")
+
+
+def _improbable(
+    coins: Sequence[tuple[int, float]], population: int, what: str, where: str, tests: int = 1
+) -> Iterator[Difference]:
+    """Whether counts are too odd for coins: flagged, and refused where they can't be an accident."""
+    if coin_probability(coins, population) * tests < FALSE_ALARM:
+        expected = f"{what} that independent coins show with a probability of {FALSE_ALARM:g} or more"
+        refuses = total_probability(coins, population) * tests < IMPOSSIBLE
+        yield Difference(expected, "impossible ones" if refuses else "less probable ones", where, refuses)

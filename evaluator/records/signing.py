@@ -19,6 +19,11 @@ from cryptography.hazmat.primitives.serialization import (
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.records.lines import SCHEMA
 
+# Points of small order on the curve, by their y: for such a key anybody can sign.
+PRIME = 2**255 - 19
+_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+SMALL_ORDER = {0, 1, PRIME - 1, _ORDER_8, PRIME - _ORDER_8}
+
 DOMAIN = f"{SCHEMA} signature\n".encode()
 MAX_KEY_FILE_BYTES = 16 * 1024
 
@@ -66,6 +71,17 @@ def public_key_of(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
+def is_public_key(public_key: str) -> bool:
+    """Whether the text is an Ed25519 public key in hexadecimal for which only one party can sign."""
+    try:
+        raw = bytes.fromhex(public_key)
+        Ed25519PublicKey.from_public_bytes(raw)
+    except ValueError:
+        return False
+    y = int.from_bytes(raw, "little") & (2**255 - 1)
+    return y < PRIME and y not in SMALL_ORDER
+
+
 def sign(key: Ed25519PrivateKey, head: str) -> str:
     """The signature, in hexadecimal, of a record whose chain ends in `head`."""
     return key.sign(DOMAIN + bytes.fromhex(head)).hex()
@@ -73,6 +89,8 @@ def sign(key: Ed25519PrivateKey, head: str) -> str:
 
 def verifies(public_key: str, head: str, signature: str) -> bool:
     """Whether `signature` is that of `public_key` for a chain that ends in `head`; all in hexadecimal."""
+    if not is_public_key(public_key):
+        return False
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
         key.verify(bytes.fromhex(signature), DOMAIN + bytes.fromhex(head))

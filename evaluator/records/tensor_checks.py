@@ -12,7 +12,11 @@ Shape = tuple[int, ...]
 
 
 def tensors(
-    trainable: Sequence[TrainableTensor], base: Mapping[str, Shape], changes: Sequence[TensorChange]
+    trainable: Sequence[TrainableTensor],
+    base: Mapping[str, Shape],
+    changes: Sequence[TensorChange],
+    *,
+    trained: bool,
 ) -> Check:
     """C10.
 
@@ -20,7 +24,11 @@ def tensors(
         trainable: As declared; those whose names the base weights don't have are adapters.
         base: Shapes of the base weights by name.
         changes: The tensors in which the checkpoint differs from the base weights.
+        trained: Whether a client took part in any round.
     """
+    if changes and not trained:
+        untrained = Difference("the base weights, as no client took part", f"{len(changes)} changed tensors")
+        return judge("C10", [untrained], otherwise="")
     return judge(
         "C10",
         _differences(trainable, base, changes),
@@ -31,14 +39,10 @@ def tensors(
 def _differences(
     trainable: Sequence[TrainableTensor], base: Mapping[str, Shape], changes: Sequence[TensorChange]
 ) -> Iterator[Difference]:
-    declared: set[str] = set()
     for tensor in trainable:
-        where = f"trainable, {tensor.name}"
-        if tensor.name in declared:
-            yield Difference("every tensor once", "a second time", where)
         if (shape := base.get(tensor.name, tuple(tensor.shape))) != tuple(tensor.shape):
-            yield Difference(list(shape), tensor.shape, where)
-        declared.add(tensor.name)
+            yield Difference(list(shape), tensor.shape, f"trainable, {tensor.name}")
+    declared = {tensor.name for tensor in trainable}
     adapters = [tuple(tensor.shape) for tensor in trainable if tensor.name not in base]
     merged = [change for change in changes if change.name not in declared]
     for change in merged:

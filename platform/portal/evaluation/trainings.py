@@ -26,7 +26,7 @@ class Joint:
     def check(self, delta: float) -> Check:
         trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
         if self.epsilon is None:
-            return Check(id="C15", status=CheckStatus.NOT_APPLICABLE, found=f"{trainings}: {self.reason}")
+            return Check(id="C15", status=CheckStatus.FLAGGED, found=f"{trainings}: {self.reason}")
         found = (
             f"ε = {rounded_up(self.epsilon)} at δ = {delta:g} for {trainings} together, by the two-stage rule"
         )

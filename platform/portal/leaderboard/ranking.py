@@ -62,8 +62,8 @@ class Entry:
 
     @property
     def accountant_name(self) -> str:
-        """Without version and precision."""
-        return self.accountant.partition(",")[0]
+        """With its version, without its precision."""
+        return ", ".join(self.accountant.split(", ")[:2])
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """The keys that sign a team's training records: registering and revoking them."""
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.records.signing import is_public_key
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.teams.models import Team, TeamKey
@@ -48,18 +48,15 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
 
 
 def _parsed(text: str) -> str:
-    try:
-        raw = bytes.fromhex(text)
-        Ed25519PublicKey.from_public_bytes(raw)
-    except ValueError:
+    if not is_public_key(text):
         raise refuse(
             ErrorCode.SIGNING_KEY,
             where="public_key",
             expected="an Ed25519 public key: 64 hexadecimal digits",
             found=text,
             next_step="Copy what `pfl key show` prints.",
-        ) from None
-    return raw.hex()
+        )
+    return bytes.fromhex(text).hex()
 
 
 def _refused(message: str) -> ProblemError:

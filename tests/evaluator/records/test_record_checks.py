@@ -30,6 +30,8 @@ from evaluator.records.lines import (
 )
 from evaluator.records.reading import read_record
 from evaluator.records.sampling_checks import clients
+from evaluator.records.tensor_checks import tensors
+from evaluator.weight_changes import TensorChange
 from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
 
 PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
@@ -95,7 +97,10 @@ def test_an_honest_run_has_nothing_odd(tmp_path: Path, run: dict[str, Any]) -> N
 def test_a_run_of_no_rounds_leaves_the_base_weights(tmp_path: Path) -> None:
     base = write_weights(tmp_path / "base.safetensors")
     assert odd(checks(make_record(tmp_path / "same", rounds=0, base=base, checkpoint=base))) == {}
-    assert odd(checks(make_record(tmp_path / "other", rounds=0))) == {"C3": CheckStatus.FAILED}
+    assert odd(checks(make_record(tmp_path / "other", rounds=0))) == {
+        "C3": CheckStatus.FAILED,
+        "C10": CheckStatus.FAILED,
+    }
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -118,9 +123,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         "annex, providers_per_client",
     ),
     ("C6", {"sampling": Full(), "change_annex": with_sampled(c0=20, c1=19)}, "annex, client 1"),
+    (
+        "C6",
+        {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 9, 1: 5}] * 30)},
+        "annex, client 0",
+    ),
     ("C8", {"change_annex": lambda annex: replace(annex, openings={})}, "annex"),
     ("C10", {"trainable": [TrainableTensor(name="encoder.weight", shape=[60, 40])]}, "tensor bias"),
-    ("C10", {"trainable": [TrainableTensor(name="bias", shape=[9])] * 2}, "trainable, bias"),
     ("C10", {"trainable": [TrainableTensor(name="bias", shape=[3, 3])]}, "trainable, bias"),
     ("C16", {"end": {"checkpoint_sha256": "f" * 64}}, "end line, checkpoint_sha256"),
     ("C17", {"end": {"annex_sha256": "f" * 64}}, "end line, annex_sha256"),
@@ -159,14 +168,14 @@ def test_a_fixed_number_that_varies_or_is_too_large_is_refused(tmp_path: Path) -
             ],
         )
 
-    for numbers, where in (((5, 4), "annex, client"), ((6, 6), "annex, client")):
+    for numbers, where in (((5, 4), "annex"), ((6, 6), "annex, client 0")):
         made = make_record(
             tmp_path / str(numbers),
             sampling=FixedSize(clients_per_round=2, provider_rate=0.25),
             change_annex=counts(*numbers),
         )
         found = checks(made)
-        assert (found["C6"].status, found["C6"].where[:13]) == (CheckStatus.FAILED, where)
+        assert (found["C6"].status, found["C6"].where) == (CheckStatus.FAILED, where)
 
 
 def test_openings_of_other_values_are_refused(tmp_path: Path) -> None:
@@ -230,7 +239,7 @@ FLAGGED: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "C6",
-        {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 9, 1: 5}] * 30)},
+        {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 7, 1: 5}] * 30)},
     ),
     ("C20", {"validation_on_private_data": True}),
     ("C20", {"tuning": Tuning(private_runs=3)}),
@@ -251,6 +260,36 @@ def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
     assert clients(record).status is CheckStatus.PASSED
     called_coins = replace(record, run=record.run.model_copy(update={"sampling": coins}))
     assert clients(called_coins).status is CheckStatus.FLAGGED
+
+
+def test_clients_that_coins_cannot_have_chosen_are_refused(tmp_path: Path) -> None:
+    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
+    record = read_record(made.record, max_rounds=30)
+    coins = TwoStagePoisson(client_rate=1e-6, provider_rate=0.25)
+    rare = replace(
+        record,
+        run=record.run.model_copy(update={"sampling": coins}),
+        rounds=[line.model_copy(update={"client_rate": 1e-6}) for line in record.rounds],
+    )
+    assert clients(rare).status is CheckStatus.FAILED
+
+
+def test_a_fixed_number_is_the_same_at_all_clients(tmp_path: Path) -> None:
+    made = make_record(
+        tmp_path,
+        sampling=FixedSize(clients_per_round=2, provider_rate=0.25),
+        change_annex=lambda annex: replace(annex, sampled=[{0: 5, 1: 4}] * len(annex.sampled)),
+    )
+    found = checks(made)["C6"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex")
+
+
+def test_weights_that_no_client_trained_are_the_base_weights() -> None:
+    changed = [TensorChange("encoder.weight", (60, 40), 2400, 1)]
+    adapters = [TrainableTensor(name="a", shape=[60, 1]), TrainableTensor(name="b", shape=[1, 40])]
+    base = {"encoder.weight": (60, 40)}
+    assert tensors(adapters, base, changed, trained=True).status is CheckStatus.PASSED
+    assert tensors(adapters, base, changed, trained=False).status is CheckStatus.FAILED
 
 
 def less_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:

@@ -10,11 +10,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.canonical_lines import canonical
 from evaluator.records.chain import Chain
-from evaluator.records.lines import SCHEMA, FixedSize
+from evaluator.records.lines import SCHEMA, FixedSize, TrainableTensor
 from evaluator.records.reading import read_record
 from evaluator.records.signing import sign
 from tests.evaluator.records.factories import MadeRun, make_record
@@ -60,6 +61,11 @@ def test_what_was_written_is_read_back(made: MadeRun) -> None:
     assert record.run.run_token == "token-for-one-run-only"
     before_the_end = json.loads(made.record.read_bytes().splitlines()[-2])["h"]
     assert record.challenge == before_the_end
+
+
+def test_a_tensor_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="named once"):
+        make_record(tmp_path, trainable=[TrainableTensor(name="bias", shape=[9])] * 2)
 
 
 def test_a_run_of_no_rounds_is_a_record(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.records.signing import create_key, load_key, public_key_of, sign, verifies
+from evaluator.records.signing import create_key, is_public_key, load_key, public_key_of, sign, verifies
 
 HEAD = "ab" * 32
 
@@ -40,6 +40,16 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
         create_key(path)
     assert refused.value.problem.code is ErrorCode.SIGNING_KEY
     assert path.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    "y",
+    [0, 1, 2**255 - 20, 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7, 2**255 - 19],
+)
+def test_a_key_for_which_anybody_can_sign_is_none(y: int) -> None:
+    assert not is_public_key(y.to_bytes(32, "little").hex())
+    signature = (1).to_bytes(32, "little") + bytes(32)
+    assert not verifies(y.to_bytes(32, "little").hex(), HEAD, signature.hex())
 
 
 def other_keys() -> dict[str, bytes]:

@@ -239,7 +239,7 @@ class TestJointEpsilon:
         run = account(queued_run(team, track), b"another record", events=other)
         assert (run.state, run.joint_runs, run.joint_epsilon) == (RunState.RUNNING, 2, None)
         found = check(run, "C15")
-        assert found["status"] == "not_applicable"
+        assert found["status"] == "flagged"
         assert "one adjacency" in found["found"]
 
     def test_a_hundred_trainings_are_not_composed(self, team, track):
