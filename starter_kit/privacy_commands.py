@@ -99,13 +99,20 @@ def compare(
     noise_multiplier: NoiseMultiplier = None,
     rounds: Rounds = 1,
     delta: Delta = DELTA,
+    tuning_runs: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            help="Also bound the best of a Poisson-distributed number of such runs, of this mean.",
+        ),
+    ] = None,
 ) -> None:
     """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
     from evaluator.accounting import comparison
 
     with refusals():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bounds = _within_range(lambda: comparison.compare(releases, delta))
+        bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
     for bound in bounds:
         rules = " and ".join(RULES[rule] for rule in bound.rules)

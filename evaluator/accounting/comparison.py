@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from evaluator.accounting import classical, pld, rdp
 from evaluator.accounting.events import Adjacency, Event, Gaussian, UnsupportedError
 from evaluator.contracts import SamplingRule
 
 OFFICIAL = "PLD"
+
+Accountant = Callable[[Sequence[Event], float], float]
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,20 @@ class Bound:
     refusal: str = ""
 
 
-def compare(releases: Mapping[SamplingRule, Sequence[Event]], delta: float) -> list[Bound]:
-    """Every bound on what each rule says was released, in the order of the rules."""
+def compare(
+    releases: Mapping[SamplingRule, Sequence[Event]], delta: float, *, tuning_runs: float | None = None
+) -> list[Bound]:
+    """Every bound on what each rule says was released, in the order of the rules.
+
+    With `tuning_runs`, also on the best of a Poisson-distributed number of such runs, of that mean.
+    """
+    accountants: dict[str, Accountant] = {OFFICIAL: pld.epsilon, "RDP": rdp.epsilon}
+    if tuning_runs is not None:
+        accountants[f"RDP, best of about {tuning_runs:g} runs"] = partial(rdp.best_of, runs=tuning_runs)
     return [
         bound
         for events, rules in distinct(releases).items()
-        for bound in (*_accounted(rules, events, delta), *_textbook(rules, events, delta))
+        for bound in (*_accounted(accountants, rules, events, delta), *_textbook(rules, events, delta))
     ]
 
 
@@ -43,9 +54,14 @@ def distinct(
     return rules_of
 
 
-def _accounted(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: float) -> Iterator[Bound]:
+def _accounted(
+    accountants: Mapping[str, Accountant],
+    rules: tuple[SamplingRule, ...],
+    events: Sequence[Event],
+    delta: float,
+) -> Iterator[Bound]:
     """By each accountant; what it has no proof for is a row with the reason."""
-    for method, epsilon in ((OFFICIAL, pld.epsilon), ("RDP", rdp.epsilon)):
+    for method, epsilon in accountants.items():
         try:
             yield Bound(rules, method, epsilon(events, delta))
         except UnsupportedError as error:

@@ -7,10 +7,19 @@ probability C, visibly, has the Rényi divergence ln(1 − C + C·e^((α−1)D))
 """
 
 import logging
+import math
 from collections.abc import Iterable
 
 import numpy as np
-from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
+from dp_accounting import (
+    ComposedDpEvent,
+    DpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+)
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
@@ -46,6 +55,31 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
         return 0.0
     divergences = sum(event.rounds * _divergences(event) for event in composition)
     return float(compute_epsilon(ORDERS, divergences, delta)[0])
+
+
+def best_of(events: Iterable[Event], delta: float, runs: float, shape: float = math.inf) -> float:
+    """Upper bound on ε at δ of the best of a random number of runs, each of which releases `events`.
+
+    Nothing of the other runs is released. Only a random number can be bounded so (Papernot and Steinke, "Hyperparameter
+    Tuning with Renyi Differential Privacy", 2022, arXiv:2110.03620); by dp-accounting.
+
+    Args:
+        runs: The mean of their number, above 0 for Poisson, else above 1.
+        shape: Of the number's distribution: infinite for Poisson, 1 for geometric, 0 for logarithmic.
+
+    Raises:
+        UnsupportedError: No bound is known here for one of the events under its adjacency.
+        ValueError: An argument is out of range, or the events don't compose.
+    """
+    check_delta(delta)
+    rounds = []
+    for event in merged(events):
+        if isinstance(event, TwoStage):
+            raise UnsupportedError("no bound is known here for the best of several two-stage runs")
+        rounds.append(SelfComposedDpEvent(_known_event(event), event.rounds))
+    accountant = RdpAccountant(ORDERS)
+    accountant.compose(RepeatAndSelectDpEvent(ComposedDpEvent(rounds), runs, shape))
+    return float(accountant.get_epsilon(delta))
 
 
 def _divergences(event: Event) -> Floats:

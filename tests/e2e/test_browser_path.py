@@ -64,6 +64,7 @@ def upload(page: Page, files: dict[str, Path]) -> None:
     """Put each file into the place of its kind."""
     for kind, file in files.items():
         slot = page.locator(f"[data-kind={kind}]")
+        expect(slot.locator(".dropzone")).to_be_visible()  # before that the page takes no file
         slot.locator("input[type=file]").set_input_files(file)
         expect(slot.get_by_text(re.compile("uploaded|complete", re.I)).first).to_be_visible(timeout=60_000)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.accounting import pld
+from evaluator.accounting import pld, rdp
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare, distinct
 from evaluator.accounting.events import Adjacency, Gaussian, PoissonGaussian
 from evaluator.contracts import SamplingRule
@@ -59,3 +59,11 @@ def test_no_classical_bound_is_below_the_official_one(
     found = bounds(event, delta)
     official = pld.epsilon([event], delta)
     assert all(bound.epsilon is not None and bound.epsilon >= official for bound in found.values())
+
+
+def test_the_best_of_several_runs_is_a_row_of_its_own() -> None:
+    run = PoissonGaussian(sampling_rate=0.2, noise_multiplier=2.8515625, rounds=10)
+    rows = compare({rule: [run] for rule in BOTH}, 1e-5, tuning_runs=10)
+    found = {row.method: row.epsilon or 0 for row in rows}
+    assert found["RDP, best of about 10 runs"] == rdp.best_of([run], 1e-5, 10)
+    assert found["RDP, best of about 10 runs"] > found["RDP"]

@@ -111,3 +111,13 @@ def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
         logging.getLogger("absl").warning("something else")
         rdp.epsilon([poisson(0.2, 0.77, 10)], DELTA)  # several orders of which don't converge
     assert [record.getMessage() for record in caplog.records] == ["something else"]
+
+
+@pytest.mark.parametrize(("shape", "expected"), [(math.inf, 2.343), (1, 2.282), (0, 1.932)])
+def test_the_best_of_several_runs_costs_what_is_known(shape: float, expected: float) -> None:
+    assert rdp.best_of([poisson(0.2, 2.8515625, 10)], DELTA, 10, shape) == pytest.approx(expected, abs=0.001)
+
+
+def test_the_best_of_several_two_stage_runs_is_refused() -> None:
+    with pytest.raises(UnsupportedError):
+        rdp.best_of([two_stage(0.2, gaussian(2))], DELTA, 10)
