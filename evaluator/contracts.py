@@ -49,6 +49,20 @@ class ArtifactKind(StrEnum):
     PRIVACY_PROOF = "privacy_proof"
 
 
+# What each step reads of a run: a worker is sent the addresses of these files and of no others.
+NEEDS: dict[Step, list[ArtifactKind]] = {
+    Step.VALIDATE: [ArtifactKind.CHECKPOINT],
+    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG, ArtifactKind.CHECKPOINT],
+    Step.ACCOUNTING: [
+        ArtifactKind.TRAINING_RECORD,
+        ArtifactKind.TRAINING_ANNEX,
+        ArtifactKind.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG,
+    ],
+    Step.SCORING: [ArtifactKind.CHECKPOINT],
+}
+
+
 class ArtifactRef(Message):
     """Where a worker fetches an artifact, and what it must turn out to be."""
 

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
 OnProgress = Callable[[int, int], None]  # units of work done, and their total
 
 WEIGHTS = "model.safetensors"
-NEEDS = {
-    Step.VALIDATE: [ArtifactKind.CHECKPOINT],
-    Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG, ArtifactKind.CHECKPOINT],
-    Step.ACCOUNTING: [
-        ArtifactKind.TRAINING_RECORD,
-        ArtifactKind.TRAINING_ANNEX,
-        ArtifactKind.CHECKPOINT,
-        ArtifactKind.COMMUNICATION_LOG,
-    ],
-    Step.SCORING: [ArtifactKind.CHECKPOINT],
-}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from evaluator.broker import broker_settings, delivery_number
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
     INTAKE_QUEUE,
+    NEEDS,
     PROGRESS_TASK,
     REPORT_TASK,
     STEP_TASK,
@@ -46,7 +47,7 @@ from evaluator.contracts import (
     StepResult,
 )
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from evaluator.pipeline import NEEDS, Bench, run_step
+from evaluator.pipeline import Bench, run_step
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import pytest
 from evaluator.checkpoints import sha256_of
 from evaluator.checks import CHECKS
 from evaluator.contracts import (
+    NEEDS,
     AccountingResult,
     ArtifactKind,
     CheckStatus,
@@ -23,7 +24,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import NEEDS, Bench, run_step
+from evaluator.pipeline import Bench, run_step
 from evaluator.records.lines import TrainableTensor
 from tests.evaluator.records.factories import make_record
 from tests.evaluator.tiny_track import write_reference, write_test_set

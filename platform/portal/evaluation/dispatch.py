@@ -15,6 +15,7 @@ from django.db.models import Max
 
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
+    NEEDS,
     SCORING_QUEUE,
     STEP_TASK,
     ArtifactKind,
@@ -65,12 +66,12 @@ def _send(evaluation_id: UUID) -> None:
 
 
 def job(evaluation: Evaluation) -> EvaluationJob:
-    """The message for the evaluation's current step, with URLs that are valid from now on."""
-    run, store = evaluation.run, current_store()
+    """The message for the evaluation's current step, with URLs of what the step needs, valid from now on."""
+    run, step, store = evaluation.run, Step(evaluation.step), current_store()
     return EvaluationJob(
         evaluation=evaluation.pk,
         attempt=evaluation.attempt,
-        step=Step(evaluation.step),
+        step=step,
         rules=TrackRules.model_validate(run.rules),
         artifacts=[
             ArtifactRef(
@@ -84,6 +85,6 @@ def job(evaluation: Evaluation) -> EvaluationJob:
                 size_bytes=artifact.upload.size_bytes,
                 sha256=artifact.upload.sha256,
             )
-            for artifact in run.artifacts.select_related("upload")
+            for artifact in run.artifacts.filter(kind__in=NEEDS[step]).select_related("upload")
         ],
     )

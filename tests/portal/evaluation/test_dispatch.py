@@ -4,10 +4,10 @@ import pytest
 from celery import Celery
 from django.conf import settings
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, STEP_TASK, ArtifactKind, Step
+from evaluator.contracts import EVALUATOR_QUEUE, NEEDS, SCORING_QUEUE, STEP_TASK, ArtifactKind, Step
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch
-from portal.evaluation.models import EvaluationState
+from portal.evaluation.models import Evaluation, EvaluationState
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import submit
 from tests.portal.factories import make_artifact, make_run, make_submission, make_track
@@ -41,6 +41,16 @@ def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, com
     )
 
 
+@pytest.mark.parametrize("step", Step)
+def test_a_worker_is_told_where_the_files_of_its_step_are_and_no_others(step):
+    run = with_artifacts(make_run(state=RunState.QUEUED))
+    make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
+    make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
+    message = dispatch.job(Evaluation.objects.create(run=run, attempt=1, step=step))
+    assert {ref.kind for ref in message.artifacts} == set(NEEDS[step])
+    assert (ArtifactKind.TRAINING_ANNEX in NEEDS[step]) == (step is Step.ACCOUNTING)
+
+
 def test_the_message_is_a_step_with_the_run_s_own_files_and_no_proof(broker, committed):
     run = with_artifacts(make_run(state=RunState.QUEUED))
     make_artifact(run.submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
@@ -52,7 +62,6 @@ def test_the_message_is_a_step_with_the_run_s_own_files_and_no_proof(broker, com
     assert (job["evaluation"], job["attempt"], job["step"]) == (str(evaluation.pk), 1, "validate")
     assert [(ref["kind"], ref["size_bytes"]) for ref in job["artifacts"]] == [
         ("checkpoint", 7),
-        ("communication_log", 3),
     ]
 
 
