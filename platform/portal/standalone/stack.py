@@ -158,7 +158,7 @@ class Stack:
             try:
                 if requests.get(f"{self.url}/readyz", timeout=5).ok:
                     return
-            except requests.ConnectionError:
+            except (requests.ConnectionError, requests.Timeout):
                 pass
             time.sleep(0.2)
         raise StackError(f"The site did not answer within {START_TIMEOUT_S} s:\n{self.log_tail('web')}")
