@@ -137,7 +137,10 @@ def inspect_checkpoint(
     if problems:
         raise ProblemError(*problems[:MAX_PROBLEMS])
     return ValidationResult(
-        tensors=len(own), parameters=sum(tensor.numel for tensor in own.values()), sha256=contents.sha256
+        tensors=len(own),
+        parameters=sum(tensor.numel for tensor in own.values()),
+        sha256=contents.sha256,
+        changed=[],
     )
 
 

@@ -111,12 +111,15 @@ class TrackRules(Message):
 
     Attributes:
         reference: Name of the reference architecture and base weights, a folder on the worker.
+        trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
+            is none, all may.
         clients: Number of clients; their ids are 0 … clients-1.
         max_rounds: Longest training run that the track allows.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     test_set: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    trainable: list[str] = []
     clients: int = Field(gt=0)
     max_rounds: int = Field(default=10_000, gt=0)
     privacy: PrivacyRules | None = None
@@ -153,10 +156,17 @@ class TrustLevel(IntEnum):
 
 
 class ValidationResult(Message):
+    """What a checkpoint holds.
+
+    Attributes:
+        changed: Names of the tensors that differ from the base weights, in the order of the base weights' file.
+    """
+
     kind: Literal["validate"] = "validate"
     tensors: int
     parameters: int
     sha256: str
+    changed: list[str]
 
 
 class CheckStatus(StrEnum):
@@ -240,14 +250,48 @@ class AccountingResult(Message):
 
 
 class ScoringResult(Message):
-    """Means over the test set, each in [0, 1]; no question's own score leaves the worker."""
+    """Means over the test set, each in [0, 1]; no question's own score leaves the worker.
+
+    Attributes:
+        precision: The numbers that the model computed with, such as `float32`.
+    """
 
     kind: Literal["scoring"] = "scoring"
     anls: float
     accuracy: float
     questions: int
+    precision: str = "float32"
     test_set_sha256: str
     checkpoint_sha256: str
+
+
+class GroupScore(Message):
+    """Means over some of the test set's questions, with the 95 % bootstrap interval of the mean ANLS.
+
+    Attributes:
+        by: What the questions are grouped by: all of them, what is asked for, or whether their page's provider was
+            among the training providers.
+        group: Such as `total_amount`, or `seen` and `unseen`.
+    """
+
+    by: Literal["all", "key", "provider"]
+    group: str
+    questions: int
+    anls: float
+    anls_low: float
+    anls_high: float
+    accuracy: float
+
+
+class ScoringDetail(Message):
+    """What the organizers alone are told of a score.
+
+    Attributes:
+        pages_without_image: Pages whose image is missing or can't be read; the model saw grey in its place.
+    """
+
+    groups: list[GroupScore] = []
+    pages_without_image: int = 0
 
 
 StepResult = Annotated[
@@ -275,7 +319,7 @@ class Provenance(Message):
 
 
 class StepReport(Message):
-    """How one step of one attempt ended. `operator_trace` is never shown to participants."""
+    """How one step of one attempt ended. `detail` and `operator_trace` are never shown to participants."""
 
     evaluation: UUID
     attempt: int
@@ -283,16 +327,21 @@ class StepReport(Message):
     outcome: Outcome
     problems: list[Problem] = []
     result: StepResult | None = None
+    detail: ScoringDetail | None = None
     provenance: Provenance
     operator_trace: str = ""
 
 
 class Progress(Message):
-    """A heartbeat: `done` of `total` units of the step are finished; a total of 0 is not known yet."""
+    """A heartbeat: `done` of `total` units of the step are finished; a total of 0 is not known yet.
+
+    `remaining_s` is the worker's estimate of the seconds left, None until it has seen some units finish.
+    """
 
     evaluation: UUID
     attempt: int
     step: Step
     done: int = 0
     total: int = 0
+    remaining_s: FiniteFloat | None = None
     worker: str = ""

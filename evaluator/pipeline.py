@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evaluator import communication, plausibility
 from evaluator.checkpoints import inspect_checkpoint, sha256_of
@@ -17,6 +17,7 @@ from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
     CommunicationResult,
+    ScoringDetail,
     ScoringResult,
     Step,
     StepResult,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.inference import Prediction
 
+Result = TypeVar("Result", bound=StepResult, covariant=True)
 OnProgress = Callable[[int, int], None]  # units of work done, and their total
 
 WEIGHTS = "model.safetensors"
@@ -64,7 +66,15 @@ class Bench:
             ) from None
 
 
-def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> StepResult:
+@dataclass(frozen=True)
+class Findings(Generic[Result]):
+    """What a step found: the result that everyone concerned may see, and what is for the organizers alone."""
+
+    result: Result
+    detail: ScoringDetail | None = None
+
+
+def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> Findings[StepResult]:
     """Run one step.
 
     Raises:
@@ -73,13 +83,15 @@ def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> StepResult:
     return STEPS[step](bench, on_progress)
 
 
-def validate(bench: Bench, on_progress: OnProgress) -> ValidationResult:
-    return inspect_checkpoint(
-        bench.file(ArtifactKind.CHECKPOINT), bench.reference / WEIGHTS, on_progress=on_progress
+def validate(bench: Bench, on_progress: OnProgress) -> Findings[ValidationResult]:
+    return Findings(
+        inspect_checkpoint(
+            bench.file(ArtifactKind.CHECKPOINT), bench.reference / WEIGHTS, on_progress=on_progress
+        )
     )
 
 
-def count_communication(bench: Bench, _: OnProgress) -> CommunicationResult:
+def count_communication(bench: Bench, _: OnProgress) -> Findings[CommunicationResult]:
     traffic = plausibility.Traffic()
     totals = communication.read_log(
         bench.file(ArtifactKind.COMMUNICATION_LOG),
@@ -88,7 +100,7 @@ def count_communication(bench: Bench, _: OnProgress) -> CommunicationResult:
         on_exchange=traffic.add,
     )
     changes = changed_tensors(bench.reference / WEIGHTS, bench.file(ArtifactKind.CHECKPOINT))
-    return CommunicationResult(
+    result = CommunicationResult(
         rounds=totals.rounds,
         messages=totals.messages,
         bytes_total=totals.bytes_total,
@@ -97,9 +109,10 @@ def count_communication(bench: Bench, _: OnProgress) -> CommunicationResult:
         bytes_needed=plausibility.bytes_needed(changes),
         checks=plausibility.checks(totals, traffic, changes, clients=bench.rules.clients),
     )
+    return Findings(result)
 
 
-def account(bench: Bench, _: OnProgress) -> AccountingResult:
+def account(bench: Bench, _: OnProgress) -> Findings[AccountingResult]:
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
     from evaluator.accounting import rules
     from evaluator.records.checks import RunFiles, check_record
@@ -119,10 +132,10 @@ def account(bench: Bench, _: OnProgress) -> AccountingResult:
     checks = check_record(record, files, bench.rules)
     if problems := failures(checks):
         raise ProblemError(*problems)
-    return rules.account(record, privacy, checks)
+    return Findings(rules.account(record, privacy, checks))
 
 
-def score(bench: Bench, on_progress: OnProgress) -> ScoringResult:
+def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
     # torch is only loaded where a model runs.
     import torch
 
@@ -150,16 +163,17 @@ def score(bench: Bench, on_progress: OnProgress) -> ScoringResult:
         [prediction.answer for prediction in predictions],
         [question.answers for question in dataset.questions],
     )
-    return ScoringResult(
+    result = ScoringResult(
         anls=scores.anls,
         accuracy=scores.accuracy,
         questions=scores.questions,
         test_set_sha256=dataset.sha256(),
         checkpoint_sha256=sha256_of(checkpoint),
     )
+    return Findings(result)
 
 
-STEPS: dict[Step, Callable[[Bench, OnProgress], StepResult]] = {
+STEPS: dict[Step, Callable[[Bench, OnProgress], Findings[StepResult]]] = {
     Step.VALIDATE: validate,
     Step.COMMUNICATION: count_communication,
     Step.ACCOUNTING: account,

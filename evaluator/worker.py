@@ -47,7 +47,7 @@ from evaluator.contracts import (
     StepResult,
 )
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import Bench, Findings, run_step
 
 logger = logging.getLogger(__name__)
 
@@ -164,11 +164,11 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
 
 
 def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepReport:
-    outcome, result, problems, trace = Outcome.PASSED, None, [], ""
+    outcome, findings, problems, trace = Outcome.PASSED, None, [], ""
     try:
         if deliveries > MAX_DELIVERIES:
             raise RuntimeError(f"this job has ended {deliveries - 1} workers before it could be reported")
-        result = _run(job)
+        findings = _run(job)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
         if isinstance(error, ProblemError) and not OURS & {problem.code for problem in error.problems}:
             outcome, problems = Outcome.REFUSED, error.problems
@@ -182,13 +182,14 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         step=job.step,
         outcome=outcome,
         problems=problems,
-        result=result,
+        result=findings and findings.result,
+        detail=findings and findings.detail,
         provenance=_provenance(job.step, started_at),
         operator_trace=trace,
     )
 
 
-def _run(job: EvaluationJob) -> StepResult:
+def _run(job: EvaluationJob) -> Findings[StepResult]:
     home = Home(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
     with Heartbeat(job).beating() as heartbeat:
         return run_step(job.step, home.bench(job, heartbeat), heartbeat.set)

@@ -24,7 +24,7 @@ def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
 def _passes(step: Step, bench: Bench) -> bool:
     try:
         with progress(step) as show:
-            result = run_step(step, bench, show)
+            result = run_step(step, bench, show).result
     except ProblemError as error:
         console.print(f"{step}: refused")
         complain(error.problems)

@@ -134,7 +134,7 @@ def evaluate(
 
     path = checkpoint / "model.safetensors" if checkpoint.is_dir() else checkpoint
     with refusals(), progress("questions") as show:
-        result = run_evaluation(path, base=base, data=data, split=split, on_progress=show)
+        result = run_evaluation(path, base=base, data=data, split=split, on_progress=show).result
     console.print(
         f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
     )

@@ -151,7 +151,7 @@ def _plausibility(case: Case) -> list[Check]:
         ArtifactKind.COMMUNICATION_LOG: case.files["log"],
     }
     bench = Bench(files, case.rules, reference=case.files["base"])
-    result = run_step(Step.COMMUNICATION, bench, lambda _done, _total: None)
+    result = run_step(Step.COMMUNICATION, bench, lambda _done, _total: None).result
     return result.checks if isinstance(result, CommunicationResult) else []
 
 

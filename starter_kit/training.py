@@ -12,7 +12,7 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, refuse
-from evaluator.pipeline import Bench, score
+from evaluator.pipeline import Bench, Findings, score
 from evaluator.records.lines import (
     Codec,
     GlobalPoisson,
@@ -96,7 +96,7 @@ def train(
 
 def evaluate(
     checkpoint: Path, *, base: Path, data: Path, split: str, on_progress: Callable[[int, int], None]
-) -> ScoringResult:
+) -> Findings[ScoringResult]:
     """ANLS and accuracy of a checkpoint on a split of a data folder, by the evaluator's own scoring step."""
     rules = TrackRules(reference="local", test_set="local", clients=1)
     bench = Bench({ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split)

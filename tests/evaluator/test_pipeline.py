@@ -50,7 +50,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def run(step: Step, bench: Bench) -> StepResult:
-    return run_step(step, bench, lambda _done, _total: None)
+    return run_step(step, bench, lambda _done, _total: None).result
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_record_that_fails_its_checks_is_refused_with_all_that_is_wrong(
 
 def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(bench: Bench) -> None:
     told: list[tuple[int, int]] = []
-    result = run_step(Step.SCORING, bench, lambda done, total: told.append((done, total)))
+    result = run_step(Step.SCORING, bench, lambda done, total: told.append((done, total))).result
     assert told[0] == (0, 3)
     assert told[-1] == (3, 3)
     assert isinstance(result, ScoringResult)
@@ -144,7 +144,7 @@ rules = TrackRules(reference="r", test_set="t", clients=2)
 files = {ArtifactKind.CHECKPOINT: Path(sys.argv[1]), ArtifactKind.COMMUNICATION_LOG: Path(sys.argv[2])}
 bench = Bench(files, rules, reference=Path(sys.argv[3]))
 for step in (Step.VALIDATE, Step.COMMUNICATION):
-    run_step(step, bench, lambda done, total: None)
+    run_step(step, bench, lambda done, total: None).result
 assert not {"torch", "transformers"} & set(sys.modules)
 """
     checkpoint, log = bench.files[ArtifactKind.CHECKPOINT], bench.files[ArtifactKind.COMMUNICATION_LOG]

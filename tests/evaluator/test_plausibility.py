@@ -217,7 +217,7 @@ def test_the_communication_step_holds_the_log_against_the_weights(tmp_path: Path
         TrackRules(reference="r", test_set="t", clients=CLIENTS),
         reference=tmp_path,
     )
-    result = run_step(Step.COMMUNICATION, bench, lambda _done, _total: None)
+    result = run_step(Step.COMMUNICATION, bench, lambda _done, _total: None).result
     assert isinstance(result, CommunicationResult)
     assert (result.rounds, result.messages, result.bytes_total) == (2, 8, 1600)
     assert result.bytes_needed == 2 * 40  # a change of rank 1: 70 numbers of 4.5 bits, once each way

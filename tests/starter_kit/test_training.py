@@ -40,7 +40,7 @@ ALL_BUT_SCORING = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]
 
 
 def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
-    result = run_step(Step.ACCOUNTING, Bench(files, rules, reference=base), lambda done, total: None)
+    result = run_step(Step.ACCOUNTING, Bench(files, rules, reference=base), lambda done, total: None).result
     assert isinstance(result, AccountingResult)
     return result
 
@@ -68,7 +68,7 @@ def test_the_evaluator_accepts_what_a_baseline_leaves(
     run = trained(config, base, data, tmp_path / "run", changes)
     bench = Bench(run.files(), RULES, reference=base)
     for step in steps:
-        result = run_step(step, bench, lambda done, total: None)
+        result = run_step(step, bench, lambda done, total: None).result
         if isinstance(result, AccountingResult):
             wrong = {check.id: check for check in result.checks if check.status is not CheckStatus.PASSED}
             assert all(check.status is CheckStatus.NOT_APPLICABLE for check in wrong.values()), wrong
@@ -291,7 +291,7 @@ def test_a_checkpoint_is_scored_by_the_evaluator(base: Path, data: Path) -> None
     checkpoint = base / "model.safetensors"
     result = evaluate(
         checkpoint, base=base, data=data, split="valid", on_progress=lambda *step: told.append(step)
-    )
+    ).result
     assert result.questions == 12
     assert result.checkpoint_sha256 == sha256_of(checkpoint)
     assert told[-1] == (12, 12)

@@ -24,7 +24,7 @@ from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64
 RESULTS = {
-    Step.VALIDATE: ValidationResult(tensors=2, parameters=10, sha256=SHA256),
+    Step.VALIDATE: ValidationResult(tensors=2, parameters=10, sha256=SHA256, changed=[]),
     Step.COMMUNICATION: CommunicationResult(
         rounds=3,
         messages=6,
