@@ -29,57 +29,52 @@ class Scores:
     questions: int
 
 
+@dataclass(frozen=True)
+class QuestionScores:
+    """Each question's ANLS in [0, 1] and accuracy, 0 or 1: two arrays of float64, shape (questions,)."""
+
+    anls: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    def means(self) -> Scores:
+        """Raises ValueError if there is no question."""
+        if not self.anls.size:
+            raise ValueError("there is no question to score")
+        return Scores(float(self.anls.mean()), float(self.accuracy.mean()), self.anls.size)
+
+
 def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Scores:
     """Mean ANLS and accuracy; `answers[i]` are the gold answers of the question that `predictions[i]` answers.
 
     Raises:
         ValueError: There is no question, or not one prediction a question.
     """
-    if not predictions:
-        raise ValueError("there is no question to score")
-    return Scores(
-        anls=float(anls_scores(predictions, answers).mean()),
-        accuracy=float(accuracy_scores(predictions, answers).mean()),
-        questions=len(predictions),
-    )
+    return question_scores(predictions, answers).means()
 
 
-def anls_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """Each question's ANLS, shape (questions,). Raises ValueError unless there is one prediction a question."""
-    predicted, gold, question = _pairs(predictions, answers)
-    distance = cpdist(predicted, gold, scorer=Levenshtein.distance, dtype=np.int64)
-    longest = np.fromiter(
-        (max(map(len, pair)) for pair in zip(predicted, gold, strict=True)), np.int64, len(gold)
-    )
-    similarity = 1 - distance / np.maximum(longest, 1)
-    answered = np.fromiter((text not in ("", NO_ANSWER) for text in predicted), np.bool_, len(gold))
-    best = np.zeros(len(predictions))
-    np.maximum.at(best, question, np.where(answered & (similarity >= ANLS_THRESHOLD), similarity, 0.0))
-    return best
-
-
-def accuracy_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """1 where the prediction equals one of the gold answers, else 0; shape (questions,).
-
-    Raises ValueError unless there is one prediction a question.
-    """
-    predicted, gold, question = _pairs(predictions, answers)
-    correct = [p == g and p != NO_ANSWER for p, g in zip(predicted, gold, strict=True)]
-    best = np.zeros(len(predictions))
-    best[question[np.array(correct, np.bool_)]] = 1.0
-    return best
-
-
-def _pairs(
-    predictions: Sequence[str], answers: Sequence[Sequence[str]]
-) -> tuple[list[str], list[str], NDArray[np.int64]]:
-    """Every (prediction, gold answer) pair, normalised, with the index of its question."""
+def question_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> QuestionScores:
+    """Every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
     if len(predictions) != len(answers):
         raise ValueError(f"{len(predictions)} predictions for {len(answers)} questions")
-    question = np.repeat(np.arange(len(answers)), np.array([len(gold) for gold in answers], np.int64))
-    normalised = [prediction.lower().strip() for prediction in predictions]
+    predicted = [prediction.lower().strip() for prediction in predictions]
     gold = [answer.lower().strip() for answers_of_one in answers for answer in answers_of_one]
-    return [normalised[index] for index in question], gold, question
+    question = np.repeat(np.arange(len(answers)), np.fromiter(map(len, answers), np.int64, len(answers)))
+    similarity = cpdist(
+        [predicted[index] for index in question.tolist()],
+        gold,
+        scorer=Levenshtein.normalized_similarity,
+        dtype=np.float64,
+    )
+    best = np.zeros(len(answers))
+    np.maximum.at(best, question, similarity)
+
+    # Only equal texts have a similarity of 1: any distance takes 1 / length away, far more than a rounding error.
+    text = np.fromiter((answer != NO_ANSWER for answer in predicted), np.bool_, len(predicted))
+    answered = np.fromiter(map(bool, predicted), np.bool_, len(predicted)) & text
+    return QuestionScores(
+        anls=np.where(answered & (best >= ANLS_THRESHOLD), best, 0.0),
+        accuracy=(text & (best == 1.0)).astype(np.float64),
+    )
 
 
 def cut(score: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.metrics import accuracy_scores, anls_scores, score
+from evaluator.metrics import question_scores, score
 
 Cases = list[tuple[str, list[str]]]
 
@@ -34,15 +34,11 @@ cases = st.lists(st.tuples(words | alike, st.lists(words | alike, max_size=3)), 
 
 
 @given(cases)
-def test_anls_is_that_of_the_definition(cases: Cases) -> None:
+def test_scores_are_bit_for_bit_those_of_the_definition(cases: Cases) -> None:
     predictions, answers = [list(column) for column in zip(*cases, strict=True)]
-    assert anls_scores(predictions, answers).tolist() == [anls_by_definition(*case) for case in cases]
-
-
-@given(cases)
-def test_accuracy_is_that_of_the_definition(cases: Cases) -> None:
-    predictions, answers = [list(column) for column in zip(*cases, strict=True)]
-    assert accuracy_scores(predictions, answers).tolist() == [accuracy_by_definition(*case) for case in cases]
+    scores = question_scores(predictions, answers)
+    assert scores.anls.tolist() == [anls_by_definition(*case) for case in cases]
+    assert scores.accuracy.tolist() == [accuracy_by_definition(*case) for case in cases]
 
 
 @pytest.mark.parametrize(
@@ -60,8 +56,8 @@ def test_accuracy_is_that_of_the_definition(cases: Cases) -> None:
     ],
 )
 def test_scores_of_one_question(prediction: str, answers: list[str], anls: float, accuracy: float) -> None:
-    assert anls_scores([prediction], [answers]).tolist() == [anls]
-    assert accuracy_scores([prediction], [answers]).tolist() == [accuracy]
+    scores = question_scores([prediction], [answers])
+    assert (scores.anls.tolist(), scores.accuracy.tolist()) == ([anls], [accuracy])
 
 
 def test_the_score_is_the_mean_over_questions() -> None:
@@ -72,7 +68,8 @@ def test_the_score_is_the_mean_over_questions() -> None:
 
 
 def test_scores_are_float64() -> None:
-    assert anls_scores(["a"], [["a"]]).dtype == accuracy_scores(["a"], [["a"]]).dtype == np.float64
+    scores = question_scores(["a"], [["a"]])
+    assert scores.anls.dtype == scores.accuracy.dtype == np.float64
 
 
 def test_one_prediction_a_question_is_demanded() -> None:
