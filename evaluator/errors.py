@@ -26,6 +26,10 @@ class ErrorCode(StrEnum):
     CHECKPOINT_DTYPE = "E_CHECKPOINT_DTYPE"
     CHECKPOINT_SHAPE = "E_CHECKPOINT_SHAPE"
     CHECKPOINT_NOT_FINITE = "E_CHECKPOINT_NOT_FINITE"
+    CHECKPOINT_INDEX = "E_CHECKPOINT_INDEX"
+    CHECKPOINT_SHARD = "E_CHECKPOINT_SHARD"
+    CHECKPOINT_PICKLE = "E_CHECKPOINT_PICKLE"
+    CHECKPOINT_NETWORK = "E_CHECKPOINT_NETWORK"
 
     LOG_ENCODING = "E_LOG_ENCODING"
     LOG_COLUMNS = "E_LOG_COLUMNS"
@@ -113,7 +117,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.CHECKPOINT_FORMAT: Explanation(
         "The file is not a safetensors file.",
-        "Save the model's state dict with safetensors.torch.save_file; pickles and archives are never opened.",
+        "Turn it into one with `pfl convert`, or save the model's state dict with safetensors.torch.save_file; pickles "
+        "and archives are never opened here.",
     ),
     ErrorCode.CHECKPOINT_HEADER: Explanation(
         "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.",
@@ -142,6 +147,22 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CHECKPOINT_NOT_FINITE: Explanation(
         "A tensor holds NaN or an infinite value.",
         "Find the round in which training diverged, lower the learning rate or clip, and train again.",
+    ),
+    ErrorCode.CHECKPOINT_INDEX: Explanation(
+        "The index of a sharded checkpoint can't be read, or one of its entries is not valid.",
+        "Save the checkpoint again, or give the index that was saved with the shards.",
+    ),
+    ErrorCode.CHECKPOINT_SHARD: Explanation(
+        "The shards of a sharded checkpoint are not those that its index names, or don't hold the tensors that it says.",
+        "Put the index and all of its shards in one place, as they were saved together.",
+    ),
+    ErrorCode.CHECKPOINT_PICKLE: Explanation(
+        "The pickled file holds more than tensors. To read it would mean to run code from it, so nothing was read.",
+        "Where the model was trained, save its state dict alone, best with safetensors.torch.save_file.",
+    ),
+    ErrorCode.CHECKPOINT_NETWORK: Explanation(
+        "A pickled file is read in a process without network only, and this system doesn't allow to make one.",
+        "Convert it on Linux or macOS, or, only if you trust the file, say `--allow-network`.",
     ),
     ErrorCode.LOG_ENCODING: Explanation(
         "The communication log is not UTF-8 text.",
