@@ -1,22 +1,26 @@
-"""Checkpoints: safetensors files, read as data and held against a reference architecture.
+"""Checkpoints: safetensors files, read as data and held against a reference architecture and its base weights.
 
 Nothing in a checkpoint is executed or trusted. The header is parsed here, under hard caps, and the tensors are
 read once, in chunks: memory does not grow with the file. The format is described at
 https://huggingface.co/docs/safetensors: eight bytes with the header's length (little-endian), a JSON header with
 a dtype, a shape and two offsets for each tensor, then the tensors end to end.
+
+A checkpoint is one file, and its SHA-256 is that of the whole file, on a participant's disk, in the record and here.
+Shards are joined on the participant's side, before the upload; the evaluator reads no index and no second file.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from io import BufferedReader
+from fnmatch import fnmatchcase
+from io import SEEK_END, FileIO
 from pathlib import Path
 
-import numpy as np
-
+from evaluator.checkpoint_contents import Original, TensorBytes, read_contents
 from evaluator.contracts import ValidationResult
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
 MAX_HEADER_BYTES = 4 * 1024**2  # the format allows 100 MB; a thousand tensors take a tenth of one
@@ -25,7 +29,6 @@ MAX_NAME_LENGTH = 256
 MAX_RANK = 8
 MAX_DIMENSION = 2**40
 MAX_PROBLEMS = 20
-CHUNK_BYTES = 8 * 1024**2  # a multiple of every item size
 
 SHARED_EMBEDDING = "language_backbone.shared.weight"
 # T5 ties these to the shared embedding; some writers save them, and they may be there as exact copies.
@@ -38,13 +41,6 @@ ITEM_BYTES = {
     "I64": 8, "I32": 4, "I16": 2, "I8": 1,
     "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1,
 }  # fmt: skip
-# A floating-point number is NaN or infinite where all bits of its exponent are set.
-EXPONENT_BITS = {
-    "F64": ("<u8", 0x7FF0_0000_0000_0000),
-    "F32": ("<u4", 0x7F80_0000),
-    "F16": ("<u2", 0x7C00),
-    "BF16": ("<u2", 0x7F80),
-}
 OTHER_FORMATS = {
     b"PK\x03\x04": "a zip archive, as torch.save writes",
     b"\x80\x02": "a Python pickle",
@@ -79,6 +75,10 @@ class Header:
     tensors: dict[str, Tensor]
     data_start: int
 
+    @property
+    def data_bytes(self) -> int:
+        return sum(tensor.end - tensor.begin for tensor in self.tensors.values())
+
 
 def read_header(path: Path) -> Header:
     """Parse and check a header without reading any tensor.
@@ -86,8 +86,8 @@ def read_header(path: Path) -> Header:
     Raises:
         ProblemError: ``E_CHECKPOINT_FORMAT``, ``_HEADER``, ``_DTYPE`` or ``_OFFSETS``.
     """
-    with path.open("rb") as file:
-        return _read_header(file, path.stat().st_size)
+    with path.open("rb", buffering=0) as file:
+        return _read_header(file)
 
 
 def inspect_checkpoint(
@@ -95,44 +95,61 @@ def inspect_checkpoint(
     reference: Path,
     *,
     sha256: str | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    trainable: Sequence[str] = (),
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ValidationResult:
-    """Hold a checkpoint against the reference architecture, reading it once.
+    """Hold a checkpoint against the base weights, reading each once.
 
     Args:
         path: The checkpoint.
-        reference: A safetensors file whose tensors have the names, shapes and dtypes that are asked for.
+        reference: The base weights, a safetensors file: their names, shapes and dtypes are asked for.
         sha256: The hash that was announced with the file.
+        trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
+            is none, all may.
         on_progress: Called with the bytes read so far and in all.
 
     Returns:
-        Number of tensors and parameters, aliases of the shared embedding not counted, and the file's SHA-256.
+        Number of tensors and parameters, the names of those that differ bit for bit from the base weights, copies of
+        the shared embedding never counted or named, and the file's SHA-256.
 
     Raises:
         ProblemError: With everything that is wrong, the first `MAX_PROBLEMS` of it.
         ValueError: The reference is unusable; that is not the participant's fault.
     """
-    try:
-        expected = read_header(reference).tensors
-    except ProblemError as error:
-        raise ValueError(f"the reference {reference} is no checkpoint: {error}") from error
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        header = _read_header(file, size)
-        aliases = (ALIASES - expected.keys()) & header.tensors.keys()
-        contents = _read_contents(
-            file,
-            header,
-            size,
-            hash_each=aliases | {SHARED_EMBEDDING} if aliases else frozenset(),
-            on_progress=on_progress,
+    with ExitStack() as files:
+
+        def opened(file: Path) -> FileIO:
+            return files.enter_context(file.open("rb", buffering=0))
+
+        base, checkpoint = opened(reference), opened(path)
+        base_header = _reference_header(base, reference)
+        header = _read_header(checkpoint)
+        expected = untied(base_header)
+        originals = _originals(header, expected, base, base_header.data_start)
+        own = {
+            name: tensor for name, tensor in header.tensors.items() if name not in ALIASES or name in expected
+        }
+        if aliases := header.tensors.keys() - own.keys():
+            # Opened once more: while the pass goes on in one place, the embedding is read in another.
+            originals |= _originals_of_aliases(header, aliases, opened(path))
+        size = header.data_start + header.data_bytes
+        contents = read_contents(
+            checkpoint,
+            header.data_start,
+            [
+                TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
+                for name, tensor in header.tensors.items()
+            ],
+            on_progress=lambda done: on_progress(done, size),
         )
-    own = {name: tensor for name, tensor in header.tensors.items() if name not in aliases}
+    unlike = [name for name in aliases if name not in originals or name in contents.differing]
+    changed = [name for name in expected if name in contents.differing]
     problems = [
         *_hash_problems(sha256, contents.sha256),
         *architecture_problems(own, expected),
-        *_alias_problems(header, aliases, contents.tensor_sha256),
-        *contents.problems,
+        *_alias_problems(header, sorted(unlike)),
+        *_not_finite_problems(contents.not_finite),
+        *_frozen_problems(changed, trainable),
     ]
     if problems:
         raise ProblemError(*problems[:MAX_PROBLEMS])
@@ -140,8 +157,14 @@ def inspect_checkpoint(
         tensors=len(own),
         parameters=sum(tensor.numel for tensor in own.values()),
         sha256=contents.sha256,
-        changed=[],
+        changed=changed,
     )
+
+
+def untied(header: Header) -> dict[str, Tensor]:
+    """The tensors without the copies of the shared embedding that some writers save beside it."""
+    ties = ALIASES if SHARED_EMBEDDING in header.tensors else frozenset()
+    return {name: tensor for name, tensor in header.tensors.items() if name not in ties}
 
 
 def sha256_of(path: Path) -> str:
@@ -150,7 +173,16 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_header(file: BufferedReader, size: int) -> Header:
+def _reference_header(file: FileIO, path: Path) -> Header:
+    try:
+        return _read_header(file)
+    except ProblemError as error:
+        raise ValueError(f"the reference {path} is no checkpoint: {error}") from error
+
+
+def _read_header(file: FileIO) -> Header:
+    size = file.seek(0, SEEK_END)
+    file.seek(0)
     start = file.read(9)
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
@@ -256,72 +288,30 @@ def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Contents:
-    sha256: str
-    tensor_sha256: dict[str, str]
-    problems: list[Problem]
+def _originals(
+    header: Header, expected: Mapping[str, Tensor], base: FileIO, data_start: int
+) -> dict[str, Original]:
+    """The base weights' tensors of the same name, dtype and shape."""
+    return {
+        name: Original(base, data_start + wanted.begin)
+        for name, wanted in expected.items()
+        if (tensor := header.tensors.get(name)) and _is_alike(tensor, wanted)
+    }
 
 
-def _read_contents(
-    file: BufferedReader,
-    header: Header,
-    size: int,
-    *,
-    hash_each: frozenset[str],
-    on_progress: Callable[[int, int], None] | None,
-) -> _Contents:
-    """Read the whole file once: its hash, the hashes of the tensors in `hash_each`, and non-finite numbers."""
-    file.seek(0)
-    digest = hashlib.sha256(file.read(header.data_start))
-    tensor_sha256: dict[str, str] = {}
-    problems: list[Problem] = []
-    done = header.data_start
-    buffer = memoryview(bytearray(CHUNK_BYTES))
-    for name, tensor in header.tensors.items():
-        tensor_digest = hashlib.sha256()
-        finite = True
-        for chunk in _chunks(file, tensor.end - tensor.begin, buffer):
-            digest.update(chunk)
-            if name in hash_each:
-                tensor_digest.update(chunk)
-            if finite and (index := _first_not_finite(chunk, tensor.dtype)) is not None:
-                finite = False
-                element = (done - header.data_start - tensor.begin) // ITEM_BYTES[tensor.dtype] + index
-                problems += refuse(
-                    ErrorCode.CHECKPOINT_NOT_FINITE,
-                    where=_place(name),
-                    expected="finite numbers",
-                    found=f"NaN or infinity at element {element}",
-                ).problems
-            done += len(chunk)
-            if on_progress is not None:
-                on_progress(done, size)
-        if name in hash_each:
-            tensor_sha256[name] = tensor_digest.hexdigest()
-    return _Contents(digest.hexdigest(), tensor_sha256, problems)
+def _originals_of_aliases(
+    header: Header, aliases: Collection[str], checkpoint: FileIO
+) -> dict[str, Original]:
+    """For each alias that could be a copy of the shared embedding, that embedding."""
+    shared = header.tensors.get(SHARED_EMBEDDING)
+    if shared is None:
+        return {}
+    original = Original(checkpoint, header.data_start + shared.begin)
+    return {name: original for name in aliases if _is_alike(header.tensors[name], shared)}
 
 
-def _chunks(file: BufferedReader, length: int, buffer: memoryview) -> Iterator[memoryview]:
-    while length:
-        chunk = buffer[: min(length, len(buffer))]
-        if file.readinto(chunk) != len(chunk):
-            raise refuse(
-                ErrorCode.ARTIFACT_SIZE, expected="the whole file", found="it got shorter while it was read"
-            )
-        yield chunk
-        length -= len(chunk)
-
-
-def _first_not_finite(chunk: memoryview, dtype: str) -> int | None:
-    if dtype not in EXPONENT_BITS:
-        return None
-    bits, mask = EXPONENT_BITS[dtype]
-    numbers = np.frombuffer(chunk, bits)
-    exponent = numbers.dtype.type(mask)
-    not_finite = (numbers & exponent) == exponent
-    first = int(not_finite.argmax())
-    return first if not_finite[first] else None
+def _is_alike(tensor: Tensor, other: Tensor) -> bool:
+    return (tensor.dtype, tensor.shape) == (other.dtype, other.shape)
 
 
 def _hash_problems(announced: str | None, actual: str) -> Iterator[Problem]:
@@ -362,18 +352,41 @@ def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor
             ).problem
 
 
-def _alias_problems(header: Header, aliases: frozenset[str], sha256: dict[str, str]) -> Iterator[Problem]:
-    """Refuse an alias that is not the shared embedding, byte for byte."""
+def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:
+    """Refuse the aliases that are not the shared embedding, byte for byte."""
     shared = header.tensors.get(SHARED_EMBEDDING)
-    for name in sorted(aliases):
+    for name in unlike:
         alias = header.tensors[name]
-        same_kind = shared is not None and (alias.dtype, alias.shape) == (shared.dtype, shared.shape)
-        if not same_kind or sha256[name] != sha256[SHARED_EMBEDDING]:
+        is_alike = shared is not None and _is_alike(alias, shared)
+        yield refuse(
+            ErrorCode.CHECKPOINT_EXTRA_TENSOR,
+            where=_place(name),
+            expected=f"no such tensor, or an exact copy of {SHARED_EMBEDDING}",
+            found=f"{_describe(alias)} with other values" if is_alike else _describe(alias),
+        ).problem
+
+
+def _not_finite_problems(first: Mapping[str, int]) -> Iterator[Problem]:
+    for name, element in first.items():
+        yield refuse(
+            ErrorCode.CHECKPOINT_NOT_FINITE,
+            where=_place(name),
+            expected="finite numbers",
+            found=f"NaN or infinity at element {element}",
+        ).problem
+
+
+def _frozen_problems(changed: Sequence[str], trainable: Sequence[str]) -> Iterator[Problem]:
+    """Refuse changes to tensors whose names match none of the patterns."""
+    for name in changed:
+        if trainable and not any(fnmatchcase(name, pattern) for pattern in trainable):
             yield refuse(
-                ErrorCode.CHECKPOINT_EXTRA_TENSOR,
+                ErrorCode.CHECKPOINT_FROZEN_TENSOR,
                 where=_place(name),
-                expected=f"no such tensor, or an exact copy of {SHARED_EMBEDDING}",
-                found=f"{_describe(alias)} with other values" if same_kind else _describe(alias),
+                expected="the base weights, bit for bit",
+                found="other values",
+                next_step="Save it as it is in the base weights. In this track only tensors whose names match one of "
+                f"these patterns may differ: {shorten(', '.join(trainable), 500)}.",
             ).problem
 
 

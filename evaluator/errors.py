@@ -26,6 +26,7 @@ class ErrorCode(StrEnum):
     CHECKPOINT_DTYPE = "E_CHECKPOINT_DTYPE"
     CHECKPOINT_SHAPE = "E_CHECKPOINT_SHAPE"
     CHECKPOINT_NOT_FINITE = "E_CHECKPOINT_NOT_FINITE"
+    CHECKPOINT_FROZEN_TENSOR = "E_CHECKPOINT_FROZEN_TENSOR"
     CHECKPOINT_INDEX = "E_CHECKPOINT_INDEX"
     CHECKPOINT_SHARD = "E_CHECKPOINT_SHARD"
     CHECKPOINT_PICKLE = "E_CHECKPOINT_PICKLE"
@@ -163,6 +164,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CHECKPOINT_NETWORK: Explanation(
         "A pickled file is read in a process without network only, and this system doesn't allow to make one.",
         "Convert it on Linux or macOS, or, only if you trust the file, say `--allow-network`.",
+    ),
+    ErrorCode.CHECKPOINT_FROZEN_TENSOR: Explanation(
+        "A tensor that the track holds fixed differs from the base weights.",
+        "Train only what the track's page says may change, and save all other tensors as they are in the base weights.",
     ),
     ErrorCode.LOG_ENCODING: Explanation(
         "The communication log is not UTF-8 text.",

@@ -86,7 +86,10 @@ def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> Findings[Step
 def validate(bench: Bench, on_progress: OnProgress) -> Findings[ValidationResult]:
     return Findings(
         inspect_checkpoint(
-            bench.file(ArtifactKind.CHECKPOINT), bench.reference / WEIGHTS, on_progress=on_progress
+            bench.file(ArtifactKind.CHECKPOINT),
+            bench.reference / WEIGHTS,
+            trainable=bench.rules.trainable,
+            on_progress=on_progress,
         )
     )
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.checkpoints import ITEM_BYTES, Header, Tensor, architecture_problems, read_header
+from evaluator.checkpoints import ITEM_BYTES, Header, Tensor, architecture_problems, read_header, untied
 from evaluator.errors import ProblemError
 from evaluator.records.lines import TrainableTensor
 
@@ -60,20 +60,21 @@ class TensorChange:
 def changed_tensors(base: Path, checkpoint: Path) -> list[TensorChange]:
     """The tensors of `base` that `checkpoint` holds with other bits, in the order of the base weights' file.
 
-    Tensors that only the checkpoint has are not looked at: an accepted checkpoint has none but tied copies. Takes
-    memory for a few slices and a map of one tensor of each file.
+    Copies of the shared embedding are not looked at, and neither is what only the checkpoint has. Takes memory for a
+    few slices and a map of one tensor of each file.
 
     Raises:
         ProblemError: ``E_CHECKPOINT_*``: one of the files is no safetensors file, or a tensor of the base is missing
             from the checkpoint or has another shape or dtype there.
     """
     before, after = read_header(base), read_header(checkpoint)
-    shared = {name: tensor for name, tensor in after.tensors.items() if name in before.tensors}
-    if problems := list(architecture_problems(shared, before.tensors)):
+    expected = untied(before)
+    shared = {name: tensor for name, tensor in after.tensors.items() if name in expected}
+    if problems := list(architecture_problems(shared, expected)):
         raise ProblemError(*problems)
     changes = (
         _change(name, tensor, _bytes(base, before, tensor), _bytes(checkpoint, after, shared[name]))
-        for name, tensor in before.tensors.items()
+        for name, tensor in expected.items()
     )
     return [change for change in changes if change is not None]
 

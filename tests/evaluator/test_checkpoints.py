@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import struct
 import time
 import tracemalloc
@@ -11,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 
+from evaluator.checkpoint_contents import CHUNK_BYTES
 from evaluator.checkpoints import MAX_PROBLEMS, inspect_checkpoint, read_header, sha256_of
 from evaluator.errors import ErrorCode, Problem, ProblemError
 
@@ -277,6 +280,145 @@ def test_an_alias_doesnt_replace_the_shared_embedding(reference: Path, checkpoin
     content[ALIAS] = content.pop(SHARED)
     codes = {problem.code for problem in refusals(saved(checkpoint, content), reference)}
     assert codes == {ErrorCode.CHECKPOINT_MISSING_TENSOR, ErrorCode.CHECKPOINT_EXTRA_TENSOR}
+
+
+@pytest.mark.parametrize("holds_copies", [True, False])
+def test_copies_in_the_base_weights_may_be_left_out_and_must_stay_copies(
+    reference: Path, checkpoint: Path, holds_copies: bool
+) -> None:
+    saved(reference, tensors(**{ALIAS: tensors()[SHARED]}))
+    trained = torch.ones(16, 4)
+    content = tensors(**{SHARED: trained} | ({ALIAS: trained.clone()} if holds_copies else {}))
+    result = inspect_checkpoint(saved(checkpoint, content), reference)
+    assert (result.tensors, result.changed) == (len(tensors()), [SHARED])
+    (problem,) = refusals(saved(checkpoint, content | {ALIAS: tensors()[SHARED]}), reference)
+    assert (problem.code, problem.where) == (ErrorCode.CHECKPOINT_EXTRA_TENSOR, f"tensor {ALIAS}")
+
+
+def test_what_differs_from_the_base_weights_is_listed_in_their_order(
+    reference: Path, checkpoint: Path
+) -> None:
+    content = tensors()
+    assert inspect_checkpoint(saved(checkpoint, content), reference).changed == []
+    for name in (SHARED, "visual.steps", "visual.brain", "visual.half"):
+        content[name].view(-1)[-1] += 1
+    changed = inspect_checkpoint(saved(checkpoint, content), reference).changed
+    assert changed == [name for name in read_header(reference).tensors if name in changed]
+    assert set(changed) == {SHARED, "visual.steps", "visual.brain", "visual.half"}
+
+
+def test_a_sign_of_zero_is_a_difference(reference: Path, checkpoint: Path) -> None:
+    saved(reference, {"x": torch.zeros(3), "y": torch.zeros(3)})
+    saved(checkpoint, {"x": torch.tensor([0.0, -0.0, 0.0]), "y": torch.zeros(3)})
+    assert inspect_checkpoint(checkpoint, reference).changed == ["x"]
+
+
+def written(path: Path, arrays: dict[str, NDArray[Any]], *, padding: int = 0) -> Path:
+    """A safetensors file in the given order of tensors; `padding` shifts where the first one begins."""
+    names = {"float64": "F64", "float32": "F32", "float16": "F16", "uint8": "U8"}
+    header, end = {}, 0
+    for name, array in arrays.items():
+        header[name] = entry(list(array.shape), end, end + array.nbytes, names[array.dtype.name])
+        end += array.nbytes
+    text = json.dumps(header).encode()
+    data = b"".join(array.tobytes() for array in arrays.values())
+    path.write_bytes(raw(text.ljust(len(text) + padding), data))
+    return path
+
+
+@pytest.mark.parametrize("padding", range(9))
+def test_tensors_may_lie_anywhere_and_in_any_order(reference: Path, checkpoint: Path, padding: int) -> None:
+    random = np.random.default_rng(1)
+    arrays: dict[str, NDArray[Any]] = {
+        "bytes": random.integers(0, 256, 13, np.uint8),
+        "half": random.standard_normal(7).astype(np.float16),
+        "large": random.standard_normal(CHUNK_BYTES // 4 + 3).astype(np.float32),
+        "none": np.zeros((0, 4), np.float64),
+        "double": np.array(random.standard_normal()),
+    }
+    written(reference, arrays)
+    moved = dict(reversed(arrays.items()))
+    result = inspect_checkpoint(written(checkpoint, moved, padding=padding), reference)
+    assert result.changed == []
+    assert result.sha256 == hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    moved["large"] = moved["large"].copy()
+    moved["large"][-1] = np.nan
+    moved["bytes"] = moved["bytes"] ^ np.eye(13, dtype=np.uint8)[12]
+    (problem,) = refusals(
+        written(checkpoint, moved, padding=padding), reference, trainable=["bytes", "large"]
+    )
+    assert problem.found.endswith(f"element {arrays['large'].size - 1}")
+    moved["large"][-1] = 0
+    changed = inspect_checkpoint(written(checkpoint, moved, padding=padding), reference).changed
+    assert changed == ["bytes", "large"]
+
+
+@settings(deadline=None)
+@given(size=st.integers(1, 40), place=st.integers(0, 39), bit=st.integers(0, 7), far=st.booleans())
+def test_every_flipped_bit_is_found(
+    tmp_path_factory: pytest.TempPathFactory, size: int, place: int, bit: int, far: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("bits")
+    before = np.zeros(size + far * 2 * CHUNK_BYTES, np.uint8)
+    after = before.copy()
+    after[-1 - place % size] ^= 1 << bit
+    base = written(folder / "base", {"x": before})
+    assert inspect_checkpoint(written(folder / "same", {"x": before}), base).changed == []
+    assert inspect_checkpoint(written(folder / "other", {"x": after}), base).changed == ["x"]
+
+
+def test_a_file_of_no_tensors_and_one_of_empty_tensors_are_read(reference: Path, checkpoint: Path) -> None:
+    for arrays in ({}, {"x": np.zeros((0, 3), np.float32), "y": np.zeros((5, 0), np.float64)}):
+        written(reference, arrays)
+        result = inspect_checkpoint(written(checkpoint, arrays, padding=3), reference)
+        assert (result.tensors, result.parameters, result.changed) == (len(arrays), 0, [])
+        assert result.sha256 == sha256_of(checkpoint)
+
+
+def test_a_tensor_that_the_track_holds_fixed_must_be_that_of_the_base_weights(
+    reference: Path, checkpoint: Path
+) -> None:
+    content = tensors()
+    content["visual.half"] += 1
+    content[SHARED] += 1
+    content[ALIAS] = content[SHARED].clone()
+    saved(checkpoint, content)
+    patterns = ["language_backbone.*", "*.[sb]*"]
+    (problem,) = refusals(checkpoint, reference, trainable=patterns)
+    assert (problem.code, problem.where) == (ErrorCode.CHECKPOINT_FROZEN_TENSOR, "tensor visual.half")
+    assert "language_backbone.*, *.[sb]*" in problem.next_step
+    result = inspect_checkpoint(checkpoint, reference, trainable=[*patterns, "visual.half"])
+    assert set(result.changed) == {SHARED, "visual.half"}
+
+
+def test_names_match_patterns_as_a_whole_and_in_their_case(reference: Path, checkpoint: Path) -> None:
+    content = tensors()
+    content["visual.half"] += 1
+    saved(checkpoint, content)
+    for pattern in ("visual", "Visual.*", "half", "visual.hal"):
+        assert refusals(checkpoint, reference, trainable=[pattern])
+
+
+def test_a_file_that_gets_shorter_while_it_is_read_is_refused(reference: Path, checkpoint: Path) -> None:
+    arrays = {"x": np.zeros(8 * CHUNK_BYTES, np.uint8)}
+    written(reference, arrays)
+    written(checkpoint, arrays)
+    (problem,) = refusals(
+        checkpoint, reference, on_progress=lambda _done, _total: os.truncate(checkpoint, CHUNK_BYTES)
+    )
+    assert problem.code is ErrorCode.ARTIFACT_SIZE
+
+
+def test_base_weights_that_get_shorter_are_not_blamed_on_the_participant(
+    reference: Path, checkpoint: Path
+) -> None:
+    arrays = {"x": np.zeros(8 * CHUNK_BYTES, np.uint8)}
+    written(reference, arrays)
+    written(checkpoint, arrays)
+    with pytest.raises(ValueError, match="shorter"):
+        inspect_checkpoint(
+            checkpoint, reference, on_progress=lambda _done, _total: os.truncate(reference, CHUNK_BYTES)
+        )
 
 
 def test_an_unusable_reference_is_not_blamed_on_the_participant(reference: Path, checkpoint: Path) -> None:

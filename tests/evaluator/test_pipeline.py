@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints import read_header, sha256_of
 from evaluator.checks import CHECKS
 from evaluator.contracts import (
     NEEDS,
@@ -77,6 +77,26 @@ def test_a_missing_artifact_is_named(bench: Bench, step: Step) -> None:
         run(step, replace(bench, files={}))
     assert caught.value.problem.code is ErrorCode.ARTIFACT_MISSING
     assert caught.value.problem.where == NEEDS[step][0]
+
+
+def test_only_what_the_track_trains_may_differ_from_the_base_weights(bench: Bench, tmp_path: Path) -> None:
+    name = TRAINABLE[0].name
+    content = bytearray(bench.files[ArtifactKind.CHECKPOINT].read_bytes())
+    header = read_header(bench.files[ArtifactKind.CHECKPOINT])
+    content[header.data_start + header.tensors[name].begin] ^= 1
+    checkpoint = tmp_path / "model.safetensors"
+    checkpoint.write_bytes(content)
+
+    def validated(*trainable: str) -> StepResult:
+        rules = RULES.model_copy(update={"trainable": list(trainable)})
+        return run(Step.VALIDATE, replace(bench, files={ArtifactKind.CHECKPOINT: checkpoint}, rules=rules))
+
+    for result in (validated(), validated("*.final_layer_norm.weight")):
+        assert isinstance(result, ValidationResult)
+        assert result.changed == [name]
+    with pytest.raises(ProblemError) as caught:
+        validated("*.bias")
+    assert caught.value.problem.code is ErrorCode.CHECKPOINT_FROZEN_TENSOR
 
 
 def test_communication_is_added_up(bench: Bench) -> None:
