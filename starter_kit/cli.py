@@ -129,11 +129,13 @@ def evaluate(
     split: Annotated[str, typer.Option(help="train, valid or test.")] = "valid",
 ) -> None:
     """Score a checkpoint with the evaluator's own code."""
+    from evaluator.contracts import ArtifactKind
     from evaluator.metrics import cut
+    from starter_kit.run_folder import RunFolder
     from starter_kit.training import evaluate as run_evaluation
 
-    path = checkpoint / "model.safetensors" if checkpoint.is_dir() else checkpoint
     with refusals(), progress("questions") as show:
+        path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
         result = run_evaluation(path, base=base, data=data, split=split, on_progress=show).result
     console.print(
         f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
@@ -171,7 +173,9 @@ def check(
         rules = TrackRules(
             reference="local", test_set="local", clients=clients, max_rounds=max_rounds, privacy=privacy
         )
-    if not check_run(folder, rules, base):
+    with refusals():
+        accepted = check_run(folder, rules, base)
+    if not accepted:
         raise typer.Exit(REFUSED)
 
 

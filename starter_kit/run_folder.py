@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, refuse
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
+from evaluator.sharding import INDEX, join, joined_sha256, read_index, shard_names
+from starter_kit.console import complaints
 
 FILES = {
     ArtifactKind.CHECKPOINT: "model.safetensors",
@@ -17,13 +20,22 @@ FILES = {
 
 
 class RunFolder:
-    """The folder that `pfl train` writes, or one laid out alike."""
+    """The folder that `pfl train` writes, or one laid out alike.
+
+    Where it holds a sharded checkpoint, the shards are joined into one file when the files are asked for.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def file(self, kind: ArtifactKind) -> Path:
-        """The artifact's file; raises `ProblemError` (`E_ARTIFACT_MISSING`) if it isn't there."""
+        """The artifact's file.
+
+        Raises:
+            ProblemError: (`E_ARTIFACT_MISSING`) It isn't there; or the shards of a checkpoint can't be joined.
+        """
+        if kind is ArtifactKind.CHECKPOINT:
+            self._join_shards()
         path = self.path / FILES[kind]
         if not path.is_file():
             raise refuse(
@@ -32,12 +44,54 @@ class RunFolder:
         return path
 
     def files(self) -> dict[ArtifactKind, Path]:
-        """The artifacts that are there."""
+        """The artifacts that are there. Raises `ProblemError` where the shards of a checkpoint can't be joined."""
+        self._join_shards()
         return {kind: self.path / name for kind, name in FILES.items() if (self.path / name).is_file()}
 
     def record(self, *, max_rounds: int) -> TrainingRecord:
         """The training record; raises `ProblemError` if it isn't there, can't be read or its chain doesn't hold."""
         return read_record(self.file(ArtifactKind.TRAINING_RECORD), max_rounds=max_rounds)
+
+    def _join_shards(self) -> None:
+        index, checkpoint = self.path / INDEX, self.path / FILES[ArtifactKind.CHECKPOINT]
+        if not index.is_file():
+            return
+        if checkpoint.is_file():
+            _check_same(checkpoint, index)
+            return
+        shards = shard_names(read_index(index))
+        complaints.print(
+            f"{index}: joining {len(shards)} shards into {checkpoint.name}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        try:
+            join(index, checkpoint)
+        except OSError as error:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                message="The shards of the checkpoint can't be joined in the run folder.",
+                where=str(checkpoint),
+                expected="a folder to write into, with room for the joined checkpoint",
+                found=error.strerror,
+                next_step="Make room, or copy the run into a folder of your own.",
+            ) from error
+
+
+def _check_same(checkpoint: Path, index: Path) -> None:
+    """Refuse a checkpoint with a newer, sharded one beside it: that is of a later training, most likely."""
+    if index.stat().st_mtime_ns <= checkpoint.stat().st_mtime_ns:
+        return
+    if joined_sha256(index) != sha256_of(checkpoint):
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            message="The folder holds two checkpoints, and it isn't clear which one is meant.",
+            where=str(checkpoint),
+            expected=f"the joined shards of {INDEX}, which is newer",
+            found="another checkpoint",
+            next_step=f"Delete {checkpoint.name} if the shards are meant, else {INDEX}.",
+        )
 
 
 def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:
