@@ -96,6 +96,8 @@ class RunSchema(Schema):
 class RunStatusSchema(RunSchema):
     """`step`, `done`, `total` and `queue_position` (from 1) are of the current attempt; `attempt` is 0 before any.
 
+    `remaining_s` is the worker's estimate of the seconds left of the step, null where there is none.
+
     `epsilon` is the one that decides; `joint_epsilon` is that of `joint_runs` trainings of the team together.
     """
 
@@ -103,6 +105,7 @@ class RunStatusSchema(RunSchema):
     step: str | None
     done: int
     total: int
+    remaining_s: float | None
     queue_position: int | None
     heartbeat_at: datetime | None
     attempt: int

@@ -99,6 +99,7 @@ def _run_status(status: RunStatus) -> RunStatusSchema:
         step=status.step,
         done=status.done,
         total=status.total,
+        remaining_s=status.remaining_s,
         queue_position=status.queue_position,
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,

@@ -3,23 +3,53 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
+from evaluator.contracts import GroupScore, ScoringDetail
+from evaluator.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
 from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.services import evaluate_again
 from portal.submissions.states import IllegalTransitionError
 
 
-class StepReportInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class StepReportInline(admin.StackedInline):  # type: ignore[type-arg]  # not subscriptable when it runs
     model = StepReport
     fields = readonly_fields = (
-        *("step", "outcome", "problems", "result", "provenance", "operator_trace", "received_at"),
+        *("step", "outcome", "problems", "result", "score_groups", "provenance", "operator_trace"),
+        "received_at",
     )
     extra = 0
     can_delete = False
 
     def has_add_permission(self, _request: HttpRequest, _obj: Evaluation | None = None) -> bool:
         return False
+
+    @admin.display(description="Score by groups", empty_value="–")
+    def score_groups(self, report: StepReport) -> SafeString | None:
+        """What only organizers see of a score."""
+        return None if report.detail is None else _as_table(ScoringDetail.model_validate(report.detail))
+
+
+def _as_table(detail: ScoringDetail) -> SafeString:
+    rows = format_html_join(
+        "",
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td></tr>",
+        (_cells(group) for group in detail.groups),
+    )
+    return format_html(
+        '<table><thead><tr><th scope="col">By</th><th scope="col">Group</th><th scope="col">Questions</th>'
+        '<th scope="col">ANLS</th><th scope="col">95 % interval</th><th scope="col">Accuracy</th></tr></thead>'
+        "<tbody>{}</tbody></table><p>Pages without image: {}</p>",
+        rows,
+        f"{detail.pages_without_image:,}",
+    )
+
+
+def _cells(group: GroupScore) -> tuple[str, ...]:
+    scores = (group.anls, group.anls_low, group.anls_high, group.accuracy)
+    return (group.by, group.group, f"{group.questions:,}", *map(cut, scores))
 
 
 @admin.register(Evaluation)

@@ -17,6 +17,7 @@ from evaluator.contracts import (
     CommunicationResult,
     Outcome,
     Progress,
+    ScoringDetail,
     ScoringResult,
     Step,
     StepReport,
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
 LARGEST_NUMBER = 2**63 - 1
+LONGEST_STEP_S = 30 * 24 * 3600  # no step takes a month: such an estimate is a fault
 
 
 def parse_progress(message: object) -> Progress:
@@ -43,6 +45,8 @@ def parse_progress(message: object) -> Progress:
     progress = Progress.model_validate(message)
     if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
         raise ValueError(f"{progress.done} of {progress.total} is no progress")
+    if progress.remaining_s is not None and not 0 <= progress.remaining_s <= LONGEST_STEP_S:
+        raise ValueError(f"{progress.remaining_s} s are no time left")
     return progress
 
 
@@ -54,7 +58,22 @@ def parse_report(message: object) -> StepReport:
     for name, value in report.result or ():
         if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
             raise ValueError(f"{name} = {value} is no result")
+    if report.detail is not None:
+        _check_detail(report.detail)
     return report
+
+
+def _check_detail(detail: ScoringDetail) -> None:
+    counts = [detail.pages_without_image, *(group.questions for group in detail.groups)]
+    scores = [
+        value
+        for group in detail.groups
+        for value in (group.anls, group.anls_low, group.anls_high, group.accuracy)
+    ]
+    if not (
+        all(0 <= count <= LARGEST_NUMBER for count in counts) and all(0 <= score <= 1 for score in scores)
+    ):
+        raise ValueError("the detail of a score holds numbers that are none")
 
 
 def take_progress(progress: Progress, now: datetime | None = None) -> None:
@@ -67,9 +86,10 @@ def take_progress(progress: Progress, now: datetime | None = None) -> None:
             _begin(evaluation, Run.objects.select_for_update().get(pk=evaluation.run_id))
         evaluation.done = progress.done
         evaluation.total = progress.total
+        evaluation.remaining_s = progress.remaining_s
         evaluation.worker = shorten(progress.worker)
         evaluation.heartbeat_at = now or timezone.now()
-        evaluation.save(update_fields=["done", "total", "worker", "heartbeat_at"])
+        evaluation.save(update_fields=["done", "total", "remaining_s", "worker", "heartbeat_at"])
 
 
 def take_report(report: StepReport, now: datetime | None = None) -> None:
@@ -95,6 +115,7 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
             outcome=outcome,
             problems=[problem.model_dump(mode="json") for problem in problems],
             result=report.result and report.result.model_dump(mode="json"),
+            detail=report.detail and report.detail.model_dump(mode="json"),
             provenance=report.provenance.model_dump(mode="json"),
             operator_trace=report.operator_trace,
             received_at=now,
@@ -146,6 +167,7 @@ def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datet
         step=later[0],
         done=0,
         total=0,
+        remaining_s=None,
         worker="",
         heartbeat_at=None,
         step_queued_at=now,

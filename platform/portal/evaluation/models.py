@@ -33,6 +33,7 @@ ACTIVE_STATES = [EvaluationState.QUEUED, EvaluationState.RUNNING]
 class Evaluation(models.Model):
     """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life.
 
+    `remaining_s` is the worker's estimate of the seconds left of the step, null where there is none.
     `retry` counts the attempts since the run was last queued by someone, from 0; `attempt` never starts anew.
     """
 
@@ -44,6 +45,7 @@ class Evaluation(models.Model):
     step = models.CharField(max_length=20, choices=STEPS)
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0)
+    remaining_s = models.FloatField(null=True, blank=True)
     worker = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     step_queued_at = models.DateTimeField(default=timezone.now)
@@ -76,13 +78,14 @@ class Evaluation(models.Model):
 
 
 class StepReport(models.Model):
-    """How one step ended. `problems` are for the participant, `operator_trace` for the organizers only."""
+    """How one step ended. `problems` are for the participant, `detail` and `operator_trace` for the organizers only."""
 
     evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="reports")
     step = models.CharField(max_length=20, choices=STEPS)
     outcome = models.CharField(max_length=10, choices=OUTCOMES)
     problems = models.JSONField(default=list)
     result = models.JSONField(null=True, blank=True)
+    detail = models.JSONField(null=True, blank=True)
     provenance = models.JSONField(default=dict)
     operator_trace = models.TextField(blank=True)
     received_at = models.DateTimeField(default=timezone.now)

@@ -5,11 +5,20 @@ Names out of uploaded files end up in the texts of problems and checks: they are
 
 from typing import Any, TypeVar
 
-from evaluator.contracts import AccountingResult, Check, CommunicationResult, StepReport
+from evaluator.contracts import (
+    AccountingResult,
+    Check,
+    CommunicationResult,
+    Outcome,
+    ScoringDetail,
+    Step,
+    StepReport,
+)
 from evaluator.errors import Problem, shorten
 
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
+MAX_GROUPS = 200
 MAX_TEXT_CHARACTERS = 500
 MAX_ACCOUNTANT_CHARACTERS = 200
 MAX_TRACE_CHARACTERS = 20_000
@@ -21,6 +30,7 @@ def storable(report: StepReport) -> StepReport:
     changes: dict[str, Any] = {
         "problems": [_shortened(problem, "code") for problem in report.problems[:MAX_PROBLEMS]],
         "operator_trace": report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
+        "detail": _storable_detail(report),
     }
     if isinstance(report.result, CommunicationResult | AccountingResult):
         checks = [_shortened(check, "id", "status") for check in report.result.checks[:MAX_CHECKS]]
@@ -29,6 +39,17 @@ def storable(report: StepReport) -> StepReport:
         accountant = shorten(report.result.accountant, MAX_ACCOUNTANT_CHARACTERS)
         changes["result"] = changes["result"].model_copy(update={"accountant": accountant})
     return report.model_copy(update=changes)
+
+
+def _storable_detail(report: StepReport) -> ScoringDetail | None:
+    """Only a score has any."""
+    if report.detail is None or (report.step, report.outcome) != (Step.SCORING, Outcome.PASSED):
+        return None
+    groups = [
+        group.model_copy(update={"group": shorten(group.group)})
+        for group in report.detail.groups[:MAX_GROUPS]
+    ]
+    return report.detail.model_copy(update={"groups": groups})
 
 
 def _shortened(message: Texts, *kept: str) -> Texts:

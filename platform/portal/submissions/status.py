@@ -9,6 +9,7 @@ from django.db.models import prefetch_related_objects
 
 from evaluator.contracts import Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.time_left import in_words
 from portal.submissions import results
 from portal.submissions.models import Run, RunState
 
@@ -46,6 +47,7 @@ class RunStatus:
 
     Attributes:
         attempt: From 1; 0 as long as none was started.
+        remaining_s: The worker's estimate of the seconds left of the step, None where there is none.
         queue_position: Place in the queue of its step, from 1; None unless it waits there.
     """
 
@@ -55,6 +57,7 @@ class RunStatus:
     step: Step | None = None
     done: int = 0
     total: int = 0
+    remaining_s: float | None = None
     queue_position: int | None = None
     heartbeat_at: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -66,6 +69,10 @@ class RunStatus:
     @property
     def step_name(self) -> str:
         return STEP_NAMES[self.step] if self.step else ""
+
+    @property
+    def time_left(self) -> str:
+        return in_words(self.remaining_s)
 
     @property
     def runs_before(self) -> int:
@@ -132,6 +139,7 @@ def _status(run: Run) -> RunStatus:
         step=current if is_active else None,
         done=evaluation.done if is_active else 0,
         total=evaluation.total if is_active else 0,
+        remaining_s=evaluation.remaining_s if is_active else None,
         queue_position=_place(current, evaluation.step_queued_at) if evaluation.state == "queued" else None,
         heartbeat_at=evaluation.heartbeat_at,
         problems=problems,

@@ -47,6 +47,7 @@ def test_a_submission_to_the_track_without_budgets(api):
     (status,) = submitted["runs"]
     assert (status["state"], status["step"], status["queue_position"]) == ("queued", "validate", 1)
     assert (status["attempt"], status["done"], status["total"], status["problems"]) == (1, 0, 0, [])
+    assert status["remaining_s"] is None
     assert api.client.get(submitted["url"]).status_code == 404  # the token opens the API, no page
 
 
@@ -98,11 +99,11 @@ def test_an_upload_is_given_up(api):
 def test_results_and_problems_are_told(api, team):
     submission = make_complete_draft(team)
     api.post(f"submissions/{submission.pk}/submit")
-    Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9)
+    Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9, remaining_s=61.5)
     Run.objects.update(state=RunState.RUNNING, bytes_total=12345)
     (run,) = api.get(f"submissions/{submission.pk}")["runs"]
     assert (run["step"], run["done"], run["total"], run["bytes_total"]) == ("scoring", 3, 9, 12345)
-    assert (run["anls"], run["queue_position"]) == (None, None)
+    assert (run["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
 
 
 def test_the_list_holds_the_team_s_own(api, team, django_assert_max_num_queries):

@@ -11,10 +11,12 @@ from evaluator.contracts import (
     CheckStatus,
     CommunicationResult,
     Epsilon,
+    GroupScore,
     Outcome,
     Progress,
     Provenance,
     SamplingRule,
+    ScoringDetail,
     ScoringResult,
     Step,
     StepReport,
@@ -41,6 +43,15 @@ RESULTS = {
         anls=0.5, accuracy=0.25, questions=8, test_set_sha256=SHA256, checkpoint_sha256=SHA256
     ),
 }
+
+
+def make_group(**fields):
+    defaults = {"by": "key", "group": "total_amount", "questions": 1234, "accuracy": 0.25}
+    return GroupScore(**{**defaults, "anls": 0.5, "anls_low": 0.4321, "anls_high": 0.5678, **fields})
+
+
+def make_detail(*groups, pages_without_image=7):
+    return ScoringDetail(groups=list(groups or [make_group()]), pages_without_image=pages_without_image)
 
 
 EPSILONS = {

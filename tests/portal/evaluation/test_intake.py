@@ -24,7 +24,7 @@ from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, endings, intake, storable, tasks
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run, RunState
-from tests.portal.evaluation.messages import RESULTS, make_progress, make_report
+from tests.portal.evaluation.messages import RESULTS, make_detail, make_group, make_progress, make_report
 from tests.portal.factories import make_run, make_submission, make_track
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -68,6 +68,19 @@ class TestProgress:
         tasks.take_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
+    def test_the_time_left_is_the_worker_s_newest_estimate(self, evaluation):
+        intake.take_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
+        assert fresh(evaluation).remaining_s == 250.5
+        intake.take_progress(make_progress(evaluation, done=2, total=4))
+        assert fresh(evaluation).remaining_s is None
+
+    @pytest.mark.parametrize("remaining_s", [-1, 1e9, math.nan, math.inf, "soon"])
+    def test_a_time_left_that_can_t_be_is_dropped(self, evaluation, remaining_s, caplog):
+        message = make_progress(evaluation).model_dump(mode="json")
+        tasks.take_progress({**message, "remaining_s": remaining_s})
+        assert "malformed" in caplog.text
+        assert fresh(evaluation).state == EvaluationState.QUEUED
+
 
 class TestPassing:
     def test_all_steps_lead_to_a_scored_run(self, broker, committed):
@@ -107,11 +120,12 @@ class TestPassing:
         assert fresh(evaluation).run.bytes_total == 6000
 
     def test_the_next_step_waits_with_nothing_of_the_last_one(self, evaluation):
-        intake.take_progress(make_progress(evaluation, done=3, total=4, worker="gpu-1"))
+        intake.take_progress(make_progress(evaluation, done=3, total=4, remaining_s=9, worker="gpu-1"))
         intake.take_report(make_report(evaluation, Step.VALIDATE), NOW)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
-        assert (evaluation.done, evaluation.total, evaluation.worker) == (0, 0, "")
+        assert (evaluation.done, evaluation.total, evaluation.remaining_s) == (0, 0, None)
+        assert evaluation.worker == ""
         assert evaluation.heartbeat_at is None
         assert evaluation.step_queued_at == evaluation.sent_at == NOW
         assert evaluation.run.state == RunState.RUNNING
@@ -135,6 +149,58 @@ class TestPassing:
             *["evaluation.running", "evaluation.queued"] * 2,
             *["evaluation.running", "evaluation.passed"],
         ]
+
+
+class TestDetail:
+    @pytest.fixture
+    def scoring(self, evaluation):
+        for step in (Step.VALIDATE, Step.COMMUNICATION):
+            intake.take_report(make_report(evaluation, step))
+        return fresh(evaluation)
+
+    def stored(self, evaluation):
+        return evaluation.reports.get(step=evaluation.step).detail
+
+    def test_that_of_a_score_is_stored(self, scoring):
+        detail = make_detail(make_group(), make_group(by="provider", group="seen"))
+        tasks.take_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="json"))
+        assert self.stored(scoring) == detail.model_dump(mode="json")
+
+    def test_a_score_may_have_none(self, scoring):
+        intake.take_report(make_report(scoring, Step.SCORING))
+        assert self.stored(scoring) is None
+
+    def test_no_other_step_has_any(self, evaluation):
+        intake.take_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
+        assert self.stored(evaluation) is None
+
+    @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED])
+    def test_a_step_without_a_score_has_none(self, scoring, outcome):
+        intake.take_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
+        assert self.stored(scoring) is None
+
+    def test_it_is_stored_harmless_and_short(self, scoring):
+        detail = make_detail(*[make_group(group="\0" + "x" * 100_000)] * 1000)
+        intake.take_report(make_report(scoring, Step.SCORING, detail=detail))
+        groups = self.stored(scoring)["groups"]
+        assert len(groups) == storable.MAX_GROUPS
+        assert len(groups[0]["group"]) == 200
+        assert "\0" not in groups[0]["group"]
+
+    @pytest.mark.parametrize(
+        "detail",
+        [
+            make_detail(make_group(anls_low=math.nan)),
+            make_detail(make_group(accuracy=1.5)),
+            make_detail(make_group(anls_high=-math.inf)),
+            make_detail(make_group(questions=-1)),
+            make_detail(pages_without_image=2**63),
+        ],
+    )
+    def test_numbers_that_can_t_be_are_refused(self, scoring, detail, caplog):
+        tasks.take_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
+        assert "malformed" in caplog.text
+        assert fresh(scoring).run.state == RunState.RUNNING
 
 
 class TestRefusal:

@@ -61,14 +61,21 @@ def test_a_private_run_is_accounted():
 
 def test_progress_and_the_sign_of_life_are_those_of_the_current_step():
     run, now = make_run(state=RunState.RUNNING), timezone.now()
-    evaluation = evaluate(run, step=Step.SCORING, done=30, total=100, heartbeat_at=now)
+    evaluation = evaluate(run, step=Step.SCORING, done=30, total=100, remaining_s=250, heartbeat_at=now)
     report(evaluation, Step.VALIDATE)
     report(evaluation, Step.COMMUNICATION)
     status = status_of(run)
     assert states(status) == ["passed", "passed", "running"]
     assert (status.step, status.done, status.total, status.heartbeat_at) == (Step.SCORING, 30, 100, now)
+    assert (status.remaining_s, status.time_left) == (250, "about 4 min left")
     assert status.queue_position is None
     assert not status.is_final
+
+
+def test_nothing_is_left_of_an_attempt_that_has_ended():
+    run = make_run(state=RunState.REFUSED)
+    evaluate(run, step=Step.SCORING, state=EvaluationState.REFUSED, remaining_s=250)
+    assert (status_of(run).remaining_s, status_of(run).time_left) == (None, "")
 
 
 def test_a_waiting_run_knows_its_place_among_those_that_share_its_workers():

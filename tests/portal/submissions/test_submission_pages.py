@@ -168,6 +168,24 @@ class TestStatusPage:
         assert "last sign of life" in html
         assert "attempt 2" in html
 
+    @pytest.mark.parametrize(
+        ("remaining_s", "line"),
+        [
+            (250, "Scoring: 12,300 of 43,591, about 4 min left. <"),
+            (20, "Scoring: 12,300 of 43,591, less than a minute left. <"),
+            (None, "Scoring: 12,300 of 43,591. <"),
+        ],
+    )
+    def test_it_says_how_long_the_step_still_takes_where_the_worker_knows(
+        self, member, team, remaining_s, line
+    ):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        run, progress = make_run(submission, state=RunState.RUNNING), {"done": 12_300, "total": 43_591}
+        evaluate(run, 1, Step.SCORING, **progress, remaining_s=remaining_s, heartbeat_at=timezone.now())
+        html = page(member, "status", submission.pk)
+        assert line in html
+        assert 'hx-trigger="every 2s"' in html
+
     @pytest.mark.parametrize("state", [RunState.SCORED, RunState.REFUSED, RunState.FAILED])
     def test_it_stops_asking_once_every_run_has_ended(self, member, team, state):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
@@ -199,6 +217,25 @@ class TestStatusPage:
         html = page(client, "detail", run.submission.pk)
         for expected in ("0.9000", "7e57" * 16, "c4ec" * 16, "gpu-1", "evaluator 1.0", "1 March 2026"):
             assert expected in html
+
+    @pytest.mark.parametrize(
+        ("hardware", "precision", "shown"),
+        [
+            ("NVIDIA H100", "bfloat16", " (NVIDIA H100, bfloat16)"),
+            ("", "float32", " (float32)"),
+            ("8 cores", None, " (8 cores)"),
+            ("", None, ""),
+        ],
+    )
+    def test_the_hardware_is_shown_with_the_numbers_that_it_computed_with(
+        self, client, hardware, precision, shown
+    ):
+        run = make_run(state=RunState.SCORED)
+        evaluation = evaluate(run, step=Step.SCORING, state=EvaluationState.PASSED)
+        scored = report(evaluation, Step.SCORING, result={"precision": precision} if precision else None)
+        scored.provenance |= {"hardware": hardware}
+        scored.save()
+        assert f'<span class="mono">gpu-1</span>{shown}\n' in page(client, "detail", run.submission.pk)
 
     def test_withdrawing_takes_it_away(self, member, team, client):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
