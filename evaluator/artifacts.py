@@ -1,7 +1,7 @@
 """Fetching artifacts: by a short-lived URL, into a cache in which a file's name is its SHA-256.
 
 A file appears in the cache only when it is whole and is what was announced; a broken download continues where it
-stopped. URLs are secrets of minutes and are never logged.
+stopped. It is hashed as it comes in and not read again for that. URLs are secrets of minutes and are never logged.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 import requests
@@ -55,17 +56,37 @@ def fetch(
         os.utime(target)
         return target
     _make_room(cache, cache_bytes - ref.size_bytes)
-    partial = cache / f"{ref.sha256}.{uuid4().hex}.partial"
+    partial = _Partial(cache / f"{ref.sha256}.{uuid4().hex}.partial")
     try:
         _download(ref, partial, on_progress or (lambda _done, _total: None))
-        _verify(ref, partial)
-        partial.replace(target)
+        _check_hash(ref, partial.digest.hexdigest())
+        partial.path.replace(target)
     finally:
-        partial.unlink(missing_ok=True)
+        partial.path.unlink(missing_ok=True)
     return target
 
 
-def _download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int], None]) -> None:
+class _Partial:
+    """A file as far as it has come in: its size in bytes and the digest of these bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.digest = hashlib.sha256()
+
+    def append(self, file: BinaryIO, chunk: bytes) -> None:
+        """Add a chunk to it, by way of its opened file."""
+        file.write(chunk)
+        self.digest.update(chunk)
+        self.size += len(chunk)
+
+    def restart(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.size = 0
+        self.digest = hashlib.sha256()
+
+
+def _download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, int], None]) -> None:
     reason = ""
     for attempt in range(TRIES):
         if attempt:
@@ -80,9 +101,9 @@ def _download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int],
     raise FetchError(f"the {ref.kind} could not be fetched in {TRIES} tries, the last ended with {reason}")
 
 
-def _continue_download(ref: ArtifactRef, partial: Path, on_progress: Callable[[int, int], None]) -> None:
+def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, int], None]) -> None:
     """Fetch what `partial` lacks; a server that ignores the range sends everything, and the file starts anew."""
-    have = partial.stat().st_size if partial.exists() else 0
+    have = partial.size
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(ref.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
         if response.status_code >= 500:
@@ -92,18 +113,18 @@ def _continue_download(ref: ArtifactRef, partial: Path, on_progress: Callable[[i
         continues = response.status_code == 206
         if continues and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             raise FetchError(f"the store sent another part of the {ref.kind} than was asked for")
-        done = have if continues else 0
+        if not continues:
+            partial.restart()
         length = response.headers.get("Content-Length", "")
         if length.isdecimal():
-            _check_size(ref, done + int(length))
-        with partial.open("ab" if continues else "wb") as file:
+            _check_size(ref, partial.size + int(length))
+        with partial.path.open("ab") as file:
             for chunk in response.iter_content(CHUNK_BYTES):
-                done += len(chunk)
-                if done > ref.size_bytes:
-                    _check_size(ref, done)
-                file.write(chunk)
-                on_progress(done, ref.size_bytes)
-    if done < ref.size_bytes:  # it said no length, or it would have been refused above
+                if partial.size + len(chunk) > ref.size_bytes:
+                    _check_size(ref, partial.size + len(chunk))
+                partial.append(file, chunk)
+                on_progress(partial.size, ref.size_bytes)
+    if partial.size < ref.size_bytes:  # it said no length, or it would have been refused above
         raise requests.ConnectionError("the connection ended early")
 
 
@@ -117,9 +138,7 @@ def _check_size(ref: ArtifactRef, found_bytes: int) -> None:
         )
 
 
-def _verify(ref: ArtifactRef, path: Path) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+def _check_hash(ref: ArtifactRef, found: str) -> None:
     if found != ref.sha256:
         raise refuse(ErrorCode.ARTIFACT_HASH, where=ref.kind, expected=ref.sha256, found=found)
 

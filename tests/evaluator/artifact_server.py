@@ -5,7 +5,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ArtifactServer:
-    """Serves `content` at any address. `cuts` connections break after `cut_bytes`; `status` replaces 200."""
+    """Serves `content` at any address.
+
+    `cuts` connections break after `cut_bytes`; `status` replaces 200; without `knows_ranges` everything is sent.
+    """
 
     def __init__(self, content: bytes, *, says_length: bool = True) -> None:
         self.content = content
@@ -13,6 +16,7 @@ class ArtifactServer:
         self.cuts = 0
         self.cut_bytes = 1000
         self.status = 0
+        self.knows_ranges = True
         self.ranges: list[str] = []
         outer = self
 
@@ -34,6 +38,8 @@ class ArtifactServer:
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         asked = request.headers.get("Range", "")
         self.ranges.append(asked)
+        if not self.knows_ranges:
+            asked = ""
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
         body = self.content[start:]
         request.send_response(self.status or (206 if asked else 200))

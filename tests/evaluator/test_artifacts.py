@@ -49,6 +49,30 @@ def test_a_broken_download_continues_where_it_stopped(server: ArtifactServer, tm
     assert server.ranges == ["", "bytes=65536-", "bytes=131072-"]
 
 
+def test_a_store_without_ranges_sends_everything_again(server: ArtifactServer, tmp_path: Path) -> None:
+    server.knows_ranges = False
+    server.cuts, server.cut_bytes = 2, artifacts.CHUNK_BYTES + 100
+    assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
+    assert len(server.ranges) == 3
+
+
+def test_a_continued_download_of_other_content_is_refused(server: ArtifactServer, tmp_path: Path) -> None:
+    server.cuts, server.cut_bytes = 1, artifacts.CHUNK_BYTES
+    server.content = CONTENT[:-1] + bytes([CONTENT[-1] ^ 1])
+    with pytest.raises(ProblemError) as caught:
+        fetch(ref(server), tmp_path)
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH
+    assert caught.value.problem.found == hashlib.sha256(server.content).hexdigest()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_artifact_is_fetched(tmp_path: Path) -> None:
+    server = ArtifactServer(b"")
+    path = fetch(ref(server, size_bytes=0, content=b""), tmp_path)
+    server.stop()
+    assert path.read_bytes() == b""
+
+
 def test_a_store_that_stays_broken_is_given_up_without_naming_the_address(
     server: ArtifactServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
