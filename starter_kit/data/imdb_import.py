@@ -108,10 +108,11 @@ def convert_imdb(
             _convert_held_out(conversion, split, path, providers, folder, on_progress)
 
     description = "Converted from imdb files."
+    info = DatasetInfo(name=NAME, description=description, clients=clients)
     if {"train", "valid"} & conversion.tallies.keys():
-        write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=clients))
-    if "test" in conversion.tallies:
-        write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+        write_info(folder_public, info)
+    if "test" in conversion.tallies:  # with the clients: scores are told apart by seen and unseen providers
+        write_info(folder_secret, info)
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
 

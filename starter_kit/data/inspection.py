@@ -41,7 +41,7 @@ def inspect_folder(folder: Path, on_progress: Progress = silent) -> tuple[Import
 
 
 def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[Problem]:
-    """Providers of no client, of two, or without pages; only training providers have a client."""
+    """Providers of no client, of two, or, beside a training split, without pages there."""
     listed = Counter(provider for providers in info.clients.values() for provider in providers)
     training = tallies["train"].pages_by_provider if "train" in tallies else {}
     where = "dataset.json, clients"
@@ -50,7 +50,7 @@ def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[
         problems.append(_problem(where, "every provider with one client", f"two for {repeated[0]}"))
     if homeless := sorted(training.keys() - listed.keys()):
         problems.append(_problem(where, "every training provider with a client", f"none for {homeless[0]}"))
-    if idle := sorted(listed.keys() - training.keys()):
+    if training and (idle := sorted(listed.keys() - training.keys())):
         problems.append(_problem(where, "training pages of every provider", f"none of {idle[0]}"))
     return problems
 

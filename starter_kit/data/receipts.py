@@ -93,8 +93,9 @@ def import_receipts(
     )
 
     description = "Receipts, each company a provider."
-    write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=division.clients))
-    write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+    info = DatasetInfo(name=NAME, description=description, clients=division.clients)
+    write_info(folder_public, info)
+    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
     (folder_secret / "images").mkdir(parents=True, exist_ok=True)
     tallies: dict[str, SplitTally] = {}
     for split in ("train", "valid", "test"):

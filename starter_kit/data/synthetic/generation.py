@@ -115,8 +115,9 @@ def generate(
     clients = deal([p.name for p in training], settings.clients, stream(settings.seed, "clients"))
 
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
-    write_info(folder_public, DatasetInfo(name=NAME, description=description, clients=clients))
-    write_info(folder_secret, DatasetInfo(name=NAME, description=description))
+    info = DatasetInfo(name=NAME, description=description, clients=clients)
+    write_info(folder_public, info)
+    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
     total, done = sum(map(len, plan.values())), 0
     tallies: dict[str, SplitTally] = {}
     for split, split_providers in plan.items():

@@ -5,7 +5,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.errors import ProblemError
 from starter_kit.data.commands import data_app
 from starter_kit.data.folders import appearing_whole
@@ -56,9 +56,17 @@ def test_data_goes_out_to_imdb_files_and_comes_back(tmp_path: Path) -> None:
 
 def test_a_sound_folder_passes_inspection(tmp_path: Path) -> None:
     pfl_data("synthetic", tmp_path / "out", *SMALL)
-    result = pfl_data("inspect", tmp_path / "out" / "public")
-    assert result.exit_code == 0
-    assert "train" in result.stdout
+    for folder, split in (("public", "train"), ("secret", "test")):
+        result = pfl_data("inspect", tmp_path / "out" / folder)
+        assert result.exit_code == 0, result.stderr
+        assert split in result.stdout
+
+
+def test_both_folders_name_the_clients(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    public, secret = (read_info(tmp_path / "out" / folder) for folder in ("public", "secret"))
+    assert public == secret
+    assert public.clients
 
 
 def test_inspection_names_what_is_wrong(tmp_path: Path) -> None:
