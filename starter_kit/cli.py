@@ -130,16 +130,14 @@ def evaluate(
 ) -> None:
     """Score a checkpoint with the evaluator's own code."""
     from evaluator.contracts import ArtifactKind
-    from evaluator.metrics import cut
+    from starter_kit.evaluating import tell
     from starter_kit.run_folder import RunFolder
     from starter_kit.training import evaluate as run_evaluation
 
     with refusals(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
-        result = run_evaluation(path, base=base, data=data, split=split, on_progress=show).result
-    console.print(
-        f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
-    )
+        findings = run_evaluation(path, base=base, data=data, split=split, on_progress=show)
+    tell(findings, split)
 
 
 @app.command()
@@ -177,6 +175,39 @@ def check(
         accepted = check_run(folder, rules, base)
     if not accepted:
         raise typer.Exit(REFUSED)
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(help="A .bin, .ckpt or .pt file, or a folder with a checkpoint.", show_default=False),
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder to write model.safetensors into, or a .safetensors file.", show_default=False
+        ),
+    ],
+    base: Annotated[
+        Path | None, typer.Option(help="Folder of the track's base weights, to check the result against.")
+    ] = None,
+    allow_network: Annotated[
+        bool,
+        typer.Option(
+            "--allow-network",
+            help="Read the file even where its reader can't be cut off. Only if you trust it.",
+        ),
+    ] = False,
+) -> None:
+    """Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes."""
+    from starter_kit.converting import convert as run_conversion
+
+    def tell(line: str) -> None:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    with refusals():
+        run_conversion(source, out, base=base, allow_network=allow_network, tell=tell)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, refuse
 from evaluator.metrics import cut
 from evaluator.records.lines import TrainingRecord
+from evaluator.time_left import in_words
 from starter_kit.client import SiteClient
 from starter_kit.console import complain, console
 from starter_kit.run_folder import RunFolder, budget_of
@@ -152,4 +153,5 @@ def _status_line(run: dict[str, Any]) -> str:
         return f"{name}: scored, ANLS {cut(run['anls'])}, {run['bytes_total']:,} bytes{epsilon}"
     step = f", {run['step']}" if run["step"] else ""
     place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
-    return f"{name}: {run['state']}{step}{place}"
+    time_left = in_words(run["remaining_s"])
+    return f"{name}: {run['state']}{step}{place}{f', {time_left}' if time_left else ''}"

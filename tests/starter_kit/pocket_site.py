@@ -46,6 +46,7 @@ class PocketSite:
         keys: Those registered, likewise.
         calls: How often each "METHOD /path" came.
         outcome: The state in which runs end.
+        underway: What is told of the runs before they have ended, one a question.
     """
 
     def __init__(self, part_size_bytes: int) -> None:
@@ -59,6 +60,7 @@ class PocketSite:
         self.faults: dict[str, int] = {}
         self.lost_answers: dict[str, int] = {}
         self.outcome = "scored"
+        self.underway: list[dict[str, Any]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
@@ -110,7 +112,11 @@ class PocketSite:
                 }
                 return self.submissions[key]
             case "GET", ["submissions", key]:
-                return self.submissions[key]
+                submission = self.submissions[key]
+                if submission["state"] == "draft" or not self.underway:
+                    return submission
+                state = self.underway.pop(0)
+                return {**submission, "runs": [{**run, **state} for run in submission["runs"]]}
             case "POST", ["submissions", key, "runs"]:
                 runs = self.submissions[key]["runs"]
                 for run in runs:
@@ -122,6 +128,7 @@ class PocketSite:
                         "budget": body["budget"],
                         "state": "draft",
                         "step": "",
+                        "remaining_s": None,
                         "queue_position": None,
                         "problems": [],
                         "anls": 0.25,

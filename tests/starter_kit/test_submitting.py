@@ -139,6 +139,18 @@ def test_watching_ends_well_when_every_run_is_scored(
     assert "ANLS 0.2500" in capsys.readouterr().out
 
 
+def test_watching_tells_how_long_the_step_still_takes(
+    site: PocketSite, runs: dict[float, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    submission = submitted(site, "track-1", [runs[8]])
+    scoring = {"state": "running", "step": "scoring"}
+    site.underway = [scoring, {**scoring, "remaining_s": 250.0}, {**scoring, "remaining_s": 245.0}]
+    assert watch(SiteClient(site.url, TOKEN), submission)
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("run: running, scoring", "run: running, scoring, about 4 min left")
+    assert "scored" in third
+
+
 @pytest.mark.parametrize("outcome", ["refused", "failed"])
 def test_watching_ends_badly_when_a_run_is_not_scored(
     site: PocketSite, runs: dict[float, Path], outcome: str, capsys: pytest.CaptureFixture[str]
