@@ -25,6 +25,7 @@ def list_tracks(request: ApiRequest) -> list[TrackSchema]:  # noqa: ARG001  (nin
             run_artifacts=list(track.run_artifacts()),
             submission_artifacts=list(submission_artifacts(track)),
             reference=track.reference,
+            trainable=track.trainable_patterns(),
             clients=track.clients,
             max_rounds=track.max_rounds,
             max_checkpoint_bytes=track.max_checkpoint_bytes,

@@ -167,7 +167,11 @@ class KeySchema(Schema):
 
 
 class TrackSchema(Schema):
-    """`closed_because` is empty while the track takes submissions."""
+    """`closed_because` is empty while the track takes submissions.
+
+    `trainable` are patterns, as a shell's, of the names of tensors that may differ from the base weights, `reference`;
+    where there is none, all may.
+    """
 
     slug: str
     name: str
@@ -177,6 +181,7 @@ class TrackSchema(Schema):
     run_artifacts: list[str]
     submission_artifacts: list[str]
     reference: str
+    trainable: list[str]
     clients: int
     max_rounds: int
     max_checkpoint_bytes: int

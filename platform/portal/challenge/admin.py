@@ -24,7 +24,7 @@ class TrackAdmin(AuditedAdmin):
             "What the evaluator applies",
             {
                 "description": "Submitted runs keep the rules that held when they were submitted.",
-                "fields": ["reference", "test_set", "clients", "max_rounds"],
+                "fields": ["reference", "trainable", "test_set", "clients", "max_rounds"],
             },
         ),
         (

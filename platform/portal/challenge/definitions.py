@@ -1,4 +1,4 @@
-"""Tracks as files: a JSON list of objects whose keys are columns of `Track`.
+"""Tracks as files: a JSON list of objects whose keys are columns of `Track`. A text may be a list of its lines.
 
 A description may stand in a Markdown file of its own, named by `description_file` relative to the list. Overrides
 such as `*.reference=vt5-tiny` adapt a definition to another edition without a file of its own.
@@ -14,7 +14,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import DateTimeField
+from django.db.models import DateTimeField, TextField
 
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from portal.accounts.models import User
@@ -102,8 +102,7 @@ def _save_track(definition: Definition, actor: User | None) -> list[str]:
     track = track or Track(slug=definition.slug)
     before = {name: getattr(track, name) for name in definition.fields}
     for name, value in definition.fields.items():
-        is_time = isinstance(Track._meta.get_field(name), DateTimeField)
-        setattr(track, name, _time(f"{definition.slug}.{name}", value) if is_time and value else value)
+        setattr(track, name, _column_value(f"{definition.slug}.{name}", name, value))
     try:
         track.full_clean()
     except ValidationError as error:
@@ -137,6 +136,18 @@ def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
     for field in fields:
         _check_field(where, field)
     return Definition(slug, fields)
+
+
+def _column_value(where: str, name: str, value: Any) -> Any:
+    """What a file says of a column, as the column takes it."""
+    column = Track._meta.get_field(name)
+    if isinstance(column, DateTimeField) and value:
+        return _time(where, value)
+    if isinstance(column, TextField) and isinstance(value, list):
+        if not all(isinstance(line, str) for line in value):
+            raise _refusal(where, expected="a text, or a list of its lines", found=value)
+        return "\n".join(value)
+    return value
 
 
 def _time(where: str, value: object) -> datetime:

@@ -1,6 +1,7 @@
 """Tracks and their rules, as the organizers set them in the admin."""
 
 import math
+import re
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
@@ -11,6 +12,11 @@ from django.utils import timezone
 
 from evaluator.accounting.events import Adjacency
 from evaluator.contracts import Accountant, ArtifactKind, PrivacyRules, SamplingRule, TrackRules
+
+MAX_PATTERNS = 100
+MAX_PATTERN_CHARACTERS = 256  # those of a tensor's name
+# No space and no quote, so that a pattern stands between quotes on a command line; `?` matches any character.
+PATTERN = re.compile(r"[!#-&(-~]+")
 
 folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters, digits, dots and dashes.")
 
@@ -46,6 +52,22 @@ def validate_budgets(value: object) -> None:
         raise ValidationError("A list of different positive numbers is expected, such as [1, 4, 8].")
 
 
+def patterns_in(text: str) -> list[str]:
+    """The patterns of a text with one a line, without blank lines and the space around."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def validate_patterns(text: str) -> None:
+    patterns = patterns_in(text)
+    if len(patterns) > MAX_PATTERNS:
+        raise ValidationError(f"At most {MAX_PATTERNS} patterns are expected, not {len(patterns)}.")
+    for pattern in patterns:
+        if len(pattern) > MAX_PATTERN_CHARACTERS:
+            raise ValidationError(f"A pattern is at most {MAX_PATTERN_CHARACTERS} characters long.")
+        if not PATTERN.fullmatch(pattern):
+            raise ValidationError("A pattern holds no space, no quote and nothing beyond ASCII.")
+
+
 def validate_finite(value: float) -> None:
     if not math.isfinite(value):
         raise ValidationError("A finite number is expected.")
@@ -72,6 +94,13 @@ class Track(models.Model):
         max_length=64,
         validators=[folder_name],
         help_text="Base weights: a folder under references/ on the workers.",
+    )
+    trainable = models.TextField(
+        blank=True,
+        default="",
+        validators=[validate_patterns],
+        help_text="Which tensors may differ from the base weights: patterns of names, one a line, such as "
+        "language_backbone.* or *.layer_norm.weight. Blank: all.",
     )
     test_set = models.CharField(
         max_length=64,
@@ -158,6 +187,10 @@ class Track(models.Model):
         private = [ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX]
         return kinds + private if self.is_private else kinds
 
+    def trainable_patterns(self) -> list[str]:
+        """Patterns of the names of tensors that may differ from the base weights; none where all may."""
+        return patterns_in(self.trainable)
+
     def rules(self, budget: float | None) -> TrackRules:
         """The rules for one run, as they are sent to the evaluator."""
         privacy = None
@@ -172,6 +205,7 @@ class Track(models.Model):
         return TrackRules(
             reference=self.reference,
             test_set=self.test_set,
+            trainable=self.trainable_patterns(),
             clients=self.clients,
             max_rounds=self.max_rounds,
             privacy=privacy,

@@ -117,10 +117,13 @@ def test_the_list_holds_the_team_s_own(api, team, django_assert_max_num_queries)
 
 
 def test_tracks_and_their_rules(api):
-    make_track(slug="track-1")
+    make_track(slug="track-1", trainable="*.bias\nvisual.*")
     make_private_track(slug="track-2", paused=True)
     first, second = api.get("tracks")
     assert (first["budgets"], first["closed_because"]) == ([None], "")
+    assert (first["reference"], first["trainable"], second["trainable"]) == (
+        *("vt5-tiny", ["*.bias", "visual.*"], []),
+    )
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
     assert second["run_artifacts"] == [
         *("checkpoint", "communication_log", "training_record", "training_annex"),

@@ -69,6 +69,13 @@ def test_a_later_override_wins() -> None:
     assert list(Track.objects.values_list("clients", flat=True)) == [3, 4]
 
 
+def test_patterns_are_given_as_a_list_or_as_lines() -> None:
+    load("--set", 'track-1.trainable=["*.bias", "visual.*"]', "--set", "track-2.trainable=*.weight")
+    first, second = Track.objects.all()
+    assert first.trainable_patterns() == ["*.bias", "visual.*"]
+    assert second.trainable_patterns() == ["*.weight"]
+
+
 def test_a_change_is_recorded_with_old_and_new() -> None:
     load()
     load("--set", "track-1.anls_threshold=0.5")
@@ -106,6 +113,8 @@ def test_times_are_compared_as_moments(tmp_path: Path) -> None:
         ("track-1.opens_at=2030-01-01", "2030-01-01"),
         ("track-1.closes_at=soon", "soon"),
         ("track-1.max_checkpoint_bytes=0", "0"),
+        ("track-1.trainable=two words", "two words"),
+        ("track-1.trainable=[1]", "[1]"),
         ("track-1.colour=red", "colour"),
         ("track-1.id=7", "id"),
         ("track-1.slug=other", "slug"),

@@ -1,10 +1,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.exceptions import ValidationError
 
 from evaluator.accounting.events import Adjacency
 from evaluator.contracts import Accountant, ArtifactKind, SamplingRule
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Ranking, Track, validate_patterns
 
 NOW = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -52,3 +53,23 @@ def test_the_two_stage_rule_and_pld_decide_unless_the_track_says_otherwise() -> 
     assert privacy is not None
     assert (privacy.sampling_rule, privacy.accountant) == (SamplingRule.PRODUCT, Accountant.RDP)
     assert privacy.adjacency == Adjacency.REPLACE
+
+
+def test_every_tensor_may_change_unless_the_track_says_otherwise() -> None:
+    track = Track(reference="vt5-tiny", test_set="demo")
+    assert track.rules(None).trainable == []
+    track.trainable = "  *.bias \n\n\tlanguage_backbone.*\r\n"
+    assert track.rules(None).trainable == ["*.bias", "language_backbone.*"]
+
+
+@pytest.mark.parametrize(
+    "text", ["*\n" * 101, "x" * 257, "two words", "it's", 'a"b', "naïve.*", "a\0b", "*.bias\nlayer norm"]
+)
+def test_patterns_that_are_too_many_or_too_odd_are_not_valid(text: str) -> None:
+    with pytest.raises(ValidationError):
+        validate_patterns(text)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "*\n" * 100, "x" * 256, "visual.[0-9]*.w?ight\n*.block.1[!0]"])
+def test_patterns_up_to_the_limits_are_valid(text: str) -> None:
+    validate_patterns(text)

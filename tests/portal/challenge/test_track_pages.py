@@ -34,6 +34,16 @@ def test_a_bytes_track_tells_its_threshold_and_quota(client: Client) -> None:
     assert "Training record" not in html
 
 
+def test_a_track_tells_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
+    html = page(client, make_track(reference="vt5-base"))
+    assert "vt5-base" in html
+    assert "Every tensor</dd>" in html
+    html = page(client, make_track(trainable="*.bias\n<b>*"))
+    assert "<code>*.bias</code> or <code>&lt;b&gt;*</code>" in html
+    assert "--trainable '*.bias'" in html
+    assert "<b>*" not in html
+
+
 def test_a_private_track_tells_budgets_and_delta_and_asks_for_record_and_proof(client: Client) -> None:
     html = page(client, make_track(Ranking.ANLS, budgets=[1, 4.5], delta=1e-5))
     for text in ("ε = 1, 4.5", "0.00001", "Training record", "Privacy proof", "--proof"):
@@ -89,9 +99,10 @@ def test_an_organizer_s_change_is_recorded_with_old_and_new(client: Client) -> N
 def test_an_organizer_can_t_save_impossible_rules(client: Client) -> None:
     client.force_login(make_user(is_staff=True, is_superuser=True))
     track = make_track()
-    form = {**admin_form(track), "budgets": "[0]", "anls_threshold": "2"}
+    form = {**admin_form(track), "budgets": "[0]", "anls_threshold": "2", "trainable": "two words"}
     html = client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).content.decode()
     assert "different positive numbers" in html
+    assert "A pattern holds no space" in html
     assert "less than or equal to 1" in html
     assert not AuditEntry.objects.exists()
 
@@ -110,6 +121,7 @@ def admin_form(track: Track) -> dict[str, str]:
     names = ["name", "summary", "description", "position", "submissions_per_day", "max_checkpoint_bytes"]
     names += [
         "reference",
+        "trainable",
         "test_set",
         "clients",
         "max_rounds",

@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
                 ('paused', models.BooleanField(default=False, help_text='Takes no submissions until unchecked.')),
                 ('submissions_per_day', models.PositiveSmallIntegerField(default=5, help_text='Of one team in any 24 hours.', validators=[django.core.validators.MinValueValidator(1)])),
                 ('reference', models.CharField(help_text='Base weights: a folder under references/ on the workers.', max_length=64, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9._-]{0,63}$', 'Lower-case letters, digits, dots and dashes.')])),
+                ('trainable', models.TextField(blank=True, default='', help_text='Which tensors may differ from the base weights: patterns of names, one a line, such as language_backbone.* or *.layer_norm.weight. Blank: all.', validators=[portal.challenge.models.validate_patterns])),
                 ('test_set', models.CharField(help_text='Secret test set: a folder under test_sets/ on the workers.', max_length=64, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9._-]{0,63}$', 'Lower-case letters, digits, dots and dashes.')])),
                 ('clients', models.PositiveSmallIntegerField(default=10, validators=[django.core.validators.MinValueValidator(1)])),
                 ('max_rounds', models.PositiveIntegerField(default=10000, validators=[django.core.validators.MinValueValidator(1)])),
