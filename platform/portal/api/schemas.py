@@ -98,6 +98,7 @@ class RunStatusSchema(RunSchema):
 
     `remaining_s` is the worker's estimate of the seconds left of the step, null where there is none.
 
+    Of `tensors`, those in `changed_tensors` differ from the base weights; both are null before the validation.
     `epsilon` is the one that decides; `joint_epsilon` is that of `joint_runs` trainings of the team together.
     """
 
@@ -121,6 +122,8 @@ class RunStatusSchema(RunSchema):
     joint_epsilon: float | None
     joint_runs: int | None
     trust_level: int | None
+    tensors: int | None
+    changed_tensors: list[str] | None
     checks: list[Check]
     problems: list[Problem]
 

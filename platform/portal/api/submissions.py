@@ -91,7 +91,7 @@ def _run(run: Run) -> RunSchema:
 
 
 def _run_status(status: RunStatus) -> RunStatusSchema:
-    run = status.run
+    run, changed = status.run, status.changed_tensors
     return RunStatusSchema(
         id=run.pk,
         budget=run.budget,
@@ -115,6 +115,8 @@ def _run_status(status: RunStatus) -> RunStatusSchema:
         joint_epsilon=run.joint_epsilon,
         joint_runs=run.joint_runs,
         trust_level=run.trust_level,
+        tensors=changed.tensors if changed else None,
+        changed_tensors=changed.names if changed else None,
         checks=run.checks,
         problems=status.problems,
     )

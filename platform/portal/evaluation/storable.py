@@ -13,12 +13,14 @@ from evaluator.contracts import (
     ScoringDetail,
     Step,
     StepReport,
+    ValidationResult,
 )
 from evaluator.errors import Problem, shorten
 
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
 MAX_GROUPS = 200
+MAX_TENSORS = 20_000  # as many as a checkpoint may hold
 MAX_TEXT_CHARACTERS = 500
 MAX_ACCOUNTANT_CHARACTERS = 200
 MAX_TRACE_CHARACTERS = 20_000
@@ -38,6 +40,9 @@ def storable(report: StepReport) -> StepReport:
     if isinstance(report.result, AccountingResult):
         accountant = shorten(report.result.accountant, MAX_ACCOUNTANT_CHARACTERS)
         changes["result"] = changes["result"].model_copy(update={"accountant": accountant})
+    if isinstance(report.result, ValidationResult):
+        changed = [shorten(name, MAX_TEXT_CHARACTERS) for name in report.result.changed[:MAX_TENSORS]]
+        changes["result"] = report.result.model_copy(update={"changed": changed})
     return report.model_copy(update=changes)
 
 

@@ -11,6 +11,7 @@ from evaluator.contracts import Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem, refuse
 from evaluator.time_left import in_words
 from portal.submissions import results
+from portal.submissions.changed_tensors import ChangedTensors
 from portal.submissions.models import Run, RunState
 
 FINAL_STATES = [RunState.SCORED, RunState.REFUSED, RunState.FAILED]
@@ -97,6 +98,12 @@ class RunStatus:
     @property
     def tally(self) -> str:
         return results.tally(self.run)
+
+    @property
+    def changed_tensors(self) -> ChangedTensors | None:
+        """None until the checkpoint was validated."""
+        results_of = {status.step: status.result for status in self.steps}
+        return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
 
     @property
     def finished_steps(self) -> list[StepStatus]:

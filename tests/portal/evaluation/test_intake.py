@@ -252,6 +252,14 @@ class TestRefusal:
         assert len(checks[0]["found"]) == storable.MAX_TEXT_CHARACTERS
         assert "\0" not in checks[0]["found"]
 
+    def test_names_of_tensors_are_capped(self, evaluation):
+        result = RESULTS[Step.VALIDATE].model_copy(update={"changed": ["x\0" * 1000] * 20_001})
+        intake.take_report(make_report(evaluation, Step.VALIDATE, result=result))
+        changed = StepReport.objects.get().result["changed"]
+        assert len(changed) == storable.MAX_TENSORS
+        assert len(changed[0]) == storable.MAX_TEXT_CHARACTERS
+        assert "\0" not in changed[0]
+
     def test_a_title_of_several_lines_can_t_forge_mail_headers(self, evaluation, committed):
         submission = evaluation.run.submission
         submission.title = "Method\nBcc: everyone@example.org"

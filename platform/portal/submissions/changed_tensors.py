@@ -1,0 +1,70 @@
+"""Which tensors of a run's checkpoint differ from the base weights, as its page says it.
+
+A full-size model has hundreds of tensors, most of them alike in every layer: they are grouped by the part of the name
+before the layer's number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MAX_SHOWN = 2000  # on a page, which is asked for again and again; the API names them all
+SHORT = 12  # a list that needs no groups
+
+
+@dataclass(frozen=True)
+class TensorGroup:
+    """Tensors whose names begin alike with `name`, which is empty where the list is too short for groups."""
+
+    name: str
+    tensors: list[str]
+
+
+@dataclass(frozen=True)
+class ChangedTensors:
+    """The names of those that differ, in the order of the base weights' file, of `tensors` in all."""
+
+    names: list[str]
+    tensors: int
+
+    @classmethod
+    def of(cls, validation: Mapping[str, Any]) -> "ChangedTensors | None":
+        """As a validation's stored result says it; None where there is none."""
+        if "changed" not in validation:
+            return None
+        return cls(validation["changed"], validation["tensors"])
+
+    @property
+    def sentence(self) -> str:
+        """Such as "216 of 480 tensors differ from the base weights"."""
+        if not self.names:
+            return f"None of {self.tensors} tensors differs from the base weights"
+        verb = "differs" if len(self.names) == 1 else "differ"
+        return f"{len(self.names)} of {self.tensors} tensors {verb} from the base weights"
+
+    @property
+    def groups(self) -> list[TensorGroup]:
+        return grouped(self.names[:MAX_SHOWN])
+
+    @property
+    def not_shown(self) -> int:
+        return max(0, len(self.names) - MAX_SHOWN)
+
+
+def grouped(names: Sequence[str]) -> list[TensorGroup]:
+    """The names by what stands before the layer's number, or before the first dot where a name has none.
+
+    Groups come in the order of their first tensors; a short list is a single one.
+    """
+    if len(names) <= SHORT:
+        return [TensorGroup("", list(names))] if names else []
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(_stem(name), []).append(name)
+    return [TensorGroup(stem, tensors) for stem, tensors in groups.items()]
+
+
+def _stem(name: str) -> str:
+    parts = name.split(".")
+    number = next((place for place, part in enumerate(parts) if part.isdecimal()), 1)
+    return ".".join(parts[: max(1, number)])
