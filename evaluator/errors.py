@@ -158,7 +158,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Put the index and all of its shards in one place, as they were saved together.",
     ),
     ErrorCode.CHECKPOINT_PICKLE: Explanation(
-        "The pickled file holds more than tensors. To read it would mean to run code from it, so nothing was read.",
+        "The pickled file holds more than tensors. Reading it could mean running code from it, so it wasn't read.",
         "Where the model was trained, save its state dict alone, best with safetensors.torch.save_file.",
     ),
     ErrorCode.CHECKPOINT_NETWORK: Explanation(

@@ -108,7 +108,10 @@ def joined_sha256(index: Path) -> str:
 
 
 def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
-    """The first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight."""
+    """The first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight.
+
+    Raises `ProblemError` (`E_CHECKPOINT_HEADER`) where a name can't be written as UTF-8.
+    """
     entries: dict[str, object] = {"__metadata__": {"format": "pt"}}
     for name, tensor in tensors.items():
         entries[name] = {
@@ -116,7 +119,10 @@ def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
             "shape": tensor.shape,
             "data_offsets": (tensor.begin, tensor.end),
         }
-    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise refuse(ErrorCode.CHECKPOINT_HEADER, expected="names in Unicode", found=error) from error
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 

@@ -5,8 +5,10 @@ Names are those of the published checkpoints. T5's embedding table is used in fo
 """
 
 import pickle  # noqa: TID251 - for the name of an error: the file itself is read with weights_only
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from zipfile import is_zipfile
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -47,17 +49,60 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 def read_original(path: Path) -> dict[str, Tensor]:
     """The tensors of a `pytorch_model.bin`, unpickled with tensors as the only allowed content.
 
-    For a participant's own files; workers open safetensors only. Raises `ProblemError` (`E_CHECKPOINT_FORMAT`).
+    For a participant's own files; workers open safetensors only. Raises `ProblemError` as `unpickle` does.
+    """
+    tensors = unpickle(path)
+    if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
+        raise not_saved_by_torch(path, "something else")
+    return tensors
+
+
+def unpickle(path: Path, *, mmap: bool = False) -> object:
+    """What `torch.save` wrote, on the CPU: tensors in containers. Anything else is refused before it is made.
+
+    Args:
+        mmap: Leave the tensors in the file, which must not change then; where its format is the older one, which
+            can't be mapped, they are read all the same.
+
+    Raises:
+        ProblemError: ``E_CHECKPOINT_PICKLE``, or ``E_CHECKPOINT_FORMAT`` where it isn't such a file.
     """
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        content: object = torch.load(
+            path, map_location="cpu", weights_only=True, mmap=mmap and is_zipfile(path)
+        )
+    except pickle.UnpicklingError as error:
         raise refuse(
-            ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="a PyTorch state dict", found=error
+            ErrorCode.CHECKPOINT_PICKLE,
+            where=path.name,
+            expected="tensors in dictionaries and lists",
+            found=_refused_content(str(error)),
         ) from error
-    if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
-        raise refuse(ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="a PyTorch state dict")
-    return tensors
+    except (OSError, RuntimeError, EOFError) as error:
+        raise not_saved_by_torch(path, str(error).partition(". ")[0]) from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # over bytes that are no pickle
+        raise not_saved_by_torch(path, "another format") from error
+    return content
+
+
+def not_saved_by_torch(path: Path, found: str) -> ProblemError:
+    """The refusal (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
+    return refuse(
+        ErrorCode.CHECKPOINT_FORMAT,
+        message="The file holds no state dict as torch.save writes it.",
+        where=path.name,
+        expected="tensors by their names",
+        found=found or "an empty file",
+        next_step="Name the file into which the model's state dict was saved, and check that it is whole.",
+    )
+
+
+def _refused_content(message: str) -> str:
+    """What `torch.load` refused, from its long message, most of which says how to allow it."""
+    if named := re.search(r"GLOBAL (\S+)", message):
+        return named[1]
+    told, _, _ = message.partition("Check the documentation")
+    return told.strip().rpartition("\n")[2].strip()
 
 
 def write_safetensors(model: nn.Module, path: Path) -> None:

@@ -206,7 +206,7 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
     torch.save({"weight": Payload()}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ProblemError) as error:
         VT5.from_folder(tmp_path)
-    assert codes(error) == [ErrorCode.CHECKPOINT_FORMAT]
+    assert codes(error) == [ErrorCode.CHECKPOINT_PICKLE]
     assert not Path("ran").exists()
 
 
