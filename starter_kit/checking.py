@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from evaluator.checks import CHECKS
-from evaluator.contracts import AccountingResult, CommunicationResult, Step, StepResult, TrackRules
+from evaluator.contracts import (
+    AccountingResult,
+    CommunicationResult,
+    Step,
+    StepResult,
+    TrackRules,
+    ValidationResult,
+)
 from evaluator.errors import ProblemError
 from evaluator.pipeline import Bench, run_step
 from starter_kit.console import complain, console, progress
@@ -40,6 +47,8 @@ def _passes(step: Step, bench: Bench) -> bool:
 
 
 def _detail(result: StepResult, rules: TrackRules) -> str:
+    if isinstance(result, ValidationResult):
+        return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"
     if isinstance(result, CommunicationResult):
         return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
     if isinstance(result, AccountingResult) and rules.privacy:

@@ -155,6 +155,14 @@ def check(
     sampling_rule: Annotated[
         SamplingRule, typer.Option(help="How the track accounts two stages of sampling.")
     ] = SamplingRule.TWO_STAGE,
+    trainable: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Names of tensors that may differ from the base weights, such as '*.layer_norm.weight'; may be "
+            "given several times, by default all may.",
+        ),
+    ] = None,
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would refuse."""
     from starter_kit.checking import BUDGETS, check_run
@@ -169,7 +177,12 @@ def check(
         elif track != "track-1":
             raise refuse(ErrorCode.CONFIGURATION, where="--track", expected="track-1 or track-2", found=track)
         rules = TrackRules(
-            reference="local", test_set="local", clients=clients, max_rounds=max_rounds, privacy=privacy
+            reference="local",
+            test_set="local",
+            trainable=trainable or [],
+            clients=clients,
+            max_rounds=max_rounds,
+            privacy=privacy,
         )
     with refusals():
         accepted = check_run(folder, rules, base)

@@ -1,5 +1,6 @@
 """The `pfl` command as a shell sees it: output, exit status, no tracebacks."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,18 +44,28 @@ def test_the_command_starts_without_loading_torch() -> None:
 
 def test_help_lists_the_commands() -> None:
     listed = pfl("--help").stdout
-    commands = ("data", "base", "key", "token", "train", "privacy", "evaluate", "check", "submit")
+    commands = ("data", "base", "key", "token", "train", "privacy", "evaluate", "check", "convert", "submit")
     assert all(name in listed for name in commands)
 
 
 def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -> None:
     first = pfl("check", run, "--base", base)
-    assert first.stdout.splitlines()[0] == "validate: passed"
+    line = first.stdout.splitlines()[0]
+    changed, tensors = map(int, re.findall(r"\d+", line))
+    assert line == f"validate: passed, {changed} of {tensors} tensors differ from the base weights"
+    assert 0 < changed < tensors
     second = check(run, base).stdout
     assert "accounting: passed" in second
     assert "within the budget of 8" in second
     assert "no run token, so the run can't be submitted" in second
     assert "is for the site to check" in second
+
+
+def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, base: Path) -> None:
+    assert pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "*.weight").stdout
+    refused = pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "nothing.*", status=2)
+    assert "E_CHECKPOINT_FROZEN_TENSOR" in refused.stdout + refused.stderr
+    assert "*.bias, nothing.*" in refused.stdout + refused.stderr
 
 
 def test_every_check_is_listed_with_its_status_and_what_it_found(run: Path, base: Path) -> None:
