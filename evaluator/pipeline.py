@@ -4,8 +4,10 @@ Workers call `run_step` for a job that came over the broker, `pfl check` and `pf
 participant's disk: the code is the same. Every step may run again; the outcome is the same.
 """
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -30,6 +32,7 @@ from evaluator.weight_changes import changed_tensors
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.inference import Prediction
+    from evaluator.metrics import QuestionScores
 
 Result = TypeVar("Result", bound=StepResult, covariant=True)
 OnProgress = Callable[[int, int], None]  # units of work done, and their total
@@ -47,6 +50,7 @@ class Bench:
         reference: Folder of the reference architecture and base weights.
         test_set: Data folder; only scoring reads it.
         split: The split of the data folder that is scored.
+        kept: Folder in which scoring keeps what it has finished, to go on from after a crash, or None.
         answers: File for the single predictions, or None. They never leave the machine.
     """
 
@@ -55,6 +59,7 @@ class Bench:
     reference: Path
     test_set: Path | None = None
     split: str = "test"
+    kept: Path | None = None
     answers: Path | None = None
 
     def file(self, kind: ArtifactKind) -> Path:
@@ -139,41 +144,38 @@ def account(bench: Bench, _: OnProgress) -> Findings[AccountingResult]:
 
 
 def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
-    # torch is only loaded where a model runs.
-    import torch
-
     from evaluator import metrics
     from evaluator.docvqa.dataset import Dataset
-    from evaluator.docvqa.inference import predict
-    from evaluator.docvqa.tokenization import Tokenizer
-    from evaluator.docvqa.vt5 import VT5
+    from evaluator.docvqa.scoring import Scoring, answer_all  # torch is only loaded where a model runs
+    from evaluator.score_groups import group_scores
 
     if bench.test_set is None:
         raise ValueError("scoring needs a test set")
     checkpoint = bench.file(ArtifactKind.CHECKPOINT)
+    scoring = Scoring(checkpoint, bench.reference, bench.test_set, bench.split)
+    with contextlib.ExitStack() as stack:
+        kept = bench.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        answered = answer_all(scoring, kept=kept, on_progress=on_progress)
     dataset = Dataset(bench.test_set, bench.split)
-    on_progress(0, len(dataset.questions))
-    predictions = predict(
-        VT5.from_checkpoint(bench.reference, checkpoint),
-        Tokenizer.from_folder(bench.reference),
-        dataset,
-        device="cuda" if torch.cuda.is_available() else "cpu",
-        on_progress=on_progress,
-    )
-    if bench.answers is not None:
-        _write_answers(bench.answers, predictions, dataset)
-    scores = metrics.score(
-        [prediction.answer for prediction in predictions],
+    scores = metrics.question_scores(
+        [prediction.answer for prediction in answered.predictions],
         [question.answers for question in dataset.questions],
     )
+    if bench.answers is not None:
+        _write_answers(bench.answers, answered.predictions, dataset, scores)
+    means = scores.means()
     result = ScoringResult(
-        anls=scores.anls,
-        accuracy=scores.accuracy,
-        questions=scores.questions,
+        anls=means.anls,
+        accuracy=means.accuracy,
+        questions=means.questions,
+        precision=answered.precision,
         test_set_sha256=dataset.sha256(),
         checkpoint_sha256=sha256_of(checkpoint),
     )
-    return Findings(result)
+    detail = ScoringDetail(
+        groups=group_scores(dataset, scores), pages_without_image=len(answered.without_image)
+    )
+    return Findings(result, detail)
 
 
 STEPS: dict[Step, Callable[[Bench, OnProgress], Findings[StepResult]]] = {
@@ -184,17 +186,25 @@ STEPS: dict[Step, Callable[[Bench, OnProgress], Findings[StepResult]]] = {
 }
 
 
-def _write_answers(path: Path, predictions: "list[Prediction]", dataset: "Dataset") -> None:
+def _write_answers(
+    path: Path, predictions: "Sequence[Prediction]", dataset: "Dataset", scores: "QuestionScores"
+) -> None:
     """One JSON line a question, for the organizers' own analysis; replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
+    rows = zip(predictions, dataset.questions, scores.anls.tolist(), scores.accuracy.tolist(), strict=True)
     with partial.open("w", encoding="utf-8") as file:
-        for prediction, question in zip(predictions, dataset.questions, strict=True):
+        for prediction, question, anls, accuracy in rows:
             row = {
                 "question_id": prediction.question_id,
+                "page": question.page,
+                "provider": dataset.pages[question.page].provider,
+                "key": question.key,
                 "answer": prediction.answer,
                 "confidence": prediction.confidence,
                 "gold": question.answers,
+                "anls": anls,
+                "accuracy": accuracy,
             }
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     partial.replace(path)

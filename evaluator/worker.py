@@ -16,8 +16,10 @@ import re
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -75,7 +77,7 @@ app.conf.update(task_default_queue=EVALUATOR_QUEUE, worker_send_task_events=Fals
 
 
 class Home:
-    """The worker's folder: `references/`, `test_sets/`, `cache/` and `answers/`."""
+    """The worker's folder: `references/`, `test_sets/`, `cache/`, `scoring/` and `answers/`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,12 +90,14 @@ class Home:
             if ref is None:
                 raise refuse(ErrorCode.ARTIFACT_MISSING, where=kind)
             files[kind] = fetch(ref, self.folder / "cache", on_progress=progress.set)
-        return Bench(
-            files=files,
-            rules=job.rules,
-            reference=self._existing("references", job.rules.reference),
-            test_set=self._existing("test_sets", job.rules.test_set) if job.step is Step.SCORING else None,
-            answers=self.folder / "answers" / f"{job.evaluation}.jsonl" if job.step is Step.SCORING else None,
+        bench = Bench(files, job.rules, self._existing("references", job.rules.reference))
+        if job.step is not Step.SCORING:
+            return bench
+        return replace(
+            bench,
+            test_set=self._existing("test_sets", job.rules.test_set),
+            kept=self.folder / "scoring",
+            answers=self.folder / "answers" / f"{job.evaluation}.jsonl",
         )
 
     def _existing(self, kind: str, name: str) -> Path:
@@ -103,17 +107,50 @@ class Home:
         return folder
 
 
+@dataclass(frozen=True)
+class Pace:
+    """How far a step is, and how fast it goes since the first of its units finished.
+
+    Attributes:
+        since_s, since_done: When that was, and how many were done then.
+        now_s: When the last of them finished.
+    """
+
+    done: int = 0
+    total: int = 0
+    since_s: float | None = None
+    since_done: int = 0
+    now_s: float = 0.0
+
+    def at(self, done: int, total: int, now_s: float) -> "Pace":
+        """The pace after `done` of `total`; another total is another piece of work."""
+        if total != self.total or done < self.done:
+            return Pace(done, total)
+        if done == self.done:
+            return self
+        if self.since_s is None:
+            return Pace(done, total, now_s, done, now_s)
+        return replace(self, done=done, now_s=now_s)
+
+    def remaining_s(self, now_s: float) -> float | None:
+        """Seconds left at this pace; None before it can be told."""
+        if self.since_s is None or self.done == self.since_done:
+            return None
+        per_unit = (self.now_s - self.since_s) / (self.done - self.since_done)
+        return max(0.0, (self.total - self.done) * per_unit - (now_s - self.now_s))
+
+
 class Heartbeat:
     """Tells the site, every few seconds, that the worker lives and how far it is, whatever the step is doing."""
 
     def __init__(self, job: EvaluationJob) -> None:
         self.job = job
-        self.done = self.total = 0
+        self.pace = Pace()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def set(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
+        self.pace = self.pace.at(done, total, time.monotonic())
 
     @contextlib.contextmanager
     def beating(self) -> Iterator["Heartbeat"]:
@@ -126,14 +163,14 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while True:
-            done, total = self.done, self.total
-            job = self.job
+            pace, job = self.pace, self.job
             message = Progress(
                 evaluation=job.evaluation,
                 attempt=job.attempt,
                 step=job.step,
-                done=done,
-                total=total,
+                done=pace.done,
+                total=pace.total,
+                remaining_s=pace.remaining_s(time.monotonic()),
                 worker=_name(),
             )
             try:

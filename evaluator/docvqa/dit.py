@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from evaluator.docvqa.architecture import VisualConfig
+from evaluator.docvqa.linear import Linear
 
 INITIAL_STD = 0.02
 
@@ -65,16 +66,16 @@ class Block(nn.Module):
             {
                 "attention": nn.ModuleDict(
                     {
-                        "query": nn.Linear(width, width),
-                        "key": nn.Linear(width, width, bias=False),
-                        "value": nn.Linear(width, width),
+                        "query": Linear(width, width),
+                        "key": Linear(width, width, bias=False),
+                        "value": Linear(width, width),
                     }
                 ),
-                "output": nn.ModuleDict({"dense": nn.Linear(width, width)}),
+                "output": nn.ModuleDict({"dense": Linear(width, width)}),
             }
         )
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(width, config.intermediate_size)})
-        self.output = nn.ModuleDict({"dense": nn.Linear(config.intermediate_size, width)})
+        self.intermediate = nn.ModuleDict({"dense": Linear(width, config.intermediate_size)})
+        self.output = nn.ModuleDict({"dense": Linear(config.intermediate_size, width)})
         self.layernorm_before = nn.LayerNorm(width, config.layer_norm_eps)
         self.layernorm_after = nn.LayerNorm(width, config.layer_norm_eps)
 
@@ -97,7 +98,7 @@ class Block(nn.Module):
 
 def _initialize(module: nn.Module) -> None:
     match module:
-        case nn.Linear() | nn.Conv2d():
+        case Linear() | nn.Conv2d():
             nn.init.trunc_normal_(module.weight, std=INITIAL_STD)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)

@@ -10,19 +10,26 @@ from torch import Tensor
 from evaluator.errors import ErrorCode, refuse
 
 # Known pages of the dataset end early. What is there of a page is read, the rest is grey, for every submission
-# alike. Pillow knows this setting only for the whole process.
+# alike. Pillow knows these settings only for the whole process; its own limit of pixels is replaced by the one below.
 ImageFile.LOAD_TRUNCATED_IMAGES = True
+Image.MAX_IMAGE_PIXELS = None
+
+MAX_PIXELS = 2**26  # decoded at once, 200 MB in RGB: an A4 page at 800 dots an inch
 
 
 def read_page(path: Path, size: int) -> Tensor:
     """The page image as pixels (3, size, size), float32 in [-1, 1].
 
-    Raises `ProblemError` (`E_DATASET_FORMAT`) where the file is no image that Pillow can open.
+    A JPEG of more than `MAX_PIXELS` is decoded at an eighth of its size, or the next larger one that suffices.
+
+    Raises `ProblemError` (`E_DATASET_FORMAT`) where the file is no image that Pillow can open, or too large a one.
     """
     try:
         with Image.open(path) as image:
+            if image.width * image.height > MAX_PIXELS:
+                _reduce(image, size)
             return to_pixels(image, size)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, MemoryError) as error:
         raise refuse(
             ErrorCode.DATASET_FORMAT, where=f"images/{path.name}", expected="a page image", found=error
         ) from error
@@ -33,3 +40,13 @@ def to_pixels(image: Image.Image, size: int) -> Tensor:
     resized = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(resized)).permute(2, 0, 1)
     return pixels.to(torch.float32).div(255).sub(0.5).div(0.5)
+
+
+def _reduce(image: Image.Image, size: int) -> None:
+    """Have `image` decoded at a fraction of its size. Raises ValueError where its format can't, or not enough."""
+    width, height = image.size
+    # A progressive JPEG is held as a whole while it is decoded, whatever comes out.
+    if not image.info.get("progressive"):
+        image.draft("RGB", (size, size))
+    if image.width * image.height > MAX_PIXELS:
+        raise ValueError(f"{width} × {height} pixels, more than the {MAX_PIXELS} that are decoded at once")

@@ -1,26 +1,55 @@
 """Answers of a model to the questions of a dataset.
 
-An answer doesn't depend on which questions share a batch with its own, so neither on the token budget nor on the
-order of the questions; between budgets and devices, arithmetic differs by rounding only.
+An answer doesn't depend on which questions share a batch with its own, so neither on the budget nor on the order
+of the questions; between budgets and devices, arithmetic differs by rounding only. With `published_batching` the
+published code's dependence on the batch is kept, and answers come from `VT5.generate`.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
-from evaluator.docvqa.images import read_page
+from evaluator.docvqa.generation import Answer, Encoded, Generator
+from evaluator.docvqa.loading import LoadedShard, Loader, shards
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
 
-# Tokens in one pass: a few seconds of full-size work on a CPU, a few gigabytes on a GPU.
-TOKEN_BUDGET_CPU = 3_000
-TOKEN_BUDGET_GPU = 60_000
+logger = logging.getLogger(__name__)
 
-# Pages whose features are held at a time, and whose questions are batched by length.
-PAGES_AT_ONCE = 256
+Result = TypeVar("Result")
+OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is worked on at once.
+
+    Attributes:
+        tokens: Text and visual tokens in one pass through the encoder; a single question may exceed it.
+        rows: Questions in one pass through the decoder.
+        pages: Pages in a shard; their questions are batched by length.
+    """
+
+    tokens: int
+    rows: int
+    pages: int
+
+    @classmethod
+    def of(cls, device: torch.device) -> "Budget":
+        """On a CPU what fits its caches, and shards of a minute's full-size work; on a GPU a few gigabytes."""
+        return cls(3_000, 64, 16) if device.type == "cpu" else cls(60_000, 512, 512)
+
+
+def precision_of(device: torch.device) -> torch.dtype:
+    """What a device computes in: bfloat16 on a GPU that has it, else float32."""
+    if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
+        return torch.bfloat16
+    return torch.float32
 
 
 @dataclass(frozen=True)
@@ -38,98 +67,155 @@ def predict(
     dataset: Dataset,
     *,
     device: torch.device | str = "cpu",
-    token_budget: int | None = None,
+    dtype: torch.dtype | None = None,
+    budget: Budget | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     questions: Sequence[Question] | None = None,
 ) -> list[Prediction]:
     """The model's answers to `questions`, all of the dataset's by default, in their order.
 
-    Moves the model to `device`. Every page image is read and encoded once. `token_budget` bounds the tokens,
-    text and visual, of one pass through the model; a single question may exceed it. `on_progress` is told the
-    questions done and their total after every pass, so every few seconds.
-
-    Raises `ProblemError` (`E_DATASET_FORMAT`) where a page's image can't be read.
+    Moves the model to `device`. Every page image is read and encoded once; a page without an image that can be read is
+    grey. `on_progress` is told the questions done and their total after every pass, so every few seconds.
     """
-    device = torch.device(device)
-    if token_budget is None:
-        token_budget = TOKEN_BUDGET_CPU if device.type == "cpu" else TOKEN_BUDGET_GPU
     asked = dataset.questions if questions is None else questions
+    answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)
+    answers: dict[int, Prediction] = {}
+
+    def tell(done: int) -> None:
+        if on_progress is not None:
+            on_progress(len(answers) + done, len(asked))
+
     was_training = model.training
-    model.to(device).eval()
+    model.eval()
     try:
-        predictor = _Predictor(model, tokenizer, dataset, device, token_budget, on_progress, asked)
-        return predictor.run()
+        loader = answerer.loader(dataset, asked)
+        for loaded in loader.load(shards(asked, answerer.budget.pages)):
+            texts = answerer.answer(loaded, tell)
+            for index, answer in zip(loaded.shard.questions, texts, strict=True):
+                answers[index] = Prediction(asked[index].question_id, *answer)
     finally:
         model.train(was_training)
+    return [answers[index] for index in range(len(asked))]
 
 
-@dataclass
-class _Predictor:
-    """One call of `predict`: what all its steps share, and how far it has come."""
+class Answerer:
+    """A model on a device, with its tokenizer. `budget` shrinks when the device's memory doesn't suffice."""
 
-    model: VT5
-    tokenizer: Tokenizer
-    dataset: Dataset
-    device: torch.device
-    token_budget: int
-    on_progress: Callable[[int, int], None] | None
-    questions: Sequence[Question]
-    predictions: dict[int, Prediction] = field(default_factory=dict)
+    def __init__(
+        self,
+        model: VT5,
+        tokenizer: Tokenizer,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.device = torch.device(device)
+        self.budget = budget or Budget.of(self.device)
+        self.dtype = dtype or precision_of(self.device)
+        self.generator = Generator(model.to(self.device), dtype=self.dtype)
+        self.tokenizer = tokenizer
+        self._model = model
 
-    @torch.inference_mode()
-    def run(self) -> list[Prediction]:
-        by_page: dict[str, list[int]] = {}
-        for index, question in enumerate(self.questions):
-            by_page.setdefault(question.page, []).append(index)
-        for pages in _slices(list(by_page), PAGES_AT_ONCE):
-            features = self._features(pages)
-            self._answer(
-                [(index, row) for row, page in enumerate(pages) for index in by_page[page]], features
-            )
-        return [self.predictions[index] for index in range(len(self.questions))]
-
-    def _features(self, pages: Sequence[str]) -> Tensor:
-        """The image tower's output (P, V, dv) for `pages`."""
-        visual = self.model.config.visual
-        parts = []
-        for some in _slices(pages, max(1, self.token_budget // visual.tokens)):
-            pixels = torch.stack(
-                [read_page(self.dataset.image_path(page), visual.image_size) for page in some]
-            )
-            parts.append(self.model.page_features(pixels.to(self.device)))
-            self._report()
-        return torch.cat(parts)
-
-    def _answer(self, asked: Sequence[tuple[int, int]], features: Tensor) -> None:
-        """Answer questions, each given by its index and its page's row in `features`."""
-        texts = {index: self._encode(self.questions[index]) for index, _ in asked}
-        longest_first = sorted(asked, key=lambda pair: -len(texts[pair[0]]))
-        while longest_first:
-            length = len(texts[longest_first[0][0]]) + features.shape[1]
-            size = max(1, self.token_budget // length)
-            group, longest_first = longest_first[:size], longest_first[size:]
-            batch = Batch.pad(
-                [texts[index] for index, _ in group],
-                features[[row for _, row in group]],
-                pad_token_id=self.model.config.pad_token_id,
-            )
-            ids, confidences = self.model.generate(batch.to(self.device))
-            for (index, _), answer, confidence in zip(group, ids.tolist(), confidences.tolist(), strict=True):
-                self.predictions[index] = Prediction(
-                    self.questions[index].question_id, self.tokenizer.decode(answer), confidence
-                )
-            self._report()
-
-    def _encode(self, question: Question) -> EncodedText:
-        page = self.dataset.pages[question.page]
-        return self.tokenizer.encode(
-            question.question, page.words, page.boxes, self.model.config.max_input_tokens
+    def loader(self, dataset: Dataset, questions: Sequence[Question]) -> Loader:
+        config = self._model.config
+        return Loader(
+            dataset,
+            questions,
+            self.tokenizer,
+            image_size=config.visual.image_size,
+            max_input_tokens=config.max_input_tokens,
         )
 
-    def _report(self) -> None:
-        if self.on_progress is not None:
-            self.on_progress(len(self.predictions), len(self.questions))
+    def answer(
+        self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
+    ) -> list[tuple[str, float]]:
+        """Answer and confidence for each of the shard's questions; `on_progress` is told how many are done."""
+        features = self._features(loaded.pixels, on_progress)
+        answers: dict[int, Answer] = {}
+        for places, some in self._answers(loaded.texts, features, loaded.page_rows):
+            answers.update(zip(places, some, strict=True))
+            on_progress(len(answers))
+        return [
+            (self.tokenizer.decode(answers[place].ids), answers[place].confidence)
+            for place in range(len(loaded.texts))
+        ]
+
+    def _features(self, pixels: Tensor, on_progress: Callable[[int], None]) -> Tensor:
+        """The image tower's output (P, V, dv), kept on the device."""
+        visual_tokens = self._model.config.visual.tokens
+        parts = []
+        for group in self._groups([visual_tokens] * len(pixels)):
+            for _, part in self._within_memory(
+                group, lambda rows: self.generator.page_features(pixels[rows.start : rows.stop])
+            ):
+                parts.append(part)
+                on_progress(0)
+        return torch.cat(parts)
+
+    def _answers(
+        self, texts: Sequence[EncodedText], features: Tensor, page_rows: Sequence[int]
+    ) -> Iterator[tuple[list[int], list[Answer]]]:
+        """Places of questions with their answers, the longest texts first."""
+        places = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        lengths = [len(texts[place]) + features.shape[1] for place in places]
+
+        def read(rows: range) -> tuple[list[EncodedText], Tensor]:
+            some = places[rows.start : rows.stop]
+            return [texts[place] for place in some], features[[page_rows[place] for place in some]]
+
+        if self._model.config.published_batching:
+            for rows in self._groups(lengths):
+                ids, confidences = self._model.generate(Batch.pad(*read(rows)).to(self.device))
+                yield places[rows.start : rows.stop], list(map(Answer, ids.tolist(), confidences.tolist()))
+            return
+        begin = 0
+        parts: list[Encoded] = []
+        for group in self._groups(lengths):
+            for rows, encoded in self._within_memory(group, lambda rows: self.generator.encode(*read(rows))):
+                parts.append(encoded)
+                if rows.stop - begin >= self.budget.rows or rows.stop == len(places):
+                    for done, answers in self._decode(Encoded.join(parts)):
+                        yield places[begin + done.start : begin + done.stop], answers
+                    begin, parts = rows.stop, []
+
+    def _decode(self, encoded: Encoded) -> Iterator[tuple[range, list[Answer]]]:
+        return self._within_memory(
+            range(len(encoded)), lambda rows: self.generator.decode(encoded.rows(rows))
+        )
+
+    def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
+        """Rows of `lengths` tokens, which don't rise, in groups within the budget as it is when a group is formed."""
+        start = 0
+        while start < len(lengths):
+            stop = min(len(lengths), start + max(1, self.budget.tokens // lengths[start]))
+            yield range(start, stop)
+            start = stop
+
+    def _within_memory(self, rows: range, run: Callable[[range], Result]) -> Iterator[tuple[range, Result]]:
+        """What `run` makes of `rows`, in halves where the device's memory doesn't suffice for all at once."""
+        try:
+            result = run(rows)
+        except Exception as error:
+            if len(rows) == 1 or not is_out_of_memory(error):
+                raise
+        else:
+            yield rows, result
+            return
+        # Only here, outside of the handler, has what the failed call held been let go.
+        self.budget = replace(
+            self.budget, tokens=max(1, self.budget.tokens // 2), rows=max(1, self.budget.rows // 2)
+        )
+        logger.warning("the device's memory doesn't suffice; going on with %s", self.budget)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        middle = len(rows) // 2
+        yield from self._within_memory(rows[:middle], run)
+        yield from self._within_memory(rows[middle:], run)
 
 
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device, or the machine, had no memory left. PyTorch has a class for it on GPUs only."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+    )

@@ -85,11 +85,14 @@ class Tokenizer:
         """The tokens that the model reads, at most `max_input_tokens`, the end token always among them."""
         ids = list(self._backend.encode(f"question: {question}  context: ", add_special_tokens=False).ids)
         token_boxes = [PROMPT_BOX] * len(ids)
-        for pieces, box in zip(self._encode_words(words), boxes, strict=True):
+        # No more words at a time than there is room for, since few have no tokens: a page may have very many.
+        for start in range(0, len(words), max_input_tokens):
             if len(ids) >= max_input_tokens:
                 break
-            ids += pieces
-            token_boxes += [box] * len(pieces)
+            some = slice(start, start + max_input_tokens)
+            for pieces, box in zip(self._encode_words(words[some]), boxes[some], strict=True):
+                ids += pieces
+                token_boxes += [box] * len(pieces)
         kept = max_input_tokens - 1
         return EncodedText([*ids[:kept], self.end], [*token_boxes[:kept], END_BOX])
 

@@ -21,6 +21,7 @@ from transformers.models.t5.modeling_t5 import T5ForConditionalGeneration
 
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH, VT5Config, read_config, write_config
 from evaluator.docvqa.dit import ImageTower
+from evaluator.docvqa.linear import Linear
 from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.weights import fill, read_original, read_safetensors, write_safetensors
 
@@ -155,13 +156,19 @@ class VT5(nn.Module):
         text = self.language_backbone.shared(input_ids) + self.spatial_embedding(boxes)
         return torch.cat([text, self.visual_embedding(features)], dim=1)
 
-    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The encoder's output (B, L+V, d) and its mask (B, L+V)."""
+    def encoder_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What the encoder reads of a batch (B, L+V, d) and its mask (B, L+V), false at padding.
+
+        Padding comes last, but for `published_batching`, under which it stands between text and page.
+        """
         embeddings = self.embed(batch.input_ids, batch.boxes, batch.features)
         seen = batch.attention_mask.new_ones(batch.features.shape[:2])
         mask = torch.cat([batch.attention_mask, seen], dim=1)
-        if not self.config.published_batching:
-            embeddings, mask = _move_padding_last(embeddings, mask)
+        return (embeddings, mask) if self.config.published_batching else _move_padding_last(embeddings, mask)
+
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The encoder's output (B, L+V, d) and its mask (B, L+V)."""
+        embeddings, mask = self.encoder_input(batch)
         output = self.language_backbone.encoder(inputs_embeds=embeddings, attention_mask=mask)
         return output.last_hidden_state, mask
 
@@ -270,7 +277,7 @@ class Matcher(nn.Module):
 
     def __init__(self, width: int, target: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(width, target)])
+        self.layers = nn.ModuleList([Linear(width, target)])
 
     def forward(self, vectors: Tensor) -> Tensor:
         matched: Tensor = self.layers[0](vectors)

@@ -1,12 +1,9 @@
-from pathlib import Path
 
 import pytest
 
-from evaluator.docvqa import inference
 from evaluator.docvqa.dataset import Dataset
-from evaluator.docvqa.inference import Prediction, predict
+from evaluator.docvqa.inference import Budget, Prediction, predict
 from evaluator.docvqa.vt5 import VT5
-from evaluator.errors import ErrorCode, ProblemError
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
 
 TOKENIZER = make_tokenizer()
@@ -36,14 +33,15 @@ def assert_same(found: list[Prediction], expected: list[Prediction]) -> None:
 def test_answers_do_not_depend_on_the_batches(
     dataset: Dataset, one_by_one: list[Prediction], token_budget: int | None
 ) -> None:
-    assert_same(predict(MODEL, TOKENIZER, dataset, token_budget=token_budget), one_by_one)
+    assert_same(
+        predict(MODEL, TOKENIZER, dataset, budget=token_budget and Budget(token_budget, 5, 3)), one_by_one
+    )
 
 
 def test_answers_do_not_depend_on_how_many_pages_are_held(
-    dataset: Dataset, one_by_one: list[Prediction], monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset, one_by_one: list[Prediction]
 ) -> None:
-    monkeypatch.setattr(inference, "PAGES_AT_ONCE", 2)
-    assert_same(predict(MODEL, TOKENIZER, dataset), one_by_one)
+    assert_same(predict(MODEL, TOKENIZER, dataset, budget=Budget(3_000, 64, pages=2)), one_by_one)
 
 
 def test_answers_differ_between_questions(one_by_one: list[Prediction]) -> None:
@@ -81,7 +79,11 @@ def test_every_page_image_is_encoded_once(dataset: Dataset, monkeypatch: pytest.
 def test_progress_is_told_after_every_pass_and_ends_complete(dataset: Dataset) -> None:
     told: list[tuple[int, int]] = []
     predict(
-        MODEL, TOKENIZER, dataset, token_budget=1, on_progress=lambda done, total: told.append((done, total))
+        MODEL,
+        TOKENIZER,
+        dataset,
+        budget=Budget(1, 1, 256),
+        on_progress=lambda done, total: told.append((done, total)),
     )
     pages, questions = len(dataset.pages), len(dataset.questions)
     assert told == [(0, questions)] * pages + [(done, questions) for done in range(1, questions + 1)]
@@ -91,12 +93,3 @@ def test_a_model_in_training_goes_on_training(dataset: Dataset, one_by_one: list
     model = make_model().train()
     assert_same(predict(model, TOKENIZER, dataset), one_by_one)
     assert model.training
-
-
-def test_a_page_without_its_image_is_refused_by_name(tmp_path: Path) -> None:
-    dataset = make_dataset(tmp_path / "folder", pages=2)
-    dataset.image_path("doc1_0").unlink()
-    with pytest.raises(ProblemError) as error:
-        predict(MODEL, TOKENIZER, dataset)
-    assert error.value.problem.code is ErrorCode.DATASET_FORMAT
-    assert error.value.problem.where == "images/doc1_0.jpg"

@@ -1,0 +1,124 @@
+"""Pages and questions on their way to the model: read, decoded and tokenized beside the model's work.
+
+A shard is some pages with all questions about them. While the model works on one shard, the next is prepared in
+threads: decoding an image lets other threads run.
+"""
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.images import read_page
+from evaluator.docvqa.tokenization import EncodedText, Tokenizer
+from evaluator.errors import ProblemError
+
+MAX_THREADS = 16
+GREY = 0.0  # the middle of the pixels' range, as what is missing of a truncated image
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Pages by name, and the questions about them by their place among all that are asked."""
+
+    pages: list[str]
+    questions: list[int]
+
+
+@dataclass(frozen=True)
+class LoadedShard:
+    """A shard ready for the model.
+
+    Attributes:
+        texts: One for each of the shard's questions.
+        page_rows: For each question, its page's place in `shard.pages`.
+        pixels: (P, 3, size, size) float32; grey where a page has no image that can be read.
+        without_image: Those pages.
+    """
+
+    shard: Shard
+    texts: list[EncodedText]
+    page_rows: list[int]
+    pixels: Tensor
+    without_image: list[str]
+
+
+def shards(questions: Sequence[Question], pages: int) -> list[Shard]:
+    """All questions in shards of `pages` pages each, pages in the order of their first question."""
+    by_page: dict[str, list[int]] = {}
+    for index, question in enumerate(questions):
+        by_page.setdefault(question.page, []).append(index)
+    names = list(by_page)
+    return [
+        Shard(some, [index for page in some for index in by_page[page]])
+        for some in (names[start : start + pages] for start in range(0, len(names), pages))
+    ]
+
+
+class Loader:
+    """Prepares shards of `questions` for a model that reads images of `image_size` and `max_input_tokens` of text."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        questions: Sequence[Question],
+        tokenizer: Tokenizer,
+        *,
+        image_size: int,
+        max_input_tokens: int,
+    ) -> None:
+        self._dataset = dataset
+        self._questions = questions
+        self._tokenizer = tokenizer
+        self._image_size = image_size
+        self._max_input_tokens = max_input_tokens
+
+    def load(self, wanted: Iterable[Shard]) -> Iterator[LoadedShard]:
+        """The shards in their order, each prepared while the one before it is in use."""
+        with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1), "loading") as pool:
+            begun: deque[tuple[Shard, list[Future[Tensor | None]], Future[list[EncodedText]]]] = deque()
+            try:
+                for shard in wanted:
+                    images = [pool.submit(self._image, page) for page in shard.pages]
+                    begun.append((shard, images, pool.submit(self._encode, shard)))
+                    if len(begun) > 1:
+                        yield self._finish(*begun.popleft())
+                while begun:
+                    yield self._finish(*begun.popleft())
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _finish(
+        self, shard: Shard, images: list[Future[Tensor | None]], texts: Future[list[EncodedText]]
+    ) -> LoadedShard:
+        grey = torch.full((3, self._image_size, self._image_size), GREY)
+        read = [image.result() for image in images]
+        rows = {page: row for row, page in enumerate(shard.pages)}
+        return LoadedShard(
+            shard=shard,
+            texts=texts.result(),
+            page_rows=[rows[self._questions[index].page] for index in shard.questions],
+            pixels=torch.stack([grey if image is None else image for image in read]),
+            without_image=[page for page, image in zip(shard.pages, read, strict=True) if image is None],
+        )
+
+    def _image(self, page: str) -> Tensor | None:
+        try:
+            return read_page(self._dataset.image_path(page), self._image_size)
+        except ProblemError:
+            return None
+
+    def _encode(self, shard: Shard) -> list[EncodedText]:
+        texts = []
+        for index in shard.questions:
+            question = self._questions[index]
+            page = self._dataset.pages[question.page]
+            texts.append(
+                self._tokenizer.encode(question.question, page.words, page.boxes, self._max_input_tokens)
+            )
+        return texts

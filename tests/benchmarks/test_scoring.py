@@ -1,0 +1,158 @@
+"""Scoring beside the published way, full size, in one run: CPU seconds a question and where they go."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.generation import Answer, Encoded, Generator
+from evaluator.docvqa.inference import Answerer
+from evaluator.docvqa.linear import linear
+from evaluator.docvqa.loading import Shard, shards
+from evaluator.docvqa.tokenization import EncodedText, Tokenizer
+from evaluator.docvqa.vt5 import VT5
+from tests.benchmarks import full_size
+from tests.benchmarks.published_scoring import PublishedScoring, Stopwatch
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
+
+PAGES, QUESTIONS = 7, 20
+PUBLISHED_BATCH = 10
+TARGET = 3.5
+
+
+class TimedGenerator(Generator):
+    """Ends each answer after its question's own number of tokens, as the reference does, and times its steps."""
+
+    def __init__(self, model: VT5, lengths: dict[tuple[int, ...], int], watch: Stopwatch) -> None:
+        super().__init__(model)
+        self.lengths = lengths
+        self.watch = watch
+        self.ends: dict[
+            float, int
+        ] = {}  # by the first number of a row's hidden state, which no two rows share
+
+    def page_features(self, pixels: Tensor) -> Tensor:
+        with self.watch.on("image tower"):
+            return super().page_features(pixels)
+
+    def encode(self, texts: Sequence[EncodedText], features: Tensor) -> Encoded:
+        with self.watch.on("encoder"):
+            encoded = super().encode(texts, features)
+        for row, text in enumerate(texts):
+            self.ends[encoded.hidden[row, 0, 0].item()] = self.lengths[tuple(text.ids)]
+        return encoded
+
+    def decode(self, encoded: Encoded) -> list[Answer]:
+        with self.watch.on("decoder"):
+            return super().decode(encoded)
+
+    def _next(self, state: Any, step: int) -> tuple[Tensor, Tensor]:
+        best, probability = super()._next(state, step)
+        ends = torch.tensor([self.ends[key] for key in state.hidden[:, 0, 0].tolist()])
+        return best.masked_fill(step + 1 >= ends, self._end), probability
+
+
+@pytest.fixture(scope="module")
+def model() -> VT5:
+    return full_size.make_model()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return full_size.make_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return full_size.make_pages(tmp_path_factory.mktemp("pages") / "data", pages=PAGES, questions=QUESTIONS)
+
+
+def test_cpu_seconds_a_question(model: VT5, tokenizer: Tokenizer, dataset: Dataset) -> None:
+    questions = dataset.questions
+    published = PublishedScoring(
+        model, tokenizer, batch_size=PUBLISHED_BATCH, length_of=full_size.answer_length
+    )
+    expected = published.run(dataset, questions)
+
+    watch = Stopwatch()
+    answerer = Answerer(model, tokenizer)
+    lengths = {
+        tuple(text.ids): full_size.answer_length(question)
+        for question, text in zip(questions, _texts(answerer, dataset, questions), strict=True)
+    }
+    answerer.generator = TimedGenerator(model, lengths, watch)
+    before = time.process_time()
+    found: dict[int, str] = {}
+    for loaded in answerer.loader(dataset, questions).load(shards(questions, answerer.budget.pages)):
+        answers = answerer.answer(loaded)
+        found |= {index: text for index, (text, _) in zip(loaded.shard.questions, answers, strict=True)}
+    total = time.process_time() - before
+    watch.seconds["reading images, tokens, the rest"] = total - watch.total
+    floor = _floor(model, 512 + model.config.visual.tokens) * QUESTIONS
+
+    print(
+        f"\nfull size, {QUESTIONS} questions on {PAGES} pages; CPU seconds, {torch.get_num_threads()} threads"
+    )
+    for name, seconds in (("published", published.watch), ("here", watch)):
+        print(f"{name}: {seconds.total / QUESTIONS:.2f} s a question")
+        for step, spent in seconds.seconds.items():
+            print(f"    {step:<34}{spent / QUESTIONS:7.3f} s  {spent / seconds.total:5.0%}")
+    print(
+        f"floor, the encoder's matrix products alone: {floor / QUESTIONS:.2f} s a question, {floor / total:.0%}"
+    )
+    ratio = published.watch.total / total
+    print(f"published / here: {ratio:.2f} (target {TARGET})")
+    assert [found[index] for index in range(QUESTIONS)] == [
+        _tightened(tokenizer, answer) for answer in expected
+    ]
+    assert ratio >= TARGET
+
+
+def _texts(answerer: Answerer, dataset: Dataset, questions: list[Question]) -> Iterator[EncodedText]:
+    loader = answerer.loader(dataset, questions)
+    (loaded,) = loader.load([Shard(list(dataset.pages), list(range(len(questions))))])
+    yield from loaded.texts
+
+
+def _tightened(tokenizer: Tokenizer, answer: str) -> str:
+    from evaluator.docvqa.tokenization import TIGHTENED
+
+    for loose, tight in TIGHTENED:
+        answer = answer.replace(loose, tight)
+    return answer
+
+
+@torch.inference_mode()
+def _floor(model: VT5, tokens: int, rows: int = 4) -> float:
+    """CPU seconds a question of nothing but the products of the encoder's layers."""
+    config = model.config
+    inner = config.num_heads * config.d_kv
+    x, wide = torch.randn(rows, tokens, config.d_model), torch.randn(rows, tokens, config.d_ff)
+    weights = {
+        (m, n): torch.randn(n, m)
+        for m, n in (
+            (config.d_model, 3 * inner),
+            (inner, config.d_model),
+            (config.d_model, config.d_ff),
+            (config.d_ff, config.d_model),
+        )
+    }
+    heads = torch.randn(rows, config.num_heads, tokens, config.d_kv)
+    bias = torch.randn(1, config.num_heads, tokens, tokens)
+    best = float("inf")
+    for _ in range(3):
+        before = time.process_time()
+        for _ in range(config.num_layers):
+            linear(x, weights[config.d_model, 3 * inner])
+            scaled_dot_product_attention(heads, heads, heads, attn_mask=bias, scale=1.0)
+            linear(x, weights[inner, config.d_model])
+            linear(x, weights[config.d_model, config.d_ff], relu=True)
+            linear(wide, weights[config.d_ff, config.d_model])
+        best = min(best, (time.process_time() - before) / rows)
+    return best
