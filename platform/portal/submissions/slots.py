@@ -9,7 +9,8 @@ from portal.submissions.required import SUFFIXES, max_bytes, submission_artifact
 from portal.uploads.models import Upload, UploadState
 
 EXPLANATIONS = {
-    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture.",
+    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. One in shards is joined "
+    "here: choose its index and all shards together.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
     ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
     ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against.",
@@ -42,6 +43,16 @@ class Slot:
     @property
     def suffixes(self) -> str:
         return ",".join(SUFFIXES[self.kind])
+
+    @property
+    def accept(self) -> str:
+        """What a browser offers to choose."""
+        return f"{self.suffixes},.json" if self.in_shards else self.suffixes
+
+    @property
+    def in_shards(self) -> bool:
+        """Whether several files may be chosen, which the browser joins."""
+        return self.kind is ArtifactKind.CHECKPOINT
 
 
 @dataclass(frozen=True)

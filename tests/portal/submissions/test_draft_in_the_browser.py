@@ -9,20 +9,10 @@ from portal.evaluation.models import Evaluation
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
-from tests.portal.factories import make_run, make_submission, make_team
+from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, slot, stored_content
 from tests.portal.uploads.sending import sha
-from tests.services.chromium import Chromium
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
-
-MEGABYTE = 2**20
-PARTS = "**/uploads/parts/**"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with Chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -35,52 +25,6 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def parts_of_two_megabytes(store_folder, settings):
     settings.UPLOAD_PART_SIZE_BYTES = 2 * MEGABYTE
-
-
-@pytest.fixture
-def draft(live_server):
-    return make_run(make_submission(make_team(), title="FedAvg")).submission
-
-
-@pytest.fixture
-def complaints():
-    return []
-
-
-@pytest.fixture
-def open_page(browser, live_server, client, draft, complaints):
-    """Opens the draft as a member of its team; what the browser complains about is collected."""
-    client.force_login(draft.created_by)
-    contexts = []
-
-    def open_it(**options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        session = client.cookies["sessionid"].value
-        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda line: "Content Security" in line.text and complaints.append(line.text))
-        page.goto(live_server.url + draft.get_absolute_url())
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-
-
-def slot(page, kind):
-    return page.locator(f"[data-kind={kind}]")
-
-
-def choose(page, kind, path):
-    slot(page, kind).locator("input[type=file]").set_input_files(path)
-
-
-def stored_content(kind):
-    upload = Artifact.objects.get(kind=kind).upload
-    with current_store().open(upload.store_key) as file:
-        return file.read()
 
 
 def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint, complaints):

@@ -1,4 +1,5 @@
 // Binds the slots of a draft's page to uploads.
+import { isSharded, joined } from "./joined.js";
 import { FileUpload, UploadError } from "./upload.js";
 
 const page = document.getElementById("uploads");
@@ -18,9 +19,10 @@ function bind(slot) {
   const button = (action) => find(`[data-action=${action}]`);
   const place = { submission: page.dataset.submission, run: slot.dataset.run || null, kind: slot.dataset.kind };
   let upload = null;
+  let choosing = false; // while headers of shards are read
 
   dropzone.hidden = false;
-  input.addEventListener("change", () => input.files.length && begin(input.files[0]));
+  input.addEventListener("change", () => choose([...input.files]));
   slot.addEventListener("dragover", (event) => {
     event.preventDefault();
     slot.classList.toggle("is-dropping", !upload);
@@ -29,11 +31,36 @@ function bind(slot) {
   slot.addEventListener("drop", (event) => {
     event.preventDefault();
     slot.classList.remove("is-dropping");
-    if (!upload && event.dataTransfer.files.length) begin(event.dataTransfer.files[0]);
+    choose([...event.dataTransfer.files]);
   });
   button("pause").addEventListener("click", () => upload.pause());
   button("resume").addEventListener("click", send);
   button("cancel").addEventListener("click", cancel);
+
+  async function choose(files) {
+    if (!files.length || upload || choosing) return;
+    choosing = true;
+    problems.replaceChildren();
+    try {
+      begin(await oneFile(files));
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error;
+      input.value = ""; // or choosing the same files again would change nothing
+      refuse(error, "Nothing was uploaded.");
+    } finally {
+      choosing = false;
+    }
+  }
+
+  // What a slot takes: a file, or, for a checkpoint, the index and the shards of one.
+  async function oneFile(files) {
+    if (place.kind === "checkpoint" && isSharded(files)) {
+      say(`Joining ${files.length} files.`);
+      return joined(files);
+    }
+    if (files.length === 1) return files[0];
+    throw severalFiles(files, input.multiple);
+  }
 
   function begin(file) {
     upload = new FileUpload(file, place, { ...settings, onProgress: show });
@@ -94,14 +121,25 @@ function bind(slot) {
     numbers.textContent = `${verb}: ${megabytes(state.done)} of ${megabytes(state.total)}`;
   }
 
-  function refuse(error) {
-    say("The upload stopped.");
+  function refuse(error, what = "The upload stopped.") {
+    say(what);
     problems.replaceChildren(...error.problems.map(problemCard));
   }
 
   function say(text) {
     status.textContent = text;
   }
+}
+
+function severalFiles(files, inShards) {
+  const problem = {
+    code: "E_ARTIFACT_KIND",
+    message: "Several files were chosen where one belongs.",
+    expected: inShards ? "one file, or the index of a sharded checkpoint with all of its shards" : "one file",
+    found: files.map((file) => file.name).join(", "),
+    next_step: "Choose again.",
+  };
+  return new UploadError([problem], 400);
 }
 
 function megabytes(bytes) {

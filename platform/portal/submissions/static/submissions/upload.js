@@ -63,7 +63,9 @@ export class FileUpload {
 
   async hash() {
     const head = await digest(await this.file.slice(0, HEAD_BYTES).arrayBuffer());
-    const key = MEMORY + [this.file.name, this.file.size, this.file.lastModified, head].join("|");
+    // A joined file has no date of its own and says what it is made of.
+    const { name, size, lastModified, identity = lastModified } = this.file;
+    const key = MEMORY + [name, size, identity, head].join("|");
     const known = localStorage.getItem(key);
     if (known) return known;
     const sha256 = await this.hashInWorker();
