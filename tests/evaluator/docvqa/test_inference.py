@@ -1,4 +1,3 @@
-
 import pytest
 
 from evaluator.docvqa.dataset import Dataset
