@@ -154,7 +154,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Save the checkpoint again, or give the index that was saved with the shards.",
     ),
     ErrorCode.CHECKPOINT_SHARD: Explanation(
-        "The shards of a sharded checkpoint are not those that its index names, or don't hold the tensors that it says.",
+        "The shards of a sharded checkpoint are not those that its index names, or don't hold what it says.",
         "Put the index and all of its shards in one place, as they were saved together.",
     ),
     ErrorCode.CHECKPOINT_PICKLE: Explanation(

@@ -1,11 +1,14 @@
 """Sharded checkpoints in a draft's page, in a real browser: joined there, and uploaded as one file."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
+from django.contrib.staticfiles import finders
 from playwright.sync_api import expect
 
+from evaluator.errors import EXPLANATIONS, ErrorCode
 from evaluator.sharding import join, joined_sha256
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
@@ -231,3 +234,19 @@ def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     alert = slot(page, "checkpoint").get_by_role("alert")
     expect(alert).to_contain_text("E_CHECKPOINT_INDEX")
     expect(slot(page, "checkpoint").get_by_role("region", name="Problem E_CHECKPOINT_INDEX")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.CHECKPOINT_INDEX,
+        ErrorCode.CHECKPOINT_SHARD,
+        ErrorCode.CHECKPOINT_FORMAT,
+        ErrorCode.CHECKPOINT_HEADER,
+        ErrorCode.CHECKPOINT_OFFSETS,
+    ],
+)
+def test_the_browser_says_what_the_table_of_codes_says(code):
+    script = Path(finders.find("submissions/joined.js")).read_text()
+    assert f'"{code}"' in script
+    assert EXPLANATIONS[code].meaning in script

@@ -225,7 +225,7 @@ function badIndex(index, expected, found, place = "") {
 
 function badShard(where, expected, found, next_step = SAVED_TOGETHER) {
   const message =
-    "The shards of a sharded checkpoint are not those that its index names, or don't hold the tensors that it says.";
+    "The shards of a sharded checkpoint are not those that its index names, or don't hold what it says.";
   return refusal("E_CHECKPOINT_SHARD", message, { where, expected, found, next_step });
 }
 
