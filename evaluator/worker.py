@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -50,6 +50,7 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.pipeline import Bench, Findings, run_step
+from evaluator.time_left import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -105,39 +106,6 @@ class Home:
         if not folder.is_dir():
             raise FileNotFoundError(f"this worker has no {kind}/{name} under PFL_EVALUATOR_HOME")
         return folder
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How far a step is, and how fast it goes since the first of its units finished.
-
-    Attributes:
-        since_s, since_done: When that was, and how many were done then.
-        now_s: When the last of them finished.
-    """
-
-    done: int = 0
-    total: int = 0
-    since_s: float | None = None
-    since_done: int = 0
-    now_s: float = 0.0
-
-    def at(self, done: int, total: int, now_s: float) -> "Pace":
-        """The pace after `done` of `total`; another total is another piece of work."""
-        if total != self.total or done < self.done:
-            return Pace(done, total)
-        if done == self.done:
-            return self
-        if self.since_s is None:
-            return Pace(done, total, now_s, done, now_s)
-        return replace(self, done=done, now_s=now_s)
-
-    def remaining_s(self, now_s: float) -> float | None:
-        """Seconds left at this pace; None before it can be told."""
-        if self.since_s is None or self.done == self.since_done:
-            return None
-        per_unit = (self.now_s - self.since_s) / (self.done - self.since_done)
-        return max(0.0, (self.total - self.done) * per_unit - (now_s - self.now_s))
 
 
 class Heartbeat:

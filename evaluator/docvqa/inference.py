@@ -22,7 +22,13 @@ from evaluator.docvqa.vt5 import VT5, Batch
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+# What PyTorch, CUDA, cuBLAS and oneDNN say.
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "could not create a primitive",
+)
 
 
 @dataclass(frozen=True)

@@ -145,11 +145,21 @@ def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(bench: Bench)
     assert result.checkpoint_sha256 == sha256_of(bench.files[ArtifactKind.CHECKPOINT])
 
 
+def test_organizers_learn_what_a_score_is_made_of(bench: Bench) -> None:
+    findings = run_step(Step.SCORING, bench, lambda _done, _total: None)
+    assert findings.detail is not None
+    (everything,) = findings.detail.groups
+    assert (everything.by, everything.questions) == ("all", 3)
+    assert findings.detail.pages_without_image == 0
+
+
 def test_single_answers_are_written_only_where_asked(bench: Bench, tmp_path: Path) -> None:
     answers = tmp_path / "answers" / "run.jsonl"
     result = run(Step.SCORING, replace(bench, answers=answers))
     rows = [json.loads(line) for line in answers.read_text().splitlines()]
     assert [row["gold"] for row in rows] == [["9.00"]] * 3
+    assert isinstance(result, ScoringResult)
+    assert sum(row["anls"] for row in rows) / 3 == pytest.approx(result.anls)
     assert list(answers.parent.iterdir()) == [answers]
     assert "9.00" not in result.model_dump_json()
 
@@ -164,7 +174,7 @@ rules = TrackRules(reference="r", test_set="t", clients=2)
 files = {ArtifactKind.CHECKPOINT: Path(sys.argv[1]), ArtifactKind.COMMUNICATION_LOG: Path(sys.argv[2])}
 bench = Bench(files, rules, reference=Path(sys.argv[3]))
 for step in (Step.VALIDATE, Step.COMMUNICATION):
-    run_step(step, bench, lambda done, total: None).result
+    run_step(step, bench, lambda done, total: None)
 assert not {"torch", "transformers"} & set(sys.modules)
 """
     checkpoint, log = bench.files[ArtifactKind.CHECKPOINT], bench.files[ArtifactKind.COMMUNICATION_LOG]

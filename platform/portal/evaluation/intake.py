@@ -24,6 +24,7 @@ from evaluator.contracts import (
     TrackRules,
 )
 from evaluator.errors import ProblemError, shorten
+from evaluator.time_left import MAX_REMAINING_S
 from portal.evaluation import endings, models
 from portal.evaluation.accounted import accept
 from portal.evaluation.dispatch import send_on_commit
@@ -37,7 +38,6 @@ logger = logging.getLogger(__name__)
 
 LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
 LARGEST_NUMBER = 2**63 - 1
-LONGEST_STEP_S = 30 * 24 * 3600  # no step takes a month: such an estimate is a fault
 
 
 def parse_progress(message: object) -> Progress:
@@ -45,7 +45,7 @@ def parse_progress(message: object) -> Progress:
     progress = Progress.model_validate(message)
     if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
         raise ValueError(f"{progress.done} of {progress.total} is no progress")
-    if progress.remaining_s is not None and not 0 <= progress.remaining_s <= LONGEST_STEP_S:
+    if progress.remaining_s is not None and not 0 <= progress.remaining_s <= MAX_REMAINING_S:
         raise ValueError(f"{progress.remaining_s} s are no time left")
     return progress
 
