@@ -152,11 +152,12 @@ def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
     if bench.test_set is None:
         raise ValueError("scoring needs a test set")
     checkpoint = bench.file(ArtifactKind.CHECKPOINT)
-    scoring = Scoring(checkpoint, bench.reference, bench.test_set, bench.split)
+    dataset = Dataset(bench.test_set, bench.split)
+    _ = dataset.info  # read now, so that a folder without it doesn't fail after minutes of work
+    scoring = Scoring(checkpoint, bench.reference, dataset)
     with contextlib.ExitStack() as stack:
         kept = bench.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         answered = answer_all(scoring, kept=kept, on_progress=on_progress)
-    dataset = Dataset(bench.test_set, bench.split)
     scores = metrics.question_scores(
         [prediction.answer for prediction in answered.predictions],
         [question.answers for question in dataset.questions],

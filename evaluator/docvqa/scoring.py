@@ -16,7 +16,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,12 +44,11 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is scored: a checkpoint of the architecture of `reference` on one split of a data folder."""
+    """What is scored: a checkpoint of the architecture of `reference` on a split of a data folder."""
 
     checkpoint: Path
     reference: Path
-    test_set: Path
-    split: str
+    dataset: Dataset
 
 
 @dataclass(frozen=True)
@@ -121,10 +120,9 @@ def answer_all(
     devices = devices or _all_devices()
     device = torch.device(devices[0])
     budget = budget or Budget.of(device)
-    dataset = Dataset(scoring.test_set, scoring.split)
-    questions = dataset.questions
+    questions = scoring.dataset.questions
     plan = shards(questions, budget.pages)
-    name = _identity(scoring, dataset, device, budget)
+    name = _identity(scoring, device, budget)
     _forget_old(kept, name)
     store = ShardStore(kept / name)
     finished = {number: answers for number in range(len(plan)) if (answers := store.read(number))}
@@ -138,9 +136,7 @@ def answer_all(
         on_progress(done + more, len(questions))
 
     if len(devices) == 1 or len(missing) < 2:
-        _answer(
-            scoring, dataset, [(number, plan[number]) for number in missing], store, devices[0], budget, tell
-        )
+        _answer(scoring, [(number, plan[number]) for number in missing], store, devices[0], budget, tell)
     else:
         _share(scoring, missing, store, devices, budget, tell)
     for number in missing:
@@ -166,7 +162,6 @@ def _all_devices() -> list[str]:
 
 def _answer(
     scoring: Scoring,
-    dataset: Dataset,
     wanted: Sequence[tuple[int, Shard]],
     store: ShardStore,
     device: str,
@@ -182,9 +177,9 @@ def _answer(
         device=device,
         budget=budget,
     )
-    questions = dataset.questions
+    questions = scoring.dataset.questions
     done = 0
-    loaded_shards = answerer.loader(dataset, questions).load(shard for _, shard in wanted)
+    loaded_shards = answerer.loader(scoring.dataset, questions).load(shard for _, shard in wanted)
     for (number, shard), loaded in zip(wanted, loaded_shards, strict=True):
         answers = answerer.answer(loaded, lambda more: tell(done + more))  # noqa: B023 - called before it changes
         store.write(
@@ -210,6 +205,8 @@ def _share(
 ) -> None:
     """Answer the `missing` shards on several devices at once, every device an equal part of them."""
     context = multiprocessing.get_context("spawn")
+    # A dataset that wasn't read yet: pages and questions are read faster from disk than from another process.
+    scoring = replace(scoring, dataset=Dataset(scoring.dataset.folder, scoring.dataset.split))
     counts = [context.Value("q", 0) for _ in devices]
     processes = [
         context.Process(
@@ -243,22 +240,21 @@ def _answer_part(
     budget: Budget,
     count: "Synchronized[int]",
 ) -> None:
-    dataset = Dataset(scoring.test_set, scoring.split)
-    plan = shards(dataset.questions, budget.pages)
+    plan = shards(scoring.dataset.questions, budget.pages)
 
     def tell(done: int) -> None:
         count.value = done
 
-    _answer(scoring, dataset, [(number, plan[number]) for number in numbers], store, device, budget, tell)
+    _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, tell)
 
 
-def _identity(scoring: Scoring, dataset: Dataset, device: torch.device, budget: Budget) -> str:
+def _identity(scoring: Scoring, device: torch.device, budget: Budget) -> str:
     """A name for all that the answers depend on, to the last bit."""
     parts = {
         "checkpoint": sha256_of(scoring.checkpoint),
         "reference": {path.name: sha256_of(path) for path in _small_files(scoring.reference)},
-        "test_set": dataset.sha256(),
-        "images": _images_digest(dataset),
+        "test_set": scoring.dataset.sha256(),
+        "images": _images_digest(scoring.dataset),
         "evaluator": evaluator_version(),
         "code": {path.name: sha256_of(path) for path in sorted(Path(__file__).parent.glob("*.py"))},
         "torch": torch.__version__,

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -10,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from evaluator.docvqa.dataset import Dataset, Question
-from evaluator.docvqa.generation import Answer, Encoded, Generator
+from evaluator.docvqa.generation import Answer, Encoded
 from evaluator.docvqa.inference import Answerer
 from evaluator.docvqa.linear import linear
 from evaluator.docvqa.loading import Shard, shards
-from evaluator.docvqa.tokenization import EncodedText, Tokenizer
+from evaluator.docvqa.tokenization import TIGHTENED, EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5
 from tests.benchmarks import full_size
 from tests.benchmarks.published_scoring import PublishedScoring, Stopwatch
@@ -26,16 +25,10 @@ PUBLISHED_BATCH = 10
 TARGET = 3.5
 
 
-class TimedGenerator(Generator):
-    """Ends each answer after its question's own number of tokens, as the reference does, and times its steps."""
+class TimedGenerator(full_size.EndingGenerator):
+    """Times its steps."""
 
-    def __init__(self, model: VT5, lengths: dict[tuple[int, ...], int], watch: Stopwatch) -> None:
-        super().__init__(model)
-        self.lengths = lengths
-        self.watch = watch
-        self.ends: dict[
-            float, int
-        ] = {}  # by the first number of a row's hidden state, which no two rows share
+    watch: Stopwatch
 
     def page_features(self, pixels: Tensor) -> Tensor:
         with self.watch.on("image tower"):
@@ -43,19 +36,11 @@ class TimedGenerator(Generator):
 
     def encode(self, texts: Sequence[EncodedText], features: Tensor) -> Encoded:
         with self.watch.on("encoder"):
-            encoded = super().encode(texts, features)
-        for row, text in enumerate(texts):
-            self.ends[encoded.hidden[row, 0, 0].item()] = self.lengths[tuple(text.ids)]
-        return encoded
+            return super().encode(texts, features)
 
     def decode(self, encoded: Encoded) -> list[Answer]:
         with self.watch.on("decoder"):
             return super().decode(encoded)
-
-    def _next(self, state: Any, step: int) -> tuple[Tensor, Tensor]:
-        best, probability = super()._next(state, step)
-        ends = torch.tensor([self.ends[key] for key in state.hidden[:, 0, 0].tolist()])
-        return best.masked_fill(step + 1 >= ends, self._end), probability
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +67,12 @@ def test_cpu_seconds_a_question(model: VT5, tokenizer: Tokenizer, dataset: Datas
 
     watch = Stopwatch()
     answerer = Answerer(model, tokenizer)
-    lengths = {
+    answerer.generator = generator = TimedGenerator(model)
+    generator.watch = watch
+    generator.lengths = {
         tuple(text.ids): full_size.answer_length(question)
         for question, text in zip(questions, _texts(answerer, dataset, questions), strict=True)
     }
-    answerer.generator = TimedGenerator(model, lengths, watch)
     before = time.process_time()
     found: dict[int, str] = {}
     for loaded in answerer.loader(dataset, questions).load(shards(questions, answerer.budget.pages)):
@@ -121,8 +107,6 @@ def _texts(answerer: Answerer, dataset: Dataset, questions: list[Question]) -> I
 
 
 def _tightened(tokenizer: Tokenizer, answer: str) -> str:
-    from evaluator.docvqa.tokenization import TIGHTENED
-
     for loose, tight in TIGHTENED:
         answer = answer.replace(loose, tight)
     return answer

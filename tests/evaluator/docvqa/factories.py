@@ -6,7 +6,7 @@ from pathlib import Path
 from PIL import Image
 
 from evaluator.docvqa.architecture import tiny_config
-from evaluator.docvqa.dataset import Box, Dataset, Page, Question, write_split
+from evaluator.docvqa.dataset import Box, Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.docvqa.tokenization import Tokenizer, train_tokenizer
 from evaluator.docvqa.vt5 import VT5
 
@@ -51,6 +51,7 @@ def make_dataset(folder: Path, *, pages: int = 5) -> Dataset:
             )
             for key in ("total", "date")
         ]
+    write_info(folder, DatasetInfo(name="noise"))
     write_split(folder, "test", written, questions)
     return Dataset(folder, "test")
 

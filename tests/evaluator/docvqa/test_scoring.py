@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evaluator.docvqa import scoring as module
-from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import Budget, predict
 from evaluator.docvqa.scoring import Answered, Scoring, answer_all
 from evaluator.docvqa.vt5 import VT5
@@ -23,8 +22,8 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Scoring:
     folder = tmp_path_factory.mktemp("scoring")
     make_model().save(folder / "reference")
     make_tokenizer().save(folder / "reference")
-    make_dataset(folder / "data", pages=PAGES)
-    return Scoring(folder / "reference" / "model.safetensors", folder / "reference", folder / "data", "test")
+    dataset = make_dataset(folder / "data", pages=PAGES)
+    return Scoring(folder / "reference" / "model.safetensors", folder / "reference", dataset)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def test_answers_are_those_of_a_single_pass_in_the_order_of_the_questions(
     scoring: Scoring, expected: Answered
 ) -> None:
     model = VT5.from_checkpoint(scoring.reference, scoring.checkpoint)
-    whole = predict(model, make_tokenizer(), Dataset(scoring.test_set, "test"))
+    whole = predict(model, make_tokenizer(), scoring.dataset)
     assert [p.question_id for p in expected.predictions] == [p.question_id for p in whole]
     assert [p.answer for p in expected.predictions] == [p.answer for p in whole]
     assert (expected.without_image, expected.precision) == ([], "float32")
@@ -126,7 +125,7 @@ def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path
     (tmp_path / "saved" / "model.safetensors").rename(other)
     told: list[int] = []
     answer_all(
-        Scoring(other, scoring.reference, scoring.test_set, "test"),
+        Scoring(other, scoring.reference, scoring.dataset),
         kept=tmp_path / "kept",
         budget=ONE_PAGE,
         on_progress=lambda done, _: told.append(done),
@@ -138,7 +137,7 @@ def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path
 
 def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> None:
     dataset = make_dataset(tmp_path / "data", pages=3)
-    mine = Scoring(scoring.checkpoint, scoring.reference, tmp_path / "data", "test")
+    mine = Scoring(scoring.checkpoint, scoring.reference, dataset)
     before = answer_all(mine, kept=tmp_path / "kept", budget=ONE_PAGE)
     dataset.image_path("doc1_0").unlink()
     after = answer_all(mine, kept=tmp_path / "kept", budget=ONE_PAGE)
