@@ -123,21 +123,21 @@ def count_communication(bench: Bench, _: OnProgress) -> Findings[CommunicationRe
 def account(bench: Bench, _: OnProgress) -> Findings[AccountingResult]:
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
     from evaluator.accounting import rules
-    from evaluator.records.checks import RunFiles, check_record
+    from evaluator.records.check_groups import Case, RunFile, check_record
     from evaluator.records.reading import read_record
 
     privacy = bench.rules.privacy
     if privacy is None:
         raise ValueError("a run without a privacy budget is not accounted")
     record = read_record(bench.file(ArtifactKind.TRAINING_RECORD), max_rounds=bench.rules.max_rounds)
-    files = RunFiles(
-        checkpoint=bench.file(ArtifactKind.CHECKPOINT),
-        base=bench.reference / WEIGHTS,
-        communication_log=bench.file(ArtifactKind.COMMUNICATION_LOG),
-        annex=bench.file(ArtifactKind.TRAINING_ANNEX),
-    )
+    files = {
+        RunFile.CHECKPOINT: bench.file(ArtifactKind.CHECKPOINT),
+        RunFile.BASE: bench.reference / WEIGHTS,
+        RunFile.LOG: bench.file(ArtifactKind.COMMUNICATION_LOG),
+        RunFile.ANNEX: bench.file(ArtifactKind.TRAINING_ANNEX),
+    }
     rules.releases(record, privacy.sampling_rule)  # what can't be accounted needs no long checks
-    checks = check_record(record, files, bench.rules)
+    checks = check_record(Case(record, bench.rules, files))
     if problems := failures(checks):
         raise ProblemError(*problems)
     return Findings(rules.account(record, privacy, checks))

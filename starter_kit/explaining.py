@@ -1,60 +1,14 @@
 """The way of `pfl privacy explain`: every check on a record that the files at hand allow, in words."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from evaluator.accounting.events import MAX_ROUNDS
 from evaluator.accounting.rules import account
-from evaluator.checkpoints import read_header, sha256_of
 from evaluator.checks import CHECKS
-from evaluator.contracts import (
-    ArtifactKind,
-    Check,
-    CheckStatus,
-    CommunicationResult,
-    PrivacyRules,
-    Step,
-    TrackRules,
-)
+from evaluator.contracts import ArtifactKind, Check
 from evaluator.errors import ProblemError
-from evaluator.pipeline import WEIGHTS, Bench, run_step
-from evaluator.records import checks
-from evaluator.records.annex import read_annex
-from evaluator.records.lines import TrainingRecord
-from evaluator.records.noise_checks import noise
-from evaluator.records.sampling_checks import clients, providers
-from evaluator.records.tensor_checks import tensors
-from evaluator.weight_changes import changed_tensors, weight_vector_sha256
-
-
-@dataclass(frozen=True)
-class Case:
-    """A record, the rules of a track that it is held against, and the files beside it by the names of their options."""
-
-    record: TrainingRecord
-    privacy: PrivacyRules
-    clients: int
-    files: Mapping[str, Path]
-
-    @property
-    def rules(self) -> TrackRules:
-        return TrackRules(
-            reference="local",
-            test_set="local",
-            clients=self.clients,
-            max_rounds=MAX_ROUNDS,
-            privacy=self.privacy,
-        )
-
-
-@dataclass(frozen=True)
-class Group:
-    """Checks that are made together, and the files that they need."""
-
-    ids: tuple[str, ...]
-    needs: tuple[str, ...]
-    make: Callable[[Case], list[Check]]
+from evaluator.pipeline import Bench, count_communication
+from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
 
 
 @dataclass(frozen=True)
@@ -84,13 +38,13 @@ class Explained:
 def explain(case: Case) -> Iterator[Explained]:
     """Every check of the table, in its order."""
     found: dict[str, Explained] = {}
-    for group in GROUPS:
+    for group in [_BUDGET, *GROUPS, _PLAUSIBILITY]:
         found |= {explained.id: explained for explained in _explain(group, case)}
     for name in CHECKS:
         yield found.get(name, Explained(name, None, "the site makes it, of all of a team's runs"))
 
 
-def _explain(group: Group, case: Case) -> Iterator[Explained]:
+def _explain(group: CheckGroup, case: Case) -> Iterator[Explained]:
     made: dict[str, Check] = {}
     missing = [f"--{name}" for name in group.needs if name not in case.files]
     reason = f"it takes {' and '.join(missing)}" if missing else "the files are of different runs"
@@ -107,73 +61,16 @@ def _budget(case: Case) -> list[Check]:
     return account(case.record, case.privacy, []).checks
 
 
-def _record_alone(case: Case) -> list[Check]:
-    record = case.record
-    return [
-        checks.rounds(record),
-        clients(record),
-        checks.track_rules(record.run, case.privacy, case.clients),
-        checks.other_uses(record.run),
-    ]
-
-
-def _models(case: Case) -> list[Check]:
-    run = case.record.run
-    base, checkpoint = case.files["base"] / WEIGHTS, case.files["checkpoint"]
-    shapes = {name: tensor.shape for name, tensor in read_header(base).tensors.items()}
-    return [
-        checks.models(
-            case.record,
-            first=weight_vector_sha256(base, run.trainable),
-            last=weight_vector_sha256(checkpoint, run.trainable),
-        ),
-        tensors(
-            run.trainable,
-            shapes,
-            changed_tensors(base, checkpoint),
-            trained=any(line.clients for line in case.record.rounds),
-        ),
-    ]
-
-
-def _annex(case: Case) -> list[Check]:
-    path = case.files["annex"]
-    annex = read_annex(path, clients=case.clients, max_rounds=MAX_ROUNDS)
-    own = checks.annex_file(case.record, annex, sha256_of(path))
-    if own.status is not CheckStatus.PASSED:
-        return [own]
-    return [own, providers(case.record, annex), *noise(case.record, annex)]
-
-
 def _plausibility(case: Case) -> list[Check]:
     files = {
-        ArtifactKind.CHECKPOINT: case.files["checkpoint"],
-        ArtifactKind.COMMUNICATION_LOG: case.files["log"],
+        ArtifactKind.CHECKPOINT: case.files[RunFile.CHECKPOINT],
+        ArtifactKind.COMMUNICATION_LOG: case.files[RunFile.LOG],
     }
-    bench = Bench(files, case.rules, reference=case.files["base"])
-    result = run_step(Step.COMMUNICATION, bench, lambda _done, _total: None).result
-    return result.checks if isinstance(result, CommunicationResult) else []
+    bench = Bench(files, case.rules, reference=case.files[RunFile.BASE].parent)
+    return count_communication(bench, lambda _done, _total: None).result.checks
 
 
-GROUPS = [
-    Group(("C1",), (), _budget),
-    Group(("C2", "C5", "C19", "C20"), (), _record_alone),
-    Group(("C3", "C10"), ("base", "checkpoint"), _models),
-    Group(
-        ("C4",),
-        ("log",),
-        lambda case: [checks.message_bytes(case.record, checks.read_traffic(case.files["log"], case.rules))],
-    ),
-    Group(("C6", "C8", "C9", "C17"), ("annex",), _annex),
-    Group(
-        ("C16",),
-        ("checkpoint",),
-        lambda case: [checks.checkpoint_file(case.record, sha256_of(case.files["checkpoint"]))],
-    ),
-    Group(
-        ("C18",),
-        ("base",),
-        lambda case: [checks.base_weights(case.record.run, sha256_of(case.files["base"] / WEIGHTS))],
-    ),
-    Group(("P1", "P2", "P3", "P4"), ("base", "checkpoint", "log"), _plausibility),
-]
+_BUDGET = CheckGroup(("C1",), (), _budget)
+_PLAUSIBILITY = CheckGroup(
+    ("P1", "P2", "P3", "P4"), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.LOG), _plausibility
+)

@@ -11,8 +11,10 @@ from rich.table import Table
 
 from evaluator.accounting.events import MAX_ROUNDS, Event
 from evaluator.accounting.scenario import Sampling, Scenario
-from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule
+from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, refuse
+from evaluator.pipeline import WEIGHTS
+from evaluator.records.check_groups import Case, RunFile
 from starter_kit.console import console, refusals
 
 privacy_app = typer.Typer(
@@ -45,11 +47,11 @@ Delta = Annotated[float, typer.Option(help="δ.")]
 Rule = Annotated[SamplingRule, typer.Option(help="How two stages of sampling are accounted.")]
 
 DELTA = 1e-5  # the competition's
-# The files that `explain` finds in a run's folder, by the options that name them.
+# The files that `explain` finds in a run's folder.
 FILES = {
-    ArtifactKind.CHECKPOINT: "checkpoint",
-    ArtifactKind.COMMUNICATION_LOG: "log",
-    ArtifactKind.TRAINING_ANNEX: "annex",
+    ArtifactKind.CHECKPOINT: RunFile.CHECKPOINT,
+    ArtifactKind.COMMUNICATION_LOG: RunFile.LOG,
+    ArtifactKind.TRAINING_ANNEX: RunFile.ANNEX,
 }
 
 
@@ -142,7 +144,12 @@ def explain(
     from starter_kit import explaining
     from starter_kit.run_folder import RunFolder
 
-    named = {"annex": annex, "base": base, "checkpoint": checkpoint, "log": log}
+    named = {
+        RunFile.ANNEX: annex,
+        RunFile.BASE: base and base / WEIGHTS,
+        RunFile.CHECKPOINT: checkpoint,
+        RunFile.LOG: log,
+    }
     with refusals():
         read = read_record(record, max_rounds=MAX_ROUNDS)
         beside = {
@@ -151,7 +158,10 @@ def explain(
         given = {name: path for name, path in named.items() if path is not None}
         target = read.run.claimed_epsilon if budget is None else budget
         privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
-        for explained in explaining.explain(explaining.Case(read, privacy, clients, beside | given)):
+        rules = TrackRules(
+            reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
+        )
+        for explained in explaining.explain(Case(read, rules, beside | given)):
             console.print(str(explained), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -201,20 +211,26 @@ def _scenario(
         )
     if sampling_rate is not None:
         sampled = {"sampling": Sampling.GLOBAL_POISSON, "provider_rate": sampling_rate}
+        options = {"provider_rate": "--sampling-rate"}
     else:
         sampled = {"sampling": Sampling.TWO_STAGE_POISSON, **two_stage}
-    return _within_range(lambda: Scenario.model_validate({**sampled, **settings}))
+        options = {}
+    return _within_range(lambda: Scenario.model_validate({**sampled, **settings}), options)
 
 
-def _within_range(compute: Callable[[], Result]) -> Result:
-    """`compute()`, with a number that is out of range told as a problem of the command line."""
+def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}) -> Result:
+    """`compute()`, with a number that is out of range told as a problem of the command line.
+
+    A field is set by the option of its name, unless `options` says otherwise.
+    """
     try:
         return compute()
     except ValidationError as error:
         detail = error.errors()[0]
+        field = ".".join(map(str, detail["loc"]))
         raise refuse(
             ErrorCode.CONFIGURATION,
-            where=f"options, {'.'.join(map(str, detail['loc']))}",
+            where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
             expected=detail["msg"],
             found=detail["input"],
         ) from error

@@ -6,11 +6,13 @@ from functools import partial
 
 from evaluator.accounting import classical, pld, rdp
 from evaluator.accounting.events import Adjacency, Event, Gaussian, UnsupportedError
-from evaluator.contracts import SamplingRule
+from evaluator.contracts import Accountant, SamplingRule
 
 OFFICIAL = "PLD"
 
-Accountant = Callable[[Sequence[Event], float], float]
+Accounting = Callable[[Sequence[Event], float], float]  # a composition and δ to ε
+
+ACCOUNTANTS: dict[Accountant, Accounting] = {Accountant.PLD: pld.epsilon, Accountant.RDP: rdp.epsilon}
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def compare(
 
     With `tuning_runs`, also on the best of a Poisson-distributed number of such runs, of that mean.
     """
-    accountants: dict[str, Accountant] = {OFFICIAL: pld.epsilon, "RDP": rdp.epsilon}
+    accountants = {name.upper(): accounting for name, accounting in ACCOUNTANTS.items()}
     if tuning_runs is not None:
         accountants[f"RDP, best of about {tuning_runs:g} runs"] = partial(rdp.best_of, runs=tuning_runs)
     return [
@@ -55,7 +57,7 @@ def distinct(
 
 
 def _accounted(
-    accountants: Mapping[str, Accountant],
+    accountants: Mapping[str, Accounting],
     rules: tuple[SamplingRule, ...],
     events: Sequence[Event],
     delta: float,

@@ -11,13 +11,14 @@ probability that their client takes part.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
 from pydantic import ValidationError
 
 from evaluator import evaluator_version
-from evaluator.accounting import pld, rdp
+from evaluator.accounting import pld
+from evaluator.accounting.comparison import ACCOUNTANTS, distinct
 from evaluator.accounting.events import Event, UnsupportedError, merged
 from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.contracts import (
@@ -82,9 +83,11 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
     """
     compositions = {rule: releases(record, rule) for rule in SamplingRule}
     epsilons = [
-        _epsilon(rule, accountant, composition, rules)
-        for rule, composition in compositions.items()
+        _told(rule, accountant, epsilon, rules)
+        for composition, same in distinct(compositions).items()
         for accountant in Accountant
+        for epsilon in [_bound(accountant, composition, rules.delta)]
+        for rule in same
     ]
     decides = rules.sampling_rule, rules.accountant
     epsilon = next(row.epsilon for row in epsilons if (row.sampling_rule, row.accountant) == decides)
@@ -165,14 +168,15 @@ def _released(
         ) from error
 
 
-def _epsilon(
-    rule: SamplingRule, accountant: Accountant, composition: list[Event], rules: PrivacyRules
-) -> Epsilon:
-    bound = pld.epsilon if accountant is Accountant.PLD else rdp.epsilon
+def _bound(accountant: Accountant, composition: Sequence[Event], delta: float) -> float:
+    """ε, infinite where the accountant has no proof for the composition."""
     try:
-        epsilon = bound(composition, rules.delta)
+        return ACCOUNTANTS[accountant](composition, delta)
     except UnsupportedError:
-        epsilon = math.inf
+        return math.inf
+
+
+def _told(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:
     known = math.isfinite(epsilon)
     return Epsilon(
         sampling_rule=rule,

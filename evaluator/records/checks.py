@@ -1,7 +1,7 @@
-"""The named checks of a training record: against itself, the run's other files and the track's rules.
+"""Checks of a training record against itself, against hashes of the run's other files and against the track's rules.
 
-Each is a function of values that returns a `Check`; `evaluator.checks` has the words. What checks find is public, the
-annex is not: nothing that is found tells a number of providers.
+Each is a function of values that returns a `Check`; `evaluator.checks` has the words, `check_groups` has all of them
+with the files that they need.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,28 +11,13 @@ from math import isclose
 from pathlib import Path
 
 from evaluator.accounting.events import Unit
-from evaluator.checkpoints import read_header, sha256_of
 from evaluator.communication import Exchange, read_log
-from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
-from evaluator.records.annex import Annex, read_annex
+from evaluator.contracts import Check, PrivacyRules, TrackRules
+from evaluator.records.annex import Annex
 from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import FixedSize, RunLine, TrainingRecord, TwoStagePoisson
-from evaluator.records.noise_checks import noise
-from evaluator.records.sampling_checks import clients, providers
-from evaluator.records.tensor_checks import tensors
-from evaluator.weight_changes import changed_tensors, weight_vector_sha256
 
 FRAMING = 0.01  # of a message, for what is sent around the tensors
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """The files beside the record. `base` are the track's base weights."""
-
-    checkpoint: Path
-    base: Path
-    communication_log: Path
-    annex: Path
 
 
 @dataclass
@@ -47,47 +32,6 @@ class RoundTraffic:
         self.clients += 1
         self.bytes_down += exchange.bytes_down
         self.bytes_up += exchange.bytes_up
-
-
-def check_record(record: TrainingRecord, files: RunFiles, rules: TrackRules) -> list[Check]:
-    """All checks of this package, whatever they find.
-
-    Raises:
-        ProblemError: One of the other files can't be read.
-        ValueError: The track has no privacy rules.
-    """
-    if rules.privacy is None:
-        raise ValueError("only a track with a privacy budget has records")
-    run = record.run
-    annex = read_annex(files.annex, clients=rules.clients, max_rounds=rules.max_rounds)
-    base = {name: tensor.shape for name, tensor in read_header(files.base).tensors.items()}
-    own_annex = annex_file(record, annex, sha256_of(files.annex))
-    return [
-        rounds(record),
-        base_weights(run, sha256_of(files.base)),
-        models(
-            record,
-            first=weight_vector_sha256(files.base, run.trainable),
-            last=weight_vector_sha256(files.checkpoint, run.trainable),
-        ),
-        message_bytes(record, read_traffic(files.communication_log, rules)),
-        clients(record),
-        *(
-            [providers(record, annex), *noise(record, annex)]
-            if own_annex.status is CheckStatus.PASSED
-            else [not_applicable(check, "the annex is another run's") for check in ("C6", "C8", "C9")]
-        ),
-        tensors(
-            run.trainable,
-            base,
-            changed_tensors(files.base, files.checkpoint),
-            trained=any(line.clients for line in record.rounds),
-        ),
-        checkpoint_file(record, sha256_of(files.checkpoint)),
-        own_annex,
-        track_rules(run, rules.privacy, rules.clients),
-        other_uses(run),
-    ]
 
 
 def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:

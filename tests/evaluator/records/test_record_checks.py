@@ -15,7 +15,7 @@ from evaluator.checks import CHECKS, failures
 from evaluator.communication import LogEntry, write_log
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.records.annex import Annex
-from evaluator.records.checks import RunFiles, check_record
+from evaluator.records.check_groups import Case, RunFile, check_record
 from evaluator.records.lines import (
     Codec,
     FixedSize,
@@ -41,8 +41,13 @@ FIXED = FixedSize(clients_per_round=2, provider_rate=0.25)
 
 def checks(made: MadeRun, clients: int = 2) -> dict[str, Check]:
     rules = TrackRules(reference="tiny", test_set="secret", clients=clients, privacy=PRIVACY)
-    files = RunFiles(made.checkpoint, made.base, made.log, made.annex)
-    found = check_record(read_record(made.record, max_rounds=100), files, rules)
+    files = {
+        RunFile.CHECKPOINT: made.checkpoint,
+        RunFile.BASE: made.base,
+        RunFile.LOG: made.log,
+        RunFile.ANNEX: made.annex,
+    }
+    found = check_record(Case(read_record(made.record, max_rounds=100), rules, files))
     assert len({check.id for check in found}) == len(found)
     return {check.id: check for check in found}
 

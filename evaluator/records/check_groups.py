@@ -1,0 +1,127 @@
+"""All checks of a training record, in groups that need the same files.
+
+Workers hold a record against all of its files with `check_record`; `pfl privacy explain` makes the groups whose files
+are at hand. What checks find is public, the annex is not: nothing that is found tells a number of providers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from evaluator.checkpoints import read_header, sha256_of
+from evaluator.checks import CHECKS
+from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.records import checks
+from evaluator.records.annex import read_annex
+from evaluator.records.difference import not_applicable
+from evaluator.records.lines import TrainingRecord
+from evaluator.records.noise_checks import noise
+from evaluator.records.sampling_checks import clients, providers
+from evaluator.records.tensor_checks import tensors
+from evaluator.weight_changes import changed_tensors, weight_vector_sha256
+
+
+class RunFile(StrEnum):
+    """What a record is held against; `BASE` are the track's base weights."""
+
+    CHECKPOINT = "checkpoint"
+    BASE = "base"
+    LOG = "log"
+    ANNEX = "annex"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A record, the rules of a track with a privacy budget, and the files beside the record."""
+
+    record: TrainingRecord
+    rules: TrackRules
+    files: Mapping[RunFile, Path]
+
+    @property
+    def privacy(self) -> PrivacyRules:
+        """Raises ValueError where the track has none."""
+        if self.rules.privacy is None:
+            raise ValueError("only a track with a privacy budget has records")
+        return self.rules.privacy
+
+
+@dataclass(frozen=True)
+class CheckGroup:
+    """Checks that are made together, and the files that they need. Making them raises ProblemError over a bad file."""
+
+    ids: tuple[str, ...]
+    needs: tuple[RunFile, ...]
+    make: Callable[[Case], list[Check]]
+
+
+def check_record(case: Case) -> list[Check]:
+    """Every check of `GROUPS`, whatever it finds, in the order of the table.
+
+    Raises:
+        ProblemError: One of the files can't be read.
+        ValueError: The track has no privacy rules.
+    """
+    made = {check.id: check for group in GROUPS for check in group.make(case)}
+    return [made[name] for name in CHECKS if name in made]
+
+
+def _alone(case: Case) -> list[Check]:
+    record = case.record
+    return [
+        checks.rounds(record),
+        clients(record),
+        checks.track_rules(record.run, case.privacy, case.rules.clients),
+        checks.other_uses(record.run),
+    ]
+
+
+def _models(case: Case) -> list[Check]:
+    record, run = case.record, case.record.run
+    base, checkpoint = case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT]
+    shapes = {name: tensor.shape for name, tensor in read_header(base).tensors.items()}
+    return [
+        checks.models(
+            record,
+            first=weight_vector_sha256(base, run.trainable),
+            last=weight_vector_sha256(checkpoint, run.trainable),
+        ),
+        tensors(
+            run.trainable,
+            shapes,
+            changed_tensors(base, checkpoint),
+            trained=any(line.clients for line in record.rounds),
+        ),
+    ]
+
+
+def _messages(case: Case) -> list[Check]:
+    return [checks.message_bytes(case.record, checks.read_traffic(case.files[RunFile.LOG], case.rules))]
+
+
+def _annex(case: Case) -> list[Check]:
+    path = case.files[RunFile.ANNEX]
+    annex = read_annex(path, clients=case.rules.clients, max_rounds=case.rules.max_rounds)
+    own = checks.annex_file(case.record, annex, sha256_of(path))
+    if own.status is CheckStatus.PASSED:
+        return [own, providers(case.record, annex), *noise(case.record, annex)]
+    return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9"))]
+
+
+def _checkpoint(case: Case) -> list[Check]:
+    return [checks.checkpoint_file(case.record, sha256_of(case.files[RunFile.CHECKPOINT]))]
+
+
+def _base(case: Case) -> list[Check]:
+    return [checks.base_weights(case.record.run, sha256_of(case.files[RunFile.BASE]))]
+
+
+GROUPS = [
+    CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
+    CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
+    CheckGroup(("C4",), (RunFile.LOG,), _messages),
+    CheckGroup(("C6", "C8", "C9", "C17"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
+    CheckGroup(("C18",), (RunFile.BASE,), _base),
+]
