@@ -96,7 +96,7 @@ class Generator:
         self._decoder = [_DecoderLayer.of(block, dtype, self.heads) for block in t5.decoder.block]
         self._decoder_norm = t5.decoder.final_layer_norm.weight.detach().float()
         self._encoder_attention = t5.encoder.block[0].layer[0].SelfAttention
-        self._encoder_bias = self._encoder_attention.compute_bias(1, 1).to(dtype)
+        self._encoder_bias: Tensor = self._encoder_attention.compute_bias(1, 1).detach().to(dtype)
         steps = MAX_ANSWER_LENGTH - 1
         self._decoder_bias: Tensor = (
             t5.decoder.block[0].layer[0].SelfAttention.compute_bias(steps, steps).detach()[0].float()
@@ -208,8 +208,7 @@ class Generator:
         """T5's bias (1, H, N, N) for relative positions, the same for all rows and layers."""
         if self._encoder_bias.shape[2] < tokens:
             self._encoder_bias = self._encoder_attention.compute_bias(tokens, tokens).to(self.dtype)
-        bias: Tensor = self._encoder_bias[:, :, :tokens, :tokens]
-        return bias
+        return self._encoder_bias[:, :, :tokens, :tokens]
 
 
 @dataclass(frozen=True)

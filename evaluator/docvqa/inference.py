@@ -47,8 +47,8 @@ class Budget:
 
     @classmethod
     def of(cls, device: torch.device) -> "Budget":
-        """On a CPU what fits its caches, and shards of a minute's full-size work; on a GPU a few gigabytes."""
-        return cls(3_000, 64, 16) if device.type == "cpu" else cls(60_000, 512, 512)
+        """On a CPU what fits its caches, progress every few seconds at full size; on a GPU a few gigabytes."""
+        return cls(3_000, 16, 16) if device.type == "cpu" else cls(60_000, 512, 512)
 
 
 def precision_of(device: torch.device) -> torch.dtype:

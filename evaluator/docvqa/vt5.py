@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
@@ -60,11 +61,13 @@ class Batch:
     ) -> Self:
         """A batch of encoded texts and their pages' features, with the tokens of their answers where given."""
         length = max(len(text.ids) for text in texts)
-        input_ids = torch.full((len(texts), length), pad_token_id)
-        boxes = torch.zeros(len(texts), length, 4)
+        # numpy reads lists five times as fast as torch does.
+        ids = np.full((len(texts), length), pad_token_id, np.int64)
+        places = np.zeros((len(texts), length, 4), np.float32)
         for row, text in enumerate(texts):
-            input_ids[row, : len(text.ids)] = torch.tensor(text.ids)
-            boxes[row, : len(text.ids)] = torch.tensor(text.boxes)
+            ids[row, : len(text.ids)] = text.ids
+            places[row, : len(text.ids)] = text.boxes
+        input_ids, boxes = torch.from_numpy(ids), torch.from_numpy(places)
         lengths = torch.tensor([len(text.ids) for text in texts])
         attention_mask = torch.arange(length) < lengths[:, None]
         labels = None
