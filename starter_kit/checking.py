@@ -13,6 +13,7 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ProblemError
 from evaluator.pipeline import Bench, run_step
+from starter_kit.base_weights import read_base
 from starter_kit.console import complain, console, progress
 from starter_kit.run_folder import RunFolder
 
@@ -20,7 +21,12 @@ BUDGETS = (1, 4, 8)  # the competition's
 
 
 def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
-    """Print how each step but scoring ends; whether the run would be accepted, within its budget."""
+    """Print how each step but scoring ends; whether the run would be accepted, within its budget.
+
+    Raises:
+        ProblemError: The base weights can't be read, or the shards of the checkpoint can't be joined.
+    """
+    read_base(base)
     bench = Bench(folder.files(), rules, reference=base)
     accepted = [_passes(step, bench) for step in rules.steps() if step is not Step.SCORING]
     if rules.privacy:

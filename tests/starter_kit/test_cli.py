@@ -105,6 +105,19 @@ def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, base: Path, data: Pa
     assert pfl("evaluate", run / "model.safetensors", *common).stdout == by_folder
 
 
+@pytest.mark.parametrize(
+    ("content", "code"), [(None, "E_ARTIFACT_MISSING"), (b"no tensors", "E_REFERENCE_FORMAT")]
+)
+def test_a_check_against_a_folder_without_base_weights_is_refused(
+    run: Path, tmp_path: Path, content: bytes | None, code: str
+) -> None:
+    if content is not None:
+        (tmp_path / "model.safetensors").write_bytes(content)
+    refused = pfl("check", run, "--base", tmp_path, status=2)
+    assert code in refused.stderr
+    assert str(tmp_path / "model.safetensors") in refused.stderr
+
+
 def test_base_weights_are_never_overwritten(base: Path) -> None:
     before = {path: path.read_bytes() for path in base.iterdir()}
     assert "E_RUN_FOLDER" in pfl("base", "create", base, status=2).stderr
