@@ -11,17 +11,19 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluator.checkpoints import Header, architecture_problems, read_header
+from evaluator.checkpoints import architecture_problems, read_header, untied
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.pipeline import WEIGHTS
 from evaluator.sharding import INDEX, join, read_index, shard_names
+from starter_kit.base_weights import read_base
 from starter_kit.isolation import Ended, NotIsolatedError, run_with_network, run_without_network
 
-WEIGHTS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
 READER = "starter_kit.state_dicts"
 MAX_OUTCOME_BYTES = 1024**2
 MAX_PROBLEMS = 20
+MAX_NOTES = 20
 
 Tell = Callable[[str], None]
 
@@ -48,7 +50,7 @@ class Outcome(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    notes: list[str] = Field(max_length=20)
+    notes: list[str] = Field(max_length=MAX_NOTES)
     problems: list[Problem] = Field(max_length=MAX_PROBLEMS)
 
 
@@ -85,7 +87,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
         ProblemError: Nothing was written.
     """
     target = _target(out)
-    expected = _read_base(base) if base else None
+    expected = untied(read_base(base)) if base else None
     found = find(source)
     for file in found.files:
         tell(f"reading {file}")
@@ -93,7 +95,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
         with tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder:
             weights = _read_apart(found, Path(folder), allow_network=allow_network, tell=tell)
             header = read_header(weights)
-            if expected and (problems := [*architecture_problems(header.tensors, expected.tensors)]):
+            if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
                 raise ProblemError(*problems[:MAX_PROBLEMS])
             target.parent.mkdir(parents=True, exist_ok=True)
             weights.replace(target)
@@ -128,9 +130,22 @@ def find(source: Path) -> Source:
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether a file begins as safetensors do: a header that fits into the file, and its first bracket."""
-    with path.open("rb") as file:
-        start = file.read(9)
+    """Whether a file begins as safetensors do: a header that fits into the file, and its first bracket.
+
+    Raises `ProblemError` (`E_ARTIFACT_MISSING`) where the file can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+    except OSError as error:
+        raise refuse(
+            ErrorCode.ARTIFACT_MISSING,
+            message="The file can't be read.",
+            where=str(path),
+            expected="a checkpoint",
+            found=error.strerror,
+            next_step="Check that the file is yours to read and that its disk is well.",
+        ) from error
     return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size - 8
 
 
@@ -158,17 +173,6 @@ def _target(out: Path) -> Path:
 
 def _existing_folder(target: Path) -> Path:
     return next(folder for folder in target.absolute().parents if folder.is_dir())
-
-
-def _read_base(base: Path) -> Header:
-    if not (base / WEIGHTS).is_file():
-        raise refuse(
-            ErrorCode.ARTIFACT_MISSING,
-            where=str(base / WEIGHTS),
-            expected="the base weights",
-            next_step="Name the folder of the track's base weights.",
-        )
-    return read_header(base / WEIGHTS)
 
 
 def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell) -> Path:

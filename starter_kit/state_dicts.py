@@ -6,7 +6,7 @@ that may be hostile. It reads a `Job` from standard input and writes what that n
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -18,11 +18,12 @@ from evaluator.checkpoints import ALIASES, SHARED_EMBEDDING, read_header
 from evaluator.docvqa.weights import not_saved_by_torch, unpickle
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.sharding import check_shard, encode_header
-from starter_kit.converting import MAX_PROBLEMS, Job, Outcome, is_safetensors
+from starter_kit.converting import MAX_NOTES, MAX_PROBLEMS, Job, Outcome, is_safetensors
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 PREFIXES = ("module.", "_orig_mod.", "model.")  # of DistributedDataParallel, torch.compile and Lightning
 MAX_NESTING = 4
+MAX_SHARING = 4  # tensors to a piece of memory, in the mean
 ITEM_BYTES = 4
 
 State = dict[str, Tensor]
@@ -30,14 +31,15 @@ State = dict[str, Tensor]
 
 def main() -> None:
     """Do the job on standard input."""
-    job = Job.model_validate_json(sys.stdin.read())
+    job = Job.model_validate_json(sys.stdin.buffer.read())
     notes: list[str] = []
     problems = []
     try:
         write(rewritten(read(job.files, job.weight_map, notes), notes), job.weights)
     except ProblemError as error:
         problems = error.problems[:MAX_PROBLEMS]
-    job.outcome.write_text(Outcome(notes=notes, problems=problems).model_dump_json())
+    outcome = Outcome(notes=notes[:MAX_NOTES], problems=problems)
+    job.outcome.write_text(outcome.model_dump_json(), encoding="utf-8")
 
 
 def read(files: list[Path], weight_map: Mapping[str, str] | None, notes: list[str]) -> State:
@@ -89,6 +91,7 @@ def rewritten(tensors: State, notes: list[str]) -> State:
     for name, tensor in tensors.items():
         _check(name, tensor)
     kept = _without_aliases(_without_prefixes(tensors, notes), notes)
+    _check_sizes(kept.values())
     for dtype, count in Counter(tensor.dtype for tensor in kept.values()).items():
         if dtype != torch.float32:
             notes.append(f"wrote {count} tensors of {str(dtype).removeprefix('torch.')} as float32")
@@ -124,6 +127,20 @@ def _check(name: str, tensor: Tensor) -> None:
             where=f"tensor {name}",
             expected="a tensor with all of its numbers in the file",
             found=f"{tensor.layout}, {list(tensor.shape)}, {tensor.device.type}",
+        )
+
+
+def _check_sizes(tensors: Collection[Tensor]) -> None:
+    """Refuse tensors that share their memory so often that a small file would fill the disk."""
+    held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    claimed = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    if claimed > MAX_SHARING * sum(held.values()):
+        raise refuse(
+            ErrorCode.CHECKPOINT_FORMAT,
+            message="The tensors of the file share their numbers with each other.",
+            expected="tensors with numbers of their own",
+            found=f"{claimed} bytes of tensors, {sum(held.values())} bytes in the file",
+            next_step="Save a clone of every tensor.",
         )
 
 

@@ -6,6 +6,7 @@ Names are those of the published checkpoints. T5's embedding table is used in fo
 
 import pickle  # noqa: TID251 - for the name of an error: the file itself is read with weights_only
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from zipfile import is_zipfile
@@ -25,6 +26,7 @@ ALIASES = (
 )
 
 PROBLEMS_SHOWN = 20
+PROTOCOL = b"\x80"  # a pickle's first byte, from its second protocol on
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
@@ -72,6 +74,8 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
             path, map_location="cpu", weights_only=True, mmap=mmap and is_zipfile(path)
         )
     except pickle.UnpicklingError as error:
+        if not _is_pickled(path):
+            raise not_saved_by_torch(path, "another format") from error
         raise refuse(
             ErrorCode.CHECKPOINT_PICKLE,
             where=path.name,
@@ -80,7 +84,13 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
         ) from error
     except (OSError, RuntimeError, EOFError) as error:
         raise not_saved_by_torch(path, str(error).partition(". ")[0]) from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:  # over bytes that are no pickle
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        struct.error,
+    ) as error:  # over bytes that are no pickle
         raise not_saved_by_torch(path, "another format") from error
     return content
 
@@ -95,6 +105,14 @@ def not_saved_by_torch(path: Path, found: str) -> ProblemError:
         found=found or "an empty file",
         next_step="Name the file into which the model's state dict was saved, and check that it is whole.",
     )
+
+
+def _is_pickled(path: Path) -> bool:
+    """Whether a file begins as what `torch.save` writes, in its newer or its older format."""
+    if is_zipfile(path):
+        return True
+    with path.open("rb") as file:
+        return file.read(1) == PROTOCOL
 
 
 def _refused_content(message: str) -> str:

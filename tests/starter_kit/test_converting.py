@@ -1,5 +1,6 @@
-"""`pfl convert`: what frameworks save becomes a checkpoint, and hostile files do nothing. Real processes throughout."""
+"""`pfl convert`: what frameworks save becomes a checkpoint, and hostile files do nothing. The reader is real."""
 
+import contextlib
 import json
 import os
 import pickle  # noqa: TID251 - to make a hostile file
@@ -16,8 +17,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
-from starter_kit import isolation
+from evaluator.errors import Problem, ProblemError
+from starter_kit import isolation, state_dicts
+from starter_kit.cli import app
 from tests.evaluator.sharded import save_shards, split
 
 SHARED = "language_backbone.shared.weight"
@@ -41,10 +45,21 @@ def weights(base: Path) -> State:
     return load_file(base / "model.safetensors")
 
 
-def convert(
+def convert(source: Path, out: Path, *options: str | Path, status: int = 0) -> str:
+    """Output and errors of `pfl convert`, run in the folder of `out`; its reader is a process of its own."""
+    arguments = [str(argument) for argument in ("convert", source, out, *options)]
+    with contextlib.chdir(out.parent):
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "OMP_NUM_THREADS": "1"})
+    assert result.exit_code == status, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert_clean(out, status)
+    return result.output
+
+
+def convert_in_a_shell(
     source: Path, out: Path, *options: str | Path, status: int = 0, wrapper: tuple[str, ...] = ()
 ) -> str:
-    """Output and errors of `pfl convert`, run in the folder of `out`."""
+    """As `convert`, with the command in a process of its own, which `wrapper` starts."""
     result = subprocess.run(
         [*wrapper, *PFL, "convert", *map(str, (source, out, *options))],
         capture_output=True, text=True, timeout=120, check=False, cwd=out.parent,
@@ -52,10 +67,22 @@ def convert(
     )  # fmt: skip
     assert result.returncode == status, result.stdout + result.stderr
     assert "Traceback" not in result.stderr
+    assert_clean(out, status)
+    return result.stdout + result.stderr
+
+
+def assert_clean(out: Path, status: int) -> None:
+    """Nothing is left but what was asked for, and nothing of a hostile file has run."""
     assert status == 0 or not out.exists()
     assert not list(out.parent.glob(".pfl-convert-*"))
     assert not (out.parent / "ran").exists()
-    return result.stdout + result.stderr
+
+
+def refusal(path: Path) -> Problem:
+    """Why the reader refuses a file, asked in this process."""
+    with pytest.raises(ProblemError) as refused:
+        state_dicts.rewritten(state_dicts.read([path], None, []), [])
+    return refused.value.problem
 
 
 def assert_same(path: Path, weights: State) -> None:
@@ -82,7 +109,7 @@ def test_a_pickled_state_dict_becomes_the_checkpoint_without_tied_copies(
 ) -> None:
     tied = OrderedDict(weights) | dict.fromkeys(ALIASES, weights[SHARED])
     torch.save(tied, tmp_path / "pytorch_model.bin")
-    output = convert(tmp_path / "pytorch_model.bin", tmp_path / "run", "--base", base)
+    output = convert_in_a_shell(tmp_path / "pytorch_model.bin", tmp_path / "run", "--base", base)
     assert_same(tmp_path / "run" / "model.safetensors", weights)
     assert f"dropped 3 copies of {SHARED}" in output
     assert "no network" in output
@@ -106,15 +133,16 @@ def test_nesting_and_prefixes_are_taken_off_and_told(base: Path, weights: State,
     assert f'took "module." off all {len(weights)} names' in output
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_other_number_formats_become_float32(weights: State, tmp_path: Path, dtype: torch.dtype) -> None:
-    cast = {name: tensor.to(dtype) for name, tensor in weights.items()}
+def test_other_number_formats_become_float32(weights: State, tmp_path: Path) -> None:
+    dtypes = (torch.float16, torch.bfloat16, torch.float64)
+    cast = {name: tensor.to(dtypes[place % 3]) for place, (name, tensor) in enumerate(weights.items())}
     torch.save(cast, tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run")
     assert_same(
         tmp_path / "run" / "model.safetensors", {name: tensor.float() for name, tensor in cast.items()}
     )
-    assert f"{len(weights)} tensors of {str(dtype).removeprefix('torch.')}" in output
+    for place, name in enumerate(("float16", "bfloat16", "float64")):
+        assert f"wrote {len(list(weights)[place::3])} tensors of {name} as float32" in output
 
 
 def test_views_and_empty_tensors_keep_their_numbers(tmp_path: Path) -> None:
@@ -166,11 +194,9 @@ def test_a_run_folder_gets_its_checkpoint_and_keeps_its_files(weights: State, tm
     torch.save(weights, tmp_path / "w.bin")
     convert(tmp_path / "w.bin", run)
     assert sorted(path.name for path in run.iterdir()) == ["communication_log.csv", "model.safetensors"]
-    result = subprocess.run(
-        [*PFL, "convert", str(tmp_path / "w.bin"), str(run)], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 2
-    assert "E_RUN_FOLDER" in result.stderr
+    again = CliRunner().invoke(app, ["convert", str(tmp_path / "w.bin"), str(run)])
+    assert again.exit_code == 2
+    assert "E_RUN_FOLDER" in again.output
     assert_same(run / "model.safetensors", weights)
 
 
@@ -194,7 +220,12 @@ def test_a_hostile_pickle_is_refused_and_nothing_of_it_runs(
     output = convert(tmp_path / "w.bin", tmp_path / "run", status=2)
     assert "E_CHECKPOINT_PICKLE" in output
     assert "code" in output
-    assert "E_CHECKPOINT_PICKLE" in convert(tmp_path / "w.bin", tmp_path / "run", "--allow-network", status=2)
+
+
+def test_a_hostile_pickle_is_refused_with_network_too(tmp_path: Path) -> None:
+    torch.save(RunsCode(), tmp_path / "w.bin")
+    output = convert(tmp_path / "w.bin", tmp_path / "run", "--allow-network", status=2)
+    assert "E_CHECKPOINT_PICKLE" in output
 
 
 def test_a_hostile_shard_is_refused(weights: State, tmp_path: Path) -> None:
@@ -209,6 +240,11 @@ def huge() -> torch.Tensor:
     return torch.zeros(1).expand(10**12)
 
 
+def shared() -> State:
+    numbers = torch.zeros(1000)
+    return {f"tensor {number}": numbers for number in range(1000)}
+
+
 @pytest.mark.parametrize(
     ("content", "code", "told"),
     [
@@ -221,42 +257,40 @@ def huge() -> torch.Tensor:
         ({"ids": torch.arange(3)}, "E_CHECKPOINT_DTYPE", "int64"),
         ({"a": huge()}, "E_CHECKPOINT_FORMAT", "1000000000000"),
         ({"a": torch.eye(3).to_sparse()}, "E_CHECKPOINT_FORMAT", "sparse"),
-        ({"\ud800": torch.ones(1)}, "E_CHECKPOINT_HEADER", "surrogates"),
-        ({"x" * 300: torch.ones(1)}, "E_CHECKPOINT_HEADER", "256 characters"),
+        (shared(), "E_CHECKPOINT_FORMAT", "share their numbers"),
     ],
-    ids=[
-        "args",
-        "module",
-        "extra",
-        "list",
-        "empty",
-        "key",
-        "integers",
-        "huge",
-        "sparse",
-        "surrogate",
-        "name",
-    ],
+    ids=["args", "module", "extra", "list", "empty", "key", "integers", "huge", "sparse", "shared"],
 )
 def test_what_is_no_state_dict_is_told(tmp_path: Path, content: Any, code: str, told: str) -> None:
     torch.save(content, tmp_path / "w.bin")
+    problem = refusal(tmp_path / "w.bin")
+    assert problem.code == code
+    assert told in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("\ud800", "surrogates"), ("x" * 300, "256 characters")], ids=["surrogate", "long"]
+)
+def test_names_that_no_checkpoint_has_are_refused(tmp_path: Path, name: str, told: str) -> None:
+    torch.save({name: torch.ones(1)}, tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run", status=2)
-    assert code in output
+    assert "E_CHECKPOINT_HEADER" in output
     assert told in output
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"hello world" * 100, b"\x1f\x8b\x08gzip", b"PK\x03\x04" + bytes(50)]
+    "content",
+    [b"", b"hello world" * 100, b"\x1f\x8b\x08gzip", b"\x89HDF\r\n", b"GGUF\x03", b"PK\x03\x04" + bytes(50)],
 )
-def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_not_taken_for_pickles(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.bin").write_bytes(content)
-    assert "E_CHECKPOINT_" in convert(tmp_path / "w.bin", tmp_path / "run", status=2)
+    assert refusal(tmp_path / "w.bin").code == "E_CHECKPOINT_FORMAT"
 
 
 def test_a_truncated_file_is_refused(weights: State, tmp_path: Path) -> None:
     torch.save(weights, tmp_path / "w.bin")
     (tmp_path / "w.bin").write_bytes((tmp_path / "w.bin").read_bytes()[:-1000])
-    assert "E_CHECKPOINT_" in convert(tmp_path / "w.bin", tmp_path / "run", status=2)
+    assert "E_CHECKPOINT_FORMAT" in convert(tmp_path / "w.bin", tmp_path / "run", status=2)
 
 
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -293,6 +327,31 @@ def test_the_result_is_held_against_the_base_weights(base: Path, weights: State,
     assert "E_ARTIFACT_MISSING" in missing
 
 
+def test_base_weights_that_hold_copies_of_the_embedding_fit_a_checkpoint_without_them(
+    weights: State, tmp_path: Path
+) -> None:
+    (tmp_path / "base").mkdir()
+    save_file(weights | {ALIASES[2]: weights[SHARED].clone()}, tmp_path / "base" / "model.safetensors")
+    torch.save(weights, tmp_path / "w.bin")
+    convert(tmp_path / "w.bin", tmp_path / "run", "--base", tmp_path / "base")
+    assert_same(tmp_path / "run" / "model.safetensors", weights)
+
+
+def test_broken_base_weights_are_not_blamed_on_the_checkpoint(weights: State, tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "model.safetensors").write_bytes(b"no tensors")
+    torch.save(weights, tmp_path / "w.bin")
+    output = convert(tmp_path / "w.bin", tmp_path / "run", "--base", tmp_path / "base", status=2)
+    assert "E_REFERENCE_FORMAT: The base weights can't be read" in output
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="needs a file of Linux that can't be read")
+def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_can_not_be_written(tmp_path: Path) -> None:
+    output = convert(Path("/proc/self/mem"), tmp_path / "run", status=2)
+    assert "E_ARTIFACT_MISSING: The file can't be read" in output
+    assert "Input/output error" in output
+
+
 @pytest.fixture
 def no_namespaces() -> tuple[str, ...]:
     """A command that runs another in a place where no further namespace may be made."""
@@ -309,10 +368,12 @@ def test_where_the_reader_can_not_be_cut_off_a_pickle_is_read_only_on_request(
     weights: State, tmp_path: Path, no_namespaces: tuple[str, ...]
 ) -> None:
     torch.save(weights, tmp_path / "w.bin")
-    output = convert(tmp_path / "w.bin", tmp_path / "run", status=2, wrapper=no_namespaces)
+    output = convert_in_a_shell(tmp_path / "w.bin", tmp_path / "run", status=2, wrapper=no_namespaces)
     assert "E_CHECKPOINT_NETWORK" in output
     assert "only if you trust the file" in output
-    allowed = convert(tmp_path / "w.bin", tmp_path / "run", "--allow-network", wrapper=no_namespaces)
+    allowed = convert_in_a_shell(
+        tmp_path / "w.bin", tmp_path / "run", "--allow-network", wrapper=no_namespaces
+    )
     assert "no network" not in allowed
     assert_same(tmp_path / "run" / "model.safetensors", weights)
 
@@ -321,7 +382,7 @@ def test_safetensors_need_no_isolation(
     weights: State, tmp_path: Path, no_namespaces: tuple[str, ...]
 ) -> None:
     save_file(weights, tmp_path / "w.safetensors")
-    convert(tmp_path / "w.safetensors", tmp_path / "run", wrapper=no_namespaces)
+    convert_in_a_shell(tmp_path / "w.safetensors", tmp_path / "run", wrapper=no_namespaces)
     assert_same(tmp_path / "run" / "model.safetensors", weights)
 
 
