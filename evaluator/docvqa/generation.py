@@ -10,7 +10,9 @@ The same arithmetic as `VT5.generate`, up to rounding, arranged for speed:
   section 2.1.2). Answers have a few tokens, so that is a tenth of the work.
 - Rows leave when their answer has ended, whenever a quarter of them has.
 
-In bfloat16, matrix products are computed in that precision and sums along the layers, norms and softmax in float32.
+In bfloat16, the matrix products of the image tower and the encoder are computed in that precision; sums along the
+layers and norms in float32, and so is the whole decoder: its time goes into reading, not arithmetic, and scores of
+tokens that are rounded to eight bits tie.
 
 Shapes: B rows, N tokens (text, then visual), d the model's width, H heads of K dimensions, T steps.
 """
@@ -82,7 +84,7 @@ class Encoded:
 
 
 class Generator:
-    """A VT5 made ready to answer. Holds the model's weights, as it found them, in `dtype`."""
+    """A VT5 made ready to answer: its weights as they are now, those of the encoder in `dtype`."""
 
     def __init__(self, model: VT5, *, dtype: torch.dtype = torch.float32) -> None:
         config = model.config
@@ -90,10 +92,13 @@ class Generator:
         self.dtype = dtype
         self.heads, self._head_width, self.eps = config.num_heads, config.d_kv, config.layer_norm_epsilon
         t5 = model.language_backbone
-        self._embedding: Tensor = t5.shared.weight.detach().to(dtype)
-        self._encoder = [_EncoderLayer.of(block, dtype) for block in t5.encoder.block]
+        self._embedding: Tensor = t5.shared.weight.detach().float()
+        self._encoder = [_Layer.of(block, dtype) for block in t5.encoder.block]
         self._encoder_norm = t5.encoder.final_layer_norm.weight.detach().float()
-        self._decoder = [_DecoderLayer.of(block, dtype, self.heads) for block in t5.decoder.block]
+        self._decoder = [
+            (_Layer.of(block, torch.float32), _CrossAttention.of(block.layer[1], self.heads))
+            for block in t5.decoder.block
+        ]
         self._decoder_norm = t5.decoder.final_layer_norm.weight.detach().float()
         self._encoder_attention = t5.encoder.block[0].layer[0].SelfAttention
         self._encoder_bias: Tensor = self._encoder_attention.compute_bias(1, 1).detach().to(dtype)
@@ -136,7 +141,7 @@ class Generator:
             x += linear(mixed.transpose(1, 2).flatten(2), layer.output)
             widened = linear(self._norm(x, layer.feed_norm), layer.wi, relu=True)
             x += linear(widened, layer.wo)
-        return Encoded(self._norm(x, self._encoder_norm), encoded.lengths)
+        return Encoded(self._normed(x, self._encoder_norm), encoded.lengths)
 
     @torch.inference_mode()
     def decode(self, encoded: Encoded) -> list[Answer]:
@@ -171,38 +176,42 @@ class Generator:
 
     def _next(self, state: "_State", step: int) -> tuple[Tensor, Tensor]:
         """The most probable next token (B,) of each row, and its probability."""
-        x = self._embedding[state.token].float()
+        x = self._embedding[state.token]
         rows = len(x)
-        for number, layer in enumerate(self._decoder):
-            qkv = linear(self._norm(x, layer.attention_norm), layer.qkv).view(rows, 3, self.heads, -1)
+        for number, (layer, cross) in enumerate(self._decoder):
+            qkv = linear(self._normed(x, layer.attention_norm), layer.qkv).view(rows, 3, self.heads, -1)
             query, key, value = qkv.unbind(1)
             keys, values = state.cache[number, 0], state.cache[number, 1]
             keys[:, :, step], values[:, :, step] = key, value
             scores = query[:, :, None] @ keys[:, :, : step + 1].transpose(2, 3)
-            weights = (scores.float() + self._decoder_bias[:, step, None, : step + 1]).softmax(-1)
-            mixed = weights.to(self.dtype) @ values[:, :, : step + 1]
+            weights = (scores + self._decoder_bias[:, step, None, : step + 1]).softmax(-1)
+            mixed = weights @ values[:, :, : step + 1]
             x += linear(mixed.flatten(1), layer.output)
 
-            query = linear(self._norm(x, layer.cross_norm), layer.cross_query)
-            query = query.view(rows, self.heads, -1).transpose(0, 1) @ layer.cross_key  # (H, B, d)
-            scores = (query.transpose(0, 1) @ state.hidden.transpose(1, 2)).float()  # (B, H, N)
+            query = linear(self._normed(x, cross.norm), cross.query)
+            query = query.view(rows, self.heads, -1).transpose(0, 1) @ cross.key  # (H, B, d)
+            scores = query.transpose(0, 1) @ state.hidden.transpose(1, 2)  # (B, H, N)
             if state.padding is not None:
                 scores = scores.masked_fill_(state.padding[:, None], -torch.inf)
-            mean = scores.softmax(-1).to(self.dtype) @ state.hidden  # (B, H, d)
-            mixed = (mean.transpose(0, 1) @ layer.cross_value).transpose(0, 1)  # (B, H, K)
-            x += linear(mixed.flatten(1), layer.cross_output)
+            mean = scores.softmax(-1) @ state.hidden  # (B, H, d)
+            mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)  # (B, H, K)
+            x += linear(mixed.flatten(1), cross.output)
 
-            widened = linear(self._norm(x, layer.feed_norm), layer.wi, relu=True)
+            widened = linear(self._normed(x, layer.feed_norm), layer.wi, relu=True)
             x += linear(widened, layer.wo)
-        last = self._norm(x, self._decoder_norm) * self.model.config.d_model**-0.5
-        logits = linear(last, self._embedding).float()
+        last = self._normed(x, self._decoder_norm) * self.model.config.d_model**-0.5
+        logits = linear(last, self._embedding)
         highest, best = logits.max(-1)
         # Finite weights may still overflow on the way: such an answer is as good as its tokens, and nothing is sure.
         return best, (highest - logits.logsumexp(-1)).exp().nan_to_num(0.0)
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """For a product of the encoder."""
+        return self._normed(x, weight).to(self.dtype)
+
+    def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         normed: Tensor = rms_norm(x, weight.shape, weight, self.eps)
-        return normed.to(self.dtype)
+        return normed
 
     def _bias(self, tokens: int) -> Tensor:
         """T5's bias (1, H, N, N) for relative positions, the same for all rows and layers."""
@@ -212,7 +221,9 @@ class Generator:
 
 
 @dataclass(frozen=True)
-class _EncoderLayer:
+class _Layer:
+    """Self-attention and feed-forward of one block. `qkv` projects to queries, keys and values at once."""
+
     attention_norm: Tensor
     qkv: Tensor
     output: Tensor
@@ -221,11 +232,12 @@ class _EncoderLayer:
     wo: Tensor
 
     @classmethod
-    def of(cls, block: Any, dtype: torch.dtype) -> "_EncoderLayer":
+    def of(cls, block: Any, dtype: torch.dtype) -> "_Layer":
         attention, feed = block.layer[0], block.layer[-1]
+        projections = (attention.SelfAttention.q, attention.SelfAttention.k, attention.SelfAttention.v)
         return cls(
             attention_norm=attention.layer_norm.weight.detach().float(),
-            qkv=_stacked(attention.SelfAttention, dtype),
+            qkv=torch.cat([projection.weight.detach() for projection in projections]).to(dtype),
             output=attention.SelfAttention.o.weight.detach().to(dtype),
             feed_norm=feed.layer_norm.weight.detach().float(),
             wi=feed.DenseReluDense.wi.weight.detach().to(dtype),
@@ -234,36 +246,29 @@ class _EncoderLayer:
 
 
 @dataclass(frozen=True)
-class _DecoderLayer(_EncoderLayer):
-    """`cross_key` (H, K, d) and `cross_value` (H, d, K), a matrix for each head."""
+class _CrossAttention:
+    """`key` (H, K, d) and `value` (H, d, K) have a matrix for each head."""
 
-    cross_norm: Tensor
-    cross_query: Tensor
-    cross_key: Tensor
-    cross_value: Tensor
-    cross_output: Tensor
+    norm: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    output: Tensor
 
     @classmethod
-    def of(cls, block: Any, dtype: torch.dtype, heads: int = 0) -> "_DecoderLayer":
-        own = _EncoderLayer.of(block, dtype)
-        cross = block.layer[1]
+    def of(cls, layer: Any, heads: int) -> "_CrossAttention":
+        attention = layer.EncDecAttention
         key, value = (
-            projection.weight.detach().to(dtype).unflatten(0, (heads, -1))
-            for projection in (cross.EncDecAttention.k, cross.EncDecAttention.v)
+            projection.weight.detach().float().unflatten(0, (heads, -1))
+            for projection in (attention.k, attention.v)
         )
         return cls(
-            **vars(own),
-            cross_norm=cross.layer_norm.weight.detach().float(),
-            cross_query=cross.EncDecAttention.q.weight.detach().to(dtype),
-            cross_key=key,
-            cross_value=value.transpose(1, 2).contiguous(),
-            cross_output=cross.EncDecAttention.o.weight.detach().to(dtype),
+            norm=layer.layer_norm.weight.detach().float(),
+            query=attention.q.weight.detach().float(),
+            key=key,
+            value=value.mT.contiguous(),
+            output=attention.o.weight.detach().float(),
         )
-
-
-def _stacked(attention: Any, dtype: torch.dtype) -> Tensor:
-    """The projections to queries, keys and values as one matrix."""
-    return torch.cat([part.weight.detach() for part in (attention.q, attention.k, attention.v)]).to(dtype)
 
 
 @dataclass
