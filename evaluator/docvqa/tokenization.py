@@ -109,13 +109,15 @@ class Tokenizer:
         return text
 
     def _encode_words(self, words: Sequence[str]) -> list[list[int]]:
-        unseen = list({word for word in words if word not in self._words})
-        if len(self._words) + len(unseen) > CACHED_WORDS:
-            self._words.clear()
+        # Several threads may encode at once: a full cache is left to those that still read it, and a new one begun.
+        known = self._words
+        unseen = list({word for word in words if word not in known})
+        if len(known) + len(unseen) > CACHED_WORDS:
+            self._words = known = {}
             unseen = list(set(words))
         encodings = self._backend.encode_batch(unseen, add_special_tokens=False)
-        self._words.update(zip(unseen, (encoding.ids for encoding in encodings), strict=True))
-        return [self._words[word] for word in words]
+        known.update(zip(unseen, (encoding.ids for encoding in encodings), strict=True))
+        return [known[word] for word in words]
 
     def _special_id(self, token: str) -> int:
         token_id = self._backend.token_to_id(token)

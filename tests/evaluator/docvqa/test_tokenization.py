@@ -1,6 +1,9 @@
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +59,35 @@ def test_a_full_word_cache_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(tokenization, "CACHED_WORDS", 3)
     fresh = make_tokenizer()
     assert [fresh.encode("q", words, [BOX] * len(words), 64) for words in pages] == expected
+
+
+class Interrupted:
+    """A backend that calls `meanwhile` before it encodes words, as another thread may."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+        self.meanwhile: Callable[[], object] = int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def encode_batch(self, words: list[str], **options: bool) -> list[tokenizers.Encoding]:
+        meanwhile, self.meanwhile = self.meanwhile, int
+        meanwhile()
+        return self._backend.encode_batch(words, **options)
+
+
+def test_a_page_keeps_its_words_when_another_thread_fills_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    boxes = [BOX] * 3
+    expected = TOKENIZER.encode("q", ["a", "b", "c"], boxes, 64)
+    monkeypatch.setattr(tokenization, "CACHED_WORDS", 3)
+    backend = Interrupted(make_tokenizer()._backend)
+    tokenizer = Tokenizer(backend)  # type: ignore[arg-type]
+    tokenizer.encode("q", ["a", "b"], boxes[:2], 64)
+    backend.meanwhile = lambda: tokenizer.encode("q", ["d", "e", "f"], boxes, 64)
+    assert tokenizer.encode("q", ["a", "b", "c"], boxes, 64) == expected
 
 
 @given(st.text(alphabet=st.characters(categories=["Ll", "Lu", "Nd", "Sc"]), min_size=1, max_size=20))
