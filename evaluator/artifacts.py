@@ -52,8 +52,7 @@ def fetch(
     """
     cache.mkdir(parents=True, exist_ok=True)
     target = cache / ref.sha256
-    if target.exists() and target.stat().st_size == ref.size_bytes:
-        os.utime(target)
+    if _is_cached(target, ref.size_bytes):
         return target
     _make_room(cache, cache_bytes - ref.size_bytes)
     partial = _Partial(cache / f"{ref.sha256}.{uuid4().hex}.partial")
@@ -64,6 +63,17 @@ def fetch(
     finally:
         partial.path.unlink(missing_ok=True)
     return target
+
+
+def _is_cached(target: Path, size_bytes: int) -> bool:
+    """Whether the file is there, whole; it counts as used now. Another worker may remove it at any time."""
+    try:
+        if target.stat().st_size != size_bytes:
+            return False
+        os.utime(target)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class _Partial:

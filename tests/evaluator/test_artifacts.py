@@ -1,6 +1,8 @@
+import contextlib
 import hashlib
 import logging
 import os
+import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +43,29 @@ def test_an_artifact_is_fetched_once_and_then_kept(server: ArtifactServer, tmp_p
     assert steps[-1] == (len(CONTENT), len(CONTENT))
     assert fetch(ref(server), tmp_path) == path
     assert len(server.ranges) == 1
+
+
+def test_a_file_that_others_remove_all_the_time_is_fetched_all_the_same(
+    server: ArtifactServer, tmp_path: Path
+) -> None:
+    wanted, done = ref(server), threading.Event()
+
+    def churn() -> None:
+        kept, moved = tmp_path / wanted.sha256, tmp_path / "moved"
+        moved.write_bytes(CONTENT)
+        while not done.is_set():
+            with contextlib.suppress(FileExistsError):  # it was just fetched
+                os.link(moved, kept)
+            kept.unlink()
+
+    with ThreadPoolExecutor() as pool:
+        churning = pool.submit(churn)
+        try:
+            for _ in range(100):
+                assert fetch(wanted, tmp_path).name == wanted.sha256
+        finally:
+            done.set()
+        churning.result()
 
 
 def test_a_broken_download_continues_where_it_stopped(server: ArtifactServer, tmp_path: Path) -> None:
