@@ -14,7 +14,6 @@ from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, refuse
 from evaluator.pipeline import WEIGHTS
-from evaluator.records.check_groups import Case, RunFile
 from starter_kit.console import console, refusals
 
 privacy_app = typer.Typer(
@@ -47,12 +46,6 @@ Delta = Annotated[float, typer.Option(help="δ.")]
 Rule = Annotated[SamplingRule, typer.Option(help="How two stages of sampling are accounted.")]
 
 DELTA = 1e-5  # the competition's
-# The files that `explain` finds in a run's folder.
-FILES = {
-    ArtifactKind.CHECKPOINT: RunFile.CHECKPOINT,
-    ArtifactKind.COMMUNICATION_LOG: RunFile.LOG,
-    ArtifactKind.TRAINING_ANNEX: RunFile.ANNEX,
-}
 
 
 @privacy_app.command()
@@ -140,10 +133,17 @@ def explain(
     delta: Delta = DELTA,
 ) -> None:
     """Say in words what each check finds, means and can't detect. Other files of a run's folder are found beside it."""
+    from evaluator.records.check_groups import Case, RunFile
     from evaluator.records.reading import read_record
     from starter_kit import explaining
+    from starter_kit.base_weights import read_base
     from starter_kit.run_folder import RunFolder
 
+    found_beside = {
+        ArtifactKind.CHECKPOINT: RunFile.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG: RunFile.LOG,
+        ArtifactKind.TRAINING_ANNEX: RunFile.ANNEX,
+    }
     named = {
         RunFile.ANNEX: annex,
         RunFile.BASE: base and base / WEIGHTS,
@@ -152,8 +152,12 @@ def explain(
     }
     with refusals():
         read = read_record(record, max_rounds=MAX_ROUNDS)
+        if base is not None:
+            read_base(base)
         beside = {
-            FILES[kind]: path for kind, path in RunFolder(record.parent).files().items() if kind in FILES
+            found_beside[kind]: path
+            for kind, path in RunFolder(record.parent).files().items()
+            if kind in found_beside
         }
         given = {name: path for name, path in named.items() if path is not None}
         target = read.run.claimed_epsilon if budget is None else budget

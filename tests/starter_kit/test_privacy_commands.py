@@ -145,3 +145,9 @@ def test_a_record_that_was_changed_is_refused(run_folder: Path, tmp_path: Path) 
     text = (run_folder / "training_record.jsonl").read_text()
     changed.write_text(text.replace('"rounds":2', '"rounds":3', 1))
     assert "E_RECORD_CHAIN" in run_privacy("explain", changed, status=2)
+
+
+def test_a_folder_without_base_weights_is_told_with_a_code(run_folder: Path, tmp_path: Path) -> None:
+    told = run_privacy("explain", run_folder / "training_record.jsonl", "--base", tmp_path, status=2)
+    assert "E_ARTIFACT_MISSING" in told
+    assert "the base weights" in told
