@@ -45,8 +45,8 @@ lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/mypy
 	@PYTHONPATH=platform:. $(BIN)/lint-imports
 
-benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references
-	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q -s
+benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references, written to docs/performance.md
+	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q --performance docs/performance.md
 
 docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors import catalogue; print(catalogue(), end="")' > docs/errors.md

@@ -1,0 +1,127 @@
+"""What the benchmarks print, shown at the end and, with `--performance FILE`, written into a page.
+
+The page has a section for each benchmark file. Those that ran are replaced, others stay as they were: figures of
+different machines stand side by side, each with the machine that it comes from.
+"""
+
+import importlib
+import inspect
+import os
+import platform
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HEAD = """# Performance
+
+Written by `make benchmark`, which measures and prints what stands here; nothing is set by hand. Speeds are ratios to a
+named reference in the same run, since machines differ and this one may have been busy: trust ratios, not seconds.
+"""
+SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
+
+printed: dict[str, list[str]] = defaultdict(list)
+skipped: dict[str, str] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--performance", type=Path, help="page to write the figures into")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    module = Path(report.nodeid.split("::")[0]).stem
+    if report.when == "call":
+        printed[module].append(report.capstdout.strip("\n"))
+        if report.failed:
+            name = report.nodeid.split("::")[-1]
+            printed[module].append(f"{name}: FAILED")
+    elif report.skipped and isinstance(report.longrepr, tuple):
+        skipped[module] = report.longrepr[2].removeprefix("Skipped: ")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    sections = {module: _text(module, config) for module in sorted({*printed, *skipped})}
+    for module, text in sections.items():
+        terminalreporter.section(module)
+        terminalreporter.write_line(text)
+    page: Path | None = config.getoption("--performance", None)
+    if page is not None:
+        _write(page, sections)
+
+
+def _text(module: str, config: pytest.Config) -> str:
+    blocks = [block for block in printed[module] if block]
+    blocks += _timed_by_the_plugin(module, config)
+    return "\n".join(blocks) or f"Not measured: {skipped.get(module, 'it printed nothing')}."
+
+
+def _timed_by_the_plugin(module: str, config: pytest.Config) -> list[str]:
+    """The groups of pytest-benchmark: what each contestant took, relative to the first."""
+    session = getattr(config, "_benchmarksession", None)
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for timed in session.benchmarks if session else []:
+        if Path(timed.fullname.split("::")[0]).stem == module:
+            groups[timed.group].append(timed)
+    blocks = []
+    for group, contestants in groups.items():
+        first = contestants[0].stats.min
+        rows = [
+            f"    {_contestant(timed):<34}{timed.stats.min:10.4f} s  {timed.stats.min / first:8.2f}"
+            for timed in contestants
+        ]
+        blocks.append("\n".join([f"{group} (least time, relative to the first)", *rows]))
+    return blocks
+
+
+def _contestant(timed: Any) -> str:
+    params = timed.params or {}
+    return str(params.get("accountant") or params.get("calibration") or "ours")
+
+
+def _write(page: Path, sections: dict[str, str]) -> None:
+    old = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
+    new = {
+        module: f"\n## {_title(module)}\n\n{_machine()}\n\n```text\n{text}\n```\n\n"
+        for module, text in sections.items()
+        if module not in old or printed[module]
+    }
+    body = "".join(
+        f"\n<!-- {module} -->{text}<!-- end -->\n" for module, text in sorted({**old, **new}.items())
+    )
+    page.write_text(HEAD + body, encoding="utf-8")
+
+
+def _title(module: str) -> str:
+    """The first sentence of the benchmark's docstring."""
+    text = inspect.getdoc(importlib.import_module(f"tests.benchmarks.{module}")) or module
+    return re.split(r"[:.](?:\s|$)", text)[0].replace("\n", " ")
+
+
+def _machine() -> str:
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    parts = [
+        f"{datetime.now(UTC):%-d %B %Y}",
+        f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB",
+        _accelerator(),
+        f"Python {platform.python_version()}",
+        f"PyTorch {version('torch')}",
+    ]
+    return ". ".join(part for part in parts if part) + "."
+
+
+def _processor() -> str:
+    try:
+        (name, *_) = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except (OSError, ValueError):
+        return platform.machine()
+    return str(name)
+
+
+def _accelerator() -> str:
+    import torch
+
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else "no GPU"
