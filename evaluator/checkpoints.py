@@ -94,7 +94,6 @@ def inspect_checkpoint(
     path: Path,
     reference: Path,
     *,
-    sha256: str | None = None,
     trainable: Sequence[str] = (),
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ValidationResult:
@@ -103,7 +102,6 @@ def inspect_checkpoint(
     Args:
         path: The checkpoint.
         reference: The base weights, a safetensors file: their names, shapes and dtypes are asked for.
-        sha256: The hash that was announced with the file.
         trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
             is none, all may.
         on_progress: Called with the bytes read so far and in all.
@@ -145,7 +143,6 @@ def inspect_checkpoint(
     unlike = [name for name in aliases if name not in originals or name in contents.differing]
     changed = [name for name in expected if name in contents.differing]
     problems = [
-        *_hash_problems(sha256, contents.sha256),
         *architecture_problems(own, expected),
         *_alias_problems(header, sorted(unlike)),
         *_not_finite_problems(contents.not_finite),
@@ -312,11 +309,6 @@ def _originals_of_aliases(
 
 def _is_alike(tensor: Tensor, other: Tensor) -> bool:
     return (tensor.dtype, tensor.shape) == (other.dtype, other.shape)
-
-
-def _hash_problems(announced: str | None, actual: str) -> Iterator[Problem]:
-    if announced is not None and announced != actual:
-        yield refuse(ErrorCode.ARTIFACT_HASH, expected=announced, found=actual).problem
 
 
 def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> Iterator[Problem]:

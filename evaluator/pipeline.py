@@ -6,6 +6,7 @@ participant's disk: the code is the same. Every step may run again; the outcome 
 
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evaluator import communication, plausibility
-from evaluator.checkpoints import inspect_checkpoint, sha256_of
+from evaluator.checkpoints import inspect_checkpoint
 from evaluator.checks import failures
 from evaluator.contracts import (
     AccountingResult,
@@ -171,7 +172,7 @@ def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
         questions=means.questions,
         precision=answered.precision,
         test_set_sha256=dataset.sha256(),
-        checkpoint_sha256=sha256_of(checkpoint),
+        checkpoint_sha256=answered.checkpoint_sha256,
     )
     detail = ScoringDetail(
         groups=group_scores(dataset, scores), pages_without_image=len(answered.without_image)
@@ -192,7 +193,7 @@ def _write_answers(
 ) -> None:
     """One JSON line a question, for the organizers' own analysis; replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
+    partial = path.with_suffix(f".{os.getpid()}.partial")
     rows = zip(predictions, dataset.questions, scores.anls.tolist(), scores.accuracy.tolist(), strict=True)
     with partial.open("w", encoding="utf-8") as file:
         for prediction, question, anls, accuracy in rows:

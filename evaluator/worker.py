@@ -12,12 +12,10 @@ import contextlib
 import logging
 import os
 import platform
-import re
 import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,7 +29,7 @@ from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
 from evaluator import evaluator_version
-from evaluator.artifacts import FetchError, fetch
+from evaluator.artifacts import fetch
 from evaluator.broker import broker_settings, delivery_number
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
@@ -51,12 +49,12 @@ from evaluator.contracts import (
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.pipeline import Bench, Findings, run_step
 from evaluator.time_left import Pace
+from evaluator.traces import trace_of
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 2.0
 MAX_DELIVERIES = 5  # a job that killed its worker so often is reported, not tried again
-MAX_TRACE_CHARACTERS = 20_000
 # What is wrong with the worker's own folders says something of the test set, and is not for participants.
 OURS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
 LIBRARIES = {
@@ -65,8 +63,6 @@ LIBRARIES = {
     Step.ACCOUNTING: ["dp-accounting", "numpy", "scipy"],
     Step.SCORING: ["torch", "transformers", "tokenizers", "rapidfuzz"],
 }
-# Errors whose messages name files, devices and places in files, but never quote a test set's questions or answers.
-SAFE_TO_QUOTE = (OSError, RuntimeError, ImportError, MemoryError, FetchError, ProblemError)
 # A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
 REPORT_RETRIES = {"max_retries": 60, "interval_start": 1, "interval_step": 1, "interval_max": 10}
 
@@ -179,7 +175,7 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
             outcome, problems = Outcome.REFUSED, error.problems
         else:
             outcome, problems = Outcome.FAILED, [refuse(ErrorCode.PLATFORM_FAULT).problem]
-            trace = _trace(error, job.step)
+            trace = trace_of(error, quoted=job.step is not Step.SCORING)
             logger.error("evaluation %s, attempt %d: %s\n%s", job.evaluation, job.attempt, job.step, trace)
     return StepReport(
         evaluation=job.evaluation,
@@ -198,21 +194,6 @@ def _run(job: EvaluationJob) -> Findings[StepResult]:
     home = Home(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
     with Heartbeat(job).beating() as heartbeat:
         return run_step(job.step, home.bench(job, heartbeat), heartbeat.set)
-
-
-def _trace(error: Exception, step: Step) -> str:
-    """Where and how `error` arose, its causes first, for the operators."""
-    parts = []
-    current: BaseException | None = error
-    while current is not None:
-        quotable = step is not Step.SCORING or isinstance(current, SAFE_TO_QUOTE)
-        message = str(current) if quotable else "(not quoted: it may speak of the test set)"
-        parts.append(
-            "".join(traceback.format_tb(current.__traceback__)) + f"{type(current).__qualname__}: {message}"
-        )
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    text = re.sub(r"[a-z][a-z0-9+.-]*://\S+", "<url>", "\n\n".join(reversed(parts)))
-    return text[-MAX_TRACE_CHARACTERS:]
 
 
 def _provenance(step: Step, started_at: datetime) -> Provenance:

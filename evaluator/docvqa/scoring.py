@@ -8,15 +8,20 @@ the answers to the test set and are as secret as it is.
 Several GPUs share a scoring by its shards, each from a process of its own.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import multiprocessing
+import os
 import platform
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +35,7 @@ from evaluator.docvqa.inference import Answerer, Budget, Prediction, precision_o
 from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
+from evaluator.traces import trace_of
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
@@ -38,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 KEPT_S = 14 * 24 * 3600
 POLL_S = 0.5
+LIBRARIES = ("torch", "transformers", "tokenizers", "pillow", "numpy")
 
 OnProgress = Callable[[int, int], None]
 
@@ -53,11 +60,16 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Answered:
-    """All predictions, in the order of the questions; the pages whose image the model didn't see; the precision."""
+    """All predictions, in the order of the questions; and where they come from.
+
+    Attributes:
+        without_image: The pages whose image the model didn't see.
+    """
 
     predictions: list[Prediction]
     without_image: list[str]
     precision: str
+    checkpoint_sha256: str
 
 
 class ShardAnswers(BaseModel):
@@ -76,20 +88,23 @@ class ShardStore:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def read(self, number: int) -> ShardAnswers | None:
-        """A finished shard; None where there is none, or what there is can't be read."""
+    def read(self, number: int, asked: Sequence[str]) -> ShardAnswers | None:
+        """A finished shard with the answers to the questions of the ids `asked`; None where there is none."""
         path = self._path(number)
         try:
-            return ShardAnswers.model_validate_json(path.read_bytes())
+            answers = ShardAnswers.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValidationError:
-            logger.warning("%s can't be read; the shard is answered again", path)
+            answers = None
+        if answers is None or [prediction.question_id for prediction in answers.predictions] != list(asked):
+            logger.warning("%s isn't what it should be; the shard is answered again", path)
             return None
+        return answers
 
     def write(self, number: int, answers: ShardAnswers) -> None:
         path = self._path(number)
-        partial = path.with_suffix(f".{time.monotonic_ns()}.partial")
+        partial = path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(answers.model_dump_json(), encoding="utf-8")
         partial.replace(path)
 
@@ -122,10 +137,15 @@ def answer_all(
     budget = budget or Budget.of(device)
     questions = scoring.dataset.questions
     plan = shards(questions, budget.pages)
-    name = _identity(scoring, device, budget)
+    checkpoint_sha256 = sha256_of(scoring.checkpoint)
+    name = _identity(scoring, checkpoint_sha256, device, budget)
     _forget_old(kept, name)
     store = ShardStore(kept / name)
-    finished = {number: answers for number in range(len(plan)) if (answers := store.read(number))}
+
+    def stored(number: int) -> ShardAnswers | None:
+        return store.read(number, [questions[index].question_id for index in plan[number].questions])
+
+    finished = {number: answers for number in range(len(plan)) if (answers := stored(number))}
     missing = [number for number in range(len(plan)) if number not in finished]
     done = sum(len(plan[number].questions) for number in finished)
     on_progress(done, len(questions))
@@ -140,7 +160,7 @@ def answer_all(
     else:
         _share(scoring, missing, store, devices, budget, tell)
     for number in missing:
-        answers = store.read(number)
+        answers = stored(number)
         if answers is None:
             raise RuntimeError(f"shard {number} was answered, and its file is gone")
         finished[number] = answers
@@ -153,6 +173,7 @@ def answer_all(
         predictions=[predictions[index] for index in range(len(questions))],
         without_image=[page for number in range(len(plan)) for page in finished[number].without_image],
         precision=_name_of(precision_of(device)),
+        checkpoint_sha256=checkpoint_sha256,
     )
 
 
@@ -223,13 +244,19 @@ def _share(
         while any(process.is_alive() for process in processes):
             for process in processes:
                 process.join(POLL_S / len(processes))
-                if process.exitcode:
-                    raise RuntimeError(f"{process.name} ended with exit code {process.exitcode}")
+            _check_alive(processes)
             tell(sum(count.value for count in counts))
+        _check_alive(processes)
     finally:
         for process in processes:
             process.terminate()
             process.join()
+
+
+def _check_alive(processes: Sequence[BaseProcess]) -> None:
+    for process in processes:
+        if process.exitcode:
+            raise RuntimeError(f"{process.name} ended with exit code {process.exitcode}")
 
 
 def _answer_part(
@@ -245,19 +272,23 @@ def _answer_part(
     def tell(done: int) -> None:
         count.value = done
 
-    _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, tell)
+    try:
+        _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, tell)
+    except Exception as error:  # noqa: BLE001 - the process ends here, and its trace would quote the test set
+        sys.stderr.write(f"scoring on {device} failed\n{trace_of(error, quoted=False)}\n")
+        sys.exit(1)
 
 
-def _identity(scoring: Scoring, device: torch.device, budget: Budget) -> str:
+def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, budget: Budget) -> str:
     """A name for all that the answers depend on, to the last bit."""
     parts = {
-        "checkpoint": sha256_of(scoring.checkpoint),
+        "checkpoint": checkpoint_sha256,
         "reference": {path.name: sha256_of(path) for path in _small_files(scoring.reference)},
         "test_set": scoring.dataset.sha256(),
         "images": _images_digest(scoring.dataset),
         "evaluator": evaluator_version(),
         "code": {path.name: sha256_of(path) for path in sorted(Path(__file__).parent.glob("*.py"))},
-        "torch": torch.__version__,
+        "libraries": {name: version(name) for name in LIBRARIES},
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "precision": _name_of(precision_of(device)),
         "budget": [budget.tokens, budget.rows, budget.pages],
@@ -289,8 +320,9 @@ def _forget_old(kept: Path, current: str) -> None:
     (kept / current).mkdir(parents=True, exist_ok=True)
     (kept / current).touch()
     for folder in kept.iterdir():
-        if folder.name != current and time.time() - folder.stat().st_mtime > KEPT_S:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another worker forgets them too
+            if folder.name != current and time.time() - folder.stat().st_mtime > KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _name_of(dtype: torch.dtype) -> str:

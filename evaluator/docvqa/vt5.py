@@ -229,12 +229,12 @@ class VT5(nn.Module):
                 leaving = torch.ones_like(ended)
             confidences[rows] *= probability.where(~leaving, 1.0)
             if leaving.all():
-                return ids[:, : step + 1], confidences
+                return ids[:, : step + 1], confidences.nan_to_num(0.0)
             if leaving.any():
                 stay = (~leaving).nonzero().squeeze(1)
                 encoded, mask, rows, token, ended = (x[stay] for x in (encoded, mask, rows, token, ended))
                 cache.batch_select_indices(stay)
-        return ids, confidences
+        return ids, confidences.nan_to_num(0.0)
 
 
 class SpatialEmbedding(nn.Module):

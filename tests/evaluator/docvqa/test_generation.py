@@ -134,8 +134,11 @@ def test_bfloat16_answers_nearly_always_alike(tmp_path: Path) -> None:
     assert same >= 0.7 * len(exact)
 
 
-def test_weights_that_overflow_give_answers_without_confidence(tmp_path: Path) -> None:
-    model = make_model()
+@pytest.mark.parametrize("published_batching", [False, True])
+def test_weights_that_overflow_give_answers_without_confidence(
+    tmp_path: Path, published_batching: bool
+) -> None:
+    model = make_model(published_batching=published_batching)
     with torch.no_grad():
         for parameter in model.language_backbone.parameters():
             parameter.mul_(1e30)

@@ -116,6 +116,15 @@ def test_a_broken_shard_is_answered_again(
     assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
 
 
+def test_a_shard_in_the_place_of_another_is_answered_again(
+    scoring: Scoring, expected: Answered, tmp_path: Path
+) -> None:
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    files = shard_files(tmp_path)
+    files[4].write_bytes(files[3].read_bytes())
+    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+
+
 def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path: Path) -> None:
     answer_all(scoring, kept=tmp_path / "kept", budget=ONE_PAGE)
     other = tmp_path / "other.safetensors"

@@ -223,6 +223,7 @@ def test_an_address_that_asks_too_often_is_slowed_down_kindly(client, monkeypatc
 
 def test_addresses_of_one_ipv6_network_count_as_one(client, monkeypatch):
     monkeypatch.setattr(visits, "ANSWERS_PER_WINDOW", 1)
+    monkeypatch.setattr(visits.time, "time", lambda: 2e9)
     assert client.get(PATH, WINNER | {"rounds": 1}, REMOTE_ADDR="2001:db8::1").status_code == 200
     assert client.get(PATH, WINNER | {"rounds": 2}, REMOTE_ADDR="2001:db8::2").status_code == 429
 
