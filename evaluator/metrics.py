@@ -10,6 +10,7 @@ are kept as they are: an empty prediction has ANLS 0 even where the gold answer 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from rapidfuzz.process import cpdist
 
 ANLS_THRESHOLD = 0.5
 NO_ANSWER = "none"
+MARK = "\0"
 
 
 @dataclass(frozen=True)
@@ -43,38 +45,85 @@ class QuestionScores:
         return Scores(float(self.anls.mean()), float(self.accuracy.mean()), self.anls.size)
 
 
+class GoldAnswers:
+    """The gold answers of a test set, made ready once for any number of scorings.
+
+    Args:
+        answers: For each question, its gold answers; there may be none.
+    """
+
+    def __init__(self, answers: Sequence[Sequence[str]]) -> None:
+        counts = np.fromiter(map(len, answers), np.int64, len(answers))
+        self._texts = _normalised(list(chain.from_iterable(answers)))
+        self._question: NDArray[np.int64] | None = None
+        if not (counts == 1).all():
+            self._question = np.repeat(np.arange(len(answers)), counts)
+        self._count = len(answers)
+        # Only here does it matter that a prediction is no answer: with all other gold answers it scores 0 anyway.
+        near = {text for text in set(self._texts) if not text or _is_near(text, NO_ANSWER)}
+        pairs = [place for place, text in enumerate(self._texts) if text in near] if near else []
+        self._near_no_answer = set(pairs if self._question is None else self._question[pairs].tolist())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def score(self, predictions: Sequence[str]) -> QuestionScores:
+        """Every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
+        if len(predictions) != len(self):
+            raise ValueError(f"{len(predictions)} predictions for {len(self)} questions")
+        predicted = _normalised(predictions)
+        if self._question is None:
+            best = _similarities(predicted, self._texts)
+        else:
+            best = np.zeros(len(self))
+            pairs = [predicted[question] for question in self._question.tolist()]
+            np.maximum.at(best, self._question, _similarities(pairs, self._texts))
+        for question in self._near_no_answer:
+            if predicted[question] == NO_ANSWER:
+                best[question] = 0.0
+        # Only equal texts have a similarity of 1: any distance takes 1 / length away, far more than a rounding error.
+        accuracy = (best == 1.0).astype(np.float64)
+        for question in self._near_no_answer:
+            if not predicted[question]:
+                best[question] = 0.0
+        return QuestionScores(best, accuracy)
+
+
 def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Scores:
     """Mean ANLS and accuracy; `answers[i]` are the gold answers of the question that `predictions[i]` answers.
 
     Raises:
         ValueError: There is no question, or not one prediction a question.
     """
-    return question_scores(predictions, answers).means()
+    return GoldAnswers(answers).score(predictions).means()
 
 
-def question_scores(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> QuestionScores:
-    """Every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
-    if len(predictions) != len(answers):
-        raise ValueError(f"{len(predictions)} predictions for {len(answers)} questions")
-    predicted = [prediction.lower().strip() for prediction in predictions]
-    gold = [answer.lower().strip() for answers_of_one in answers for answer in answers_of_one]
-    question = np.repeat(np.arange(len(answers)), np.fromiter(map(len, answers), np.int64, len(answers)))
-    similarity = cpdist(
-        [predicted[index] for index in question.tolist()],
+def _is_near(text: str, other: str) -> bool:
+    if len(text) > len(other) / ANLS_THRESHOLD:
+        return False
+    return Levenshtein.normalized_similarity(text, other) >= ANLS_THRESHOLD
+
+
+def _similarities(predicted: Sequence[str], gold: Sequence[str]) -> NDArray[np.float64]:
+    """1 − d / max(length) of each pair, 0 where that is below the threshold."""
+    similarities: NDArray[np.float64] = cpdist(
+        predicted,
         gold,
         scorer=Levenshtein.normalized_similarity,
+        score_cutoff=ANLS_THRESHOLD,
         dtype=np.float64,
     )
-    best = np.zeros(len(answers))
-    np.maximum.at(best, question, similarity)
+    return similarities
 
-    # Only equal texts have a similarity of 1: any distance takes 1 / length away, far more than a rounding error.
-    text = np.fromiter((answer != NO_ANSWER for answer in predicted), np.bool_, len(predicted))
-    answered = np.fromiter(map(bool, predicted), np.bool_, len(predicted)) & text
-    return QuestionScores(
-        anls=np.where(answered & (best >= ANLS_THRESHOLD), best, 0.0),
-        accuracy=(text & (best == 1.0)).astype(np.float64),
-    )
+
+def _normalised(texts: Sequence[str]) -> list[str]:
+    """Each text lower-cased and stripped."""
+    # In one text, where none holds the mark between them: lower-casing one long text is far quicker than many short
+    # ones. What a letter becomes depends on its neighbours, and the mark is none that counts, as no text's end is.
+    joined = MARK.join(texts)
+    if joined.count(MARK) != len(texts) - 1:
+        return [text.lower().strip() for text in texts]
+    return list(map(str.strip, joined.lower().split(MARK)))
 
 
 def cut(score: float) -> str:

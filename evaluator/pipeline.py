@@ -145,9 +145,9 @@ def account(bench: Bench, _: OnProgress) -> Findings[AccountingResult]:
 
 
 def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
-    from evaluator import metrics
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.scoring import Scoring, answer_all  # torch is only loaded where a model runs
+    from evaluator.metrics import GoldAnswers
     from evaluator.score_groups import group_scores
 
     if bench.test_set is None:
@@ -159,9 +159,8 @@ def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
     with contextlib.ExitStack() as stack:
         kept = bench.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         answered = answer_all(scoring, kept=kept, on_progress=on_progress)
-    scores = metrics.question_scores(
-        [prediction.answer for prediction in answered.predictions],
-        [question.answers for question in dataset.questions],
+    scores = GoldAnswers([question.answers for question in dataset.questions]).score(
+        [prediction.answer for prediction in answered.predictions]
     )
     if bench.answers is not None:
         _write_answers(bench.answers, answered.predictions, dataset, scores)

@@ -16,7 +16,7 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
-from evaluator.metrics import QuestionScores, question_scores
+from evaluator.metrics import GoldAnswers, QuestionScores
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
@@ -36,6 +36,7 @@ def test_bfloat16_moves_anls_by_less_than_half_a_thousandth(tmp_path: Path) -> N
     pfl("train", "fedavg", "--data", data / "public", "--base", base, "--out", run, *settings)
 
     dataset = Dataset(data / "secret", "test")
+    gold = GoldAnswers([question.answers for question in dataset.questions])
     answers: dict[torch.dtype, list[str]] = {}
     scores: dict[torch.dtype, QuestionScores] = {}
     for dtype in (torch.float32, torch.bfloat16):
@@ -47,7 +48,7 @@ def test_bfloat16_moves_anls_by_less_than_half_a_thousandth(tmp_path: Path) -> N
             dtype=dtype,
         )
         answers[dtype] = [prediction.answer for prediction in predictions]
-        scores[dtype] = question_scores(answers[dtype], [question.answers for question in dataset.questions])
+        scores[dtype] = gold.score(answers[dtype])
     exact, rough = scores[torch.float32].anls, scores[torch.bfloat16].anls
     moved = float((rough - exact).mean())
     error = float((rough - exact).std()) / len(exact) ** 0.5

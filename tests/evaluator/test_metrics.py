@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.metrics import question_scores, score
+from evaluator.metrics import GoldAnswers, score
 
 Cases = list[tuple[str, list[str]]]
 
@@ -27,7 +27,8 @@ def accuracy_by_definition(prediction: str, answers: list[str]) -> float:
 
 
 words = st.one_of(
-    st.sampled_from(["", " ", "none", "None ", "NA", "1.234,00", "İ", "ß"]), st.text(max_size=12)
+    st.sampled_from(["", " ", "none", "None ", "NA", "1.234,00", "İ", "ß", "ΑΣ", "Σ", "a\0B", "\0"]),
+    st.text(max_size=12),
 )
 alike = st.text(alphabet="ab A", max_size=6)  # near misses, which random words hardly ever are
 cases = st.lists(st.tuples(words | alike, st.lists(words | alike, max_size=3)), min_size=1, max_size=8)
@@ -36,7 +37,7 @@ cases = st.lists(st.tuples(words | alike, st.lists(words | alike, max_size=3)), 
 @given(cases)
 def test_scores_are_bit_for_bit_those_of_the_definition(cases: Cases) -> None:
     predictions, answers = [list(column) for column in zip(*cases, strict=True)]
-    scores = question_scores(predictions, answers)
+    scores = GoldAnswers(answers).score(predictions)
     assert scores.anls.tolist() == [anls_by_definition(*case) for case in cases]
     assert scores.accuracy.tolist() == [accuracy_by_definition(*case) for case in cases]
 
@@ -56,7 +57,7 @@ def test_scores_are_bit_for_bit_those_of_the_definition(cases: Cases) -> None:
     ],
 )
 def test_scores_of_one_question(prediction: str, answers: list[str], anls: float, accuracy: float) -> None:
-    scores = question_scores([prediction], [answers])
+    scores = GoldAnswers([answers]).score([prediction])
     assert (scores.anls.tolist(), scores.accuracy.tolist()) == ([anls], [accuracy])
 
 
@@ -68,7 +69,7 @@ def test_the_score_is_the_mean_over_questions() -> None:
 
 
 def test_scores_are_float64() -> None:
-    scores = question_scores(["a"], [["a"]])
+    scores = GoldAnswers([["a"]]).score(["a"])
     assert scores.anls.dtype == scores.accuracy.dtype == np.float64
 
 
@@ -80,3 +81,15 @@ def test_one_prediction_a_question_is_demanded() -> None:
 def test_nothing_to_score_is_an_error() -> None:
     with pytest.raises(ValueError, match="no question"):
         score([], [])
+
+
+def test_gold_answers_serve_many_scorings() -> None:
+    gold = GoldAnswers([["acme", "none"], [""], ["nine"]])
+    for predictions, anls in (
+        (["none", "", "none"], [0, 0, 0]),
+        (["acne", " ", "nine"], [0.75, 0, 1]),
+        (["none", "none", "none"], [0, 0, 0]),
+        (["acme", "x", "NINE"], [1, 0, 1]),
+    ):
+        assert gold.score(predictions).anls.tolist() == anls
+    assert len(gold) == 3
