@@ -9,6 +9,8 @@ Several GPUs share a scoring by its shards, each from a process of its own.
 """
 
 import contextlib
+import ctypes
+import gc
 import hashlib
 import json
 import logging
@@ -159,6 +161,7 @@ def answer_all(
         _answer(scoring, [(number, plan[number]) for number in missing], store, devices[0], budget, tell)
     else:
         _share(scoring, missing, store, devices, budget, tell)
+    _give_back_memory()
     for number in missing:
         answers = stored(number)
         if answers is None:
@@ -277,6 +280,15 @@ def _answer_part(
     except Exception as error:  # noqa: BLE001 - the process ends here, and its trace would quote the test set
         sys.stderr.write(f"scoring on {device} failed\n{trace_of(error, quoted=False)}\n")
         sys.exit(1)
+
+
+def _give_back_memory() -> None:
+    """Return what the model took: the C library keeps it in pieces, and a worker lives long."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    with contextlib.suppress(OSError, AttributeError):  # another system's C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, budget: Budget) -> str:

@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     sections = {module: _text(module, config) for module in sorted({*printed, *skipped})}
     for module, text in sections.items():
         terminalreporter.section(module)
-        terminalreporter.write_line(text)
+        terminalreporter.write_line(text or skipped.get(module, "nothing printed"))
     page: Path | None = config.getoption("--performance", None)
     if page is not None:
         _write(page, sections)
@@ -56,7 +56,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def _text(module: str, config: pytest.Config) -> str:
     blocks = [block for block in printed[module] if block]
     blocks += _timed_by_the_plugin(module, config)
-    return "\n".join(blocks) or f"Not measured: {skipped.get(module, 'it printed nothing')}."
+    return "\n".join(blocks)
 
 
 def _timed_by_the_plugin(module: str, config: pytest.Config) -> list[str]:
@@ -85,9 +85,9 @@ def _contestant(timed: Any) -> str:
 def _write(page: Path, sections: dict[str, str]) -> None:
     old = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
     new = {
-        module: f"\n## {_title(module)}\n\n{_machine()}\n\n```text\n{text}\n```\n\n"
+        module: f"\n## {_title(module)}\n\n{_measured(text) if text else 'Not measured yet.'}\n\n"
         for module, text in sections.items()
-        if module not in old or printed[module]
+        if module not in old or text
     }
     body = "".join(
         f"\n<!-- {module} -->{text}<!-- end -->\n" for module, text in sorted({**old, **new}.items())
@@ -101,16 +101,11 @@ def _title(module: str) -> str:
     return re.split(r"[:.](?:\s|$)", text)[0].replace("\n", " ")
 
 
-def _machine() -> str:
+def _measured(text: str) -> str:
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    parts = [
-        f"{datetime.now(UTC):%-d %B %Y}",
-        f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB",
-        _accelerator(),
-        f"Python {platform.python_version()}",
-        f"PyTorch {version('torch')}",
-    ]
-    return ". ".join(part for part in parts if part) + "."
+    machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB, {_accelerator()}"
+    software = f"Python {platform.python_version()}, PyTorch {version('torch')}"
+    return f"{datetime.now(UTC):%-d %B %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
 
 
 def _processor() -> str:
