@@ -14,7 +14,8 @@ HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyp
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
     """x (..., n) · weight (m, n)ᵀ + bias (m,), and of that the positive part where `relu`; shape (..., m)."""
-    if HAS_ONEDNN and x.device.type == "cpu" and x.dtype is torch.float32 and not torch.is_grad_enabled():
+    exact = x.dtype is torch.float32 and not torch.is_autocast_enabled("cpu")
+    if HAS_ONEDNN and x.device.type == "cpu" and exact and not torch.is_grad_enabled():
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, weight, bias, "relu" if relu else "none", [], ""
         )

@@ -50,3 +50,8 @@ def test_gradients_are_those_of_the_usual_layer() -> None:
 def test_other_precisions_are_computed_in_their_own(dtype: torch.dtype) -> None:
     with torch.no_grad():
         assert linear(numbers(3, 24).to(dtype), numbers(40, 24).to(dtype)).dtype is dtype
+
+
+def test_autocast_has_its_way() -> None:
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert linear(numbers(3, 24), numbers(40, 24)).dtype is torch.bfloat16
