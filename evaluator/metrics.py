@@ -7,7 +7,8 @@ are kept as they are: an empty prediction has ANLS 0 even where the gold answer 
 1), and the prediction "none" scores 0 in both.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from itertools import chain
@@ -59,10 +60,8 @@ class GoldAnswers:
         if not (counts == 1).all():
             self._question = np.repeat(np.arange(len(answers)), counts)
         self._count = len(answers)
-        # Only here does it matter that a prediction is no answer: with all other gold answers it scores 0 anyway.
-        near = {text for text in set(self._texts) if not text or _is_near(text, NO_ANSWER)}
-        pairs = [place for place, text in enumerate(self._texts) if text in near] if near else []
-        self._near_no_answer = set(pairs if self._question is None else self._question[pairs].tolist())
+        empty = list(_places("", self._texts))
+        self._with_empty_answer = empty if self._question is None else self._question[empty].tolist()
 
     def __len__(self) -> int:
         return self._count
@@ -78,12 +77,11 @@ class GoldAnswers:
             best = np.zeros(len(self))
             pairs = [predicted[question] for question in self._question.tolist()]
             np.maximum.at(best, self._question, _similarities(pairs, self._texts))
-        for question in self._near_no_answer:
-            if predicted[question] == NO_ANSWER:
-                best[question] = 0.0
+        for question in _places(NO_ANSWER, predicted):
+            best[question] = 0.0
         # Only equal texts have a similarity of 1: any distance takes 1 / length away, far more than a rounding error.
         accuracy = (best == 1.0).astype(np.float64)
-        for question in self._near_no_answer:
+        for question in self._with_empty_answer:
             if not predicted[question]:
                 best[question] = 0.0
         return QuestionScores(best, accuracy)
@@ -98,10 +96,13 @@ def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Score
     return GoldAnswers(answers).score(predictions).means()
 
 
-def _is_near(text: str, other: str) -> bool:
-    if len(text) > len(other) / ANLS_THRESHOLD:
-        return False
-    return Levenshtein.normalized_similarity(text, other) >= ANLS_THRESHOLD
+def _places(wanted: str, texts: list[str]) -> Iterator[int]:
+    """Where `wanted` is among `texts`."""
+    place = -1
+    with contextlib.suppress(ValueError):  # there is no further one
+        while True:
+            place = texts.index(wanted, place + 1)
+            yield place
 
 
 def _similarities(predicted: Sequence[str], gold: Sequence[str]) -> NDArray[np.float64]:

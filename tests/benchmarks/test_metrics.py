@@ -25,7 +25,7 @@ BATCH = 10
 MOST_S = 0.1
 LEAST_RATIO = 8  # 15 is the aim
 MOST_GROUPS_S = 2.0  # about 0.3 is measured
-REPEATS = 9
+REPEATS = 31
 
 Work = Callable[[], object]
 
