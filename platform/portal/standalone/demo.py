@@ -8,6 +8,7 @@ asks the site for its run tokens and signs its records with a key that is made o
 import argparse
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -196,6 +197,10 @@ class Demo:
             self.stack.check()
 
 
+def interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -214,6 +219,11 @@ def main() -> int:
     except StepError as error:
         parser.error(str(error))
     demo = Demo(home, options.data and options.data.resolve(), options.port)
+    for ending in (
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # as Ctrl-C, lest a closed terminal leaves the site running
+        signal.signal(ending, interrupt)
     try:
         demo.run()
         if sys.stdin.isatty() and sys.stdout.isatty():

@@ -9,7 +9,7 @@ from portal.submissions.required import SUFFIXES, max_bytes, submission_artifact
 from portal.uploads.models import Upload, UploadState
 
 EXPLANATIONS = {
-    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. One in shards is joined "
+    ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
     "here: choose its index and all shards together.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
     ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
