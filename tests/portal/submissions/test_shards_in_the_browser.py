@@ -225,8 +225,11 @@ def test_one_shard_of_one_is_a_checkpoint_like_any(open_page, tmp_path, complain
 
 def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     page = open_page()
+    page.on("filechooser", lambda _: None)  # from here on the browser tells of choosers, instead of opening them
+    expect(slot(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
     control = page.get_by_label("Choose a file or shards: Checkpoint")
     control.focus()
+    expect(control).to_be_focused()
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")
     assert chooser.value.is_multiple()
