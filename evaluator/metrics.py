@@ -121,10 +121,10 @@ def _normalised(texts: Sequence[str]) -> list[str]:
     """Each text lower-cased and stripped."""
     # In one text, where none holds the mark between them: lower-casing one long text is far quicker than many short
     # ones. What a letter becomes depends on its neighbours, and the mark is none that counts, as no text's end is.
-    joined = MARK.join(texts)
-    if joined.count(MARK) != len(texts) - 1:
+    lowered = MARK.join(texts).lower().split(MARK)
+    if len(lowered) != len(texts):
         return [text.lower().strip() for text in texts]
-    return list(map(str.strip, joined.lower().split(MARK)))
+    return list(map(str.strip, lowered))
 
 
 def cut(score: float) -> str:

@@ -8,6 +8,7 @@ published code's dependence on the batch is kept, and answers come from `VT5.gen
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -22,6 +23,7 @@ from evaluator.docvqa.vt5 import VT5, Batch
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Read = Callable[[range], tuple[list[EncodedText], Tensor]]  # rows to their texts and their pages' features
 # What PyTorch, CUDA, cuBLAS and oneDNN say.
 OUT_OF_MEMORY = (
     "can't allocate memory",
@@ -170,25 +172,40 @@ class Answerer:
             some = places[rows.start : rows.stop]
             return [texts[place] for place in some], features[[page_rows[place] for place in some]]
 
-        if self._model.config.published_batching:
-            for rows in self._groups(lengths):
-                ids, confidences = self._model.generate(Batch.pad(*read(rows)).to(self.device))
-                yield places[rows.start : rows.stop], list(map(Answer, ids.tolist(), confidences.tolist()))
-            return
+        answered = self._plainly if self._model.config.published_batching else self._quickly
+        for rows, answers in answered(lengths, read):
+            yield places[rows.start : rows.stop], answers
+
+    def _plainly(self, lengths: Sequence[int], read: Read) -> Iterator[tuple[range, list[Answer]]]:
+        def generate(rows: range) -> list[Answer]:
+            ids, confidences = self._model.generate(Batch.pad(*read(rows)).to(self.device))
+            return list(map(Answer, ids.tolist(), confidences.tolist()))
+
+        for group in self._groups(lengths):
+            yield from self._within_memory(group, generate)
+
+    def _quickly(self, lengths: Sequence[int], read: Read) -> Iterator[tuple[range, list[Answer]]]:
         begin = 0
         parts: list[Encoded] = []
         for group in self._groups(lengths):
             for rows, encoded in self._within_memory(group, lambda rows: self.generator.encode(*read(rows))):
                 parts.append(encoded)
-                if rows.stop - begin >= self.budget.rows or rows.stop == len(places):
-                    for done, answers in self._decode(Encoded.join(parts)):
-                        yield places[begin + done.start : begin + done.stop], answers
+                if rows.stop - begin >= self.budget.rows or rows.stop == len(lengths):
+                    yield from self._decode(parts, begin)
                     begin, parts = rows.stop, []
 
-    def _decode(self, encoded: Encoded) -> Iterator[tuple[range, list[Answer]]]:
-        return self._within_memory(
-            range(len(encoded)), lambda rows: self.generator.decode(encoded.rows(rows))
-        )
+    def _decode(self, parts: Sequence[Encoded], begin: int) -> Iterator[tuple[range, list[Answer]]]:
+        """Answers to the rows of `parts`, which are those from `begin` on."""
+        for _, encoded in self._within_memory(
+            range(len(parts)), lambda some: Encoded.join(parts[some.start : some.stop])
+        ):
+            decode = partial(self._decode_rows, encoded)
+            for rows, answers in self._within_memory(range(len(encoded)), decode):
+                yield range(begin + rows.start, begin + rows.stop), answers
+            begin += len(encoded)
+
+    def _decode_rows(self, encoded: Encoded, rows: range) -> list[Answer]:
+        return self.generator.decode(encoded.rows(rows))
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
         """Rows of `lengths` tokens, which don't rise, in groups within the budget as it is when a group is formed."""
