@@ -22,7 +22,7 @@ HEAD = """# Performance
 Written by `make benchmark`, which measures and prints what stands here; nothing is set by hand. Speeds are ratios to a
 named reference in the same run, since machines differ and this one may have been busy: trust ratios, not seconds.
 """
-SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
+SECTION = re.compile(r"<!-- (test_\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
 printed: dict[str, list[str]] = defaultdict(list)
 skipped: dict[str, str] = {}
@@ -82,16 +82,24 @@ def _contestant(timed: Any) -> str:
     return str(params.get("accountant") or params.get("calibration") or "ours")
 
 
+def read_page(page: Path) -> dict[str, str]:
+    """The sections of the page by their benchmark file; none where there is no page."""
+    return dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
+
+
 def _write(page: Path, sections: dict[str, str]) -> None:
-    old = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
+    old = read_page(page)
     new = {
-        module: f"\n## {_title(module)}\n\n{_measured(text) if text else 'Not measured yet.'}\n\n"
+        module: f"## {_title(module)}\n\n{_measured(text) if text else 'Not measured yet.'}\n\n"
         for module, text in sections.items()
         if module not in old or text
     }
-    body = "".join(
-        f"\n<!-- {module} -->{text}<!-- end -->\n" for module, text in sorted({**old, **new}.items())
-    )
+    write_page(page, {**old, **new})
+
+
+def write_page(page: Path, sections: dict[str, str]) -> None:
+    """Write the sections so that `read_page` finds them again."""
+    body = "".join(f"\n<!-- {module} -->\n{text}<!-- end -->\n" for module, text in sorted(sections.items()))
     page.write_text(HEAD + body, encoding="utf-8")
 
 
