@@ -6,17 +6,18 @@ published code's dependence on the batch is kept, and answers come from `VT5.gen
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import torch
+from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.generation import Answer, Encoded, Generator
-from evaluator.docvqa.loading import LoadedShard, Loader, shards
+from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
 
@@ -69,6 +70,25 @@ class Prediction:
     confidence: float
 
 
+class ShardAnswers(BaseModel):
+    """The answers to one shard's questions, in its order, and its pages whose image the model didn't see."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    predictions: list[Prediction]
+    without_image: list[str]
+
+
+def in_order(plan: Sequence[Shard], answered: Iterable[ShardAnswers]) -> list[Prediction]:
+    """The predictions of all shards of `plan`, in the order of the questions."""
+    predictions = {
+        index: prediction
+        for shard, answers in zip(plan, answered, strict=True)
+        for index, prediction in zip(shard.questions, answers.predictions, strict=True)
+    }
+    return [predictions[index] for index in range(len(predictions))]
+
+
 def predict(
     model: VT5,
     tokenizer: Tokenizer,
@@ -87,23 +107,18 @@ def predict(
     """
     asked = dataset.questions if questions is None else questions
     answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)
-    answers: dict[int, Prediction] = {}
+    plan = shards(asked, answerer.budget.pages)
 
     def tell(done: int) -> None:
         if on_progress is not None:
-            on_progress(len(answers) + done, len(asked))
+            on_progress(done, len(asked))
 
     was_training = model.training
     model.eval()
     try:
-        loader = answerer.loader(dataset, asked)
-        for loaded in loader.load(shards(asked, answerer.budget.pages)):
-            texts = answerer.answer(loaded, tell)
-            for index, answer in zip(loaded.shard.questions, texts, strict=True):
-                answers[index] = Prediction(asked[index].question_id, *answer)
+        return in_order(plan, answerer.answer_shards(dataset, asked, plan, tell))
     finally:
         model.train(was_training)
-    return [answers[index] for index in range(len(asked))]
 
 
 class Answerer:
@@ -134,6 +149,27 @@ class Answerer:
             image_size=config.visual.image_size,
             max_input_tokens=config.max_input_tokens,
         )
+
+    def answer_shards(
+        self,
+        dataset: Dataset,
+        questions: Sequence[Question],
+        wanted: Sequence[Shard],
+        on_progress: Callable[[int], None],
+    ) -> Iterator[ShardAnswers]:
+        """The answers to each shard of `questions`; `on_progress` is told how many questions of them all are done."""
+        done = 0
+        loader = self.loader(dataset, questions)
+        for shard, loaded in zip(wanted, loader.load(wanted), strict=True):
+            answers = self.answer(loaded, partial(_add, on_progress, done))
+            yield ShardAnswers(
+                predictions=[
+                    Prediction(questions[index].question_id, *answer)
+                    for index, answer in zip(shard.questions, answers, strict=True)
+                ],
+                without_image=loaded.without_image,
+            )
+            done += len(answers)
 
     def answer(
         self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
@@ -235,6 +271,10 @@ class Answerer:
         middle = len(rows) // 2
         yield from self._within_memory(rows[:middle], run)
         yield from self._within_memory(rows[middle:], run)
+
+
+def _add(tell: Callable[[int], None], before: int, more: int) -> None:
+    tell(before + more)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -28,12 +28,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from evaluator import evaluator_version
 from evaluator.checkpoints import sha256_of
 from evaluator.docvqa.dataset import Dataset
-from evaluator.docvqa.inference import Answerer, Budget, Prediction, precision_of
+from evaluator.docvqa.inference import (
+    Answerer,
+    Budget,
+    Prediction,
+    ShardAnswers,
+    in_order,
+    precision_of,
+)
 from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
@@ -72,15 +79,6 @@ class Answered:
     without_image: list[str]
     precision: str
     checkpoint_sha256: str
-
-
-class ShardAnswers(BaseModel):
-    """The answers to one shard's questions, in its order, as its file holds them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    predictions: list[Prediction]
-    without_image: list[str]
 
 
 class ShardStore:
@@ -167,14 +165,10 @@ def answer_all(
         if answers is None:
             raise RuntimeError(f"shard {number} was answered, and its file is gone")
         finished[number] = answers
-    predictions = {
-        index: prediction
-        for number, shard in enumerate(plan)
-        for index, prediction in zip(shard.questions, finished[number].predictions, strict=True)
-    }
+    in_plan = [finished[number] for number in range(len(plan))]
     return Answered(
-        predictions=[predictions[index] for index in range(len(questions))],
-        without_image=[page for number in range(len(plan)) for page in finished[number].without_image],
+        predictions=in_order(plan, in_plan),
+        without_image=[page for answers in in_plan for page in answers.without_image],
         precision=_name_of(precision_of(device)),
         checkpoint_sha256=checkpoint_sha256,
     )
@@ -201,22 +195,11 @@ def _answer(
         device=device,
         budget=budget,
     )
-    questions = scoring.dataset.questions
-    done = 0
-    loaded_shards = answerer.loader(scoring.dataset, questions).load(shard for _, shard in wanted)
-    for (number, shard), loaded in zip(wanted, loaded_shards, strict=True):
-        answers = answerer.answer(loaded, lambda more: tell(done + more))  # noqa: B023 - called before it changes
-        store.write(
-            number,
-            ShardAnswers(
-                predictions=[
-                    Prediction(questions[index].question_id, *answer)
-                    for index, answer in zip(shard.questions, answers, strict=True)
-                ],
-                without_image=loaded.without_image,
-            ),
-        )
-        done += len(answers)
+    answered = answerer.answer_shards(
+        scoring.dataset, scoring.dataset.questions, [shard for _, shard in wanted], tell
+    )
+    for (number, _), answers in zip(wanted, answered, strict=True):
+        store.write(number, answers)
 
 
 def _share(
