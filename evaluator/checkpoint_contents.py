@@ -193,9 +193,8 @@ class _Look:
         original.file.seek(original.begin + offset)
         if not _fill(other, original.file):
             raise ValueError("a file got shorter while a checkpoint was compared with it")
-        whole = (
-            chunk.size // 8
-        )  # compared eight bytes at a time, and the few that are left over by themselves
+        # Eight bytes at a time, and the few that are left over by themselves.
+        whole = chunk.size // 8
         unequal = self._unequal[:whole]
         np.not_equal(chunk[: 8 * whole].view("u8"), other[: 8 * whole].view("u8"), out=unequal)
         return bool(unequal.any()) or chunk[8 * whole :].tobytes() != other[8 * whole :].tobytes()

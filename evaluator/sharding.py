@@ -24,6 +24,7 @@ from evaluator.checkpoints import (
     Header,
     Tensor,
     read_header,
+    sha256_of,
 )
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
 from evaluator.untrusted_json import UntrustedJSONError, parse
@@ -105,6 +106,21 @@ def joined_sha256(index: Path) -> str:
     for chunk in _joined_chunks(index):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+def check_same(checkpoint: Path, index: Path) -> None:
+    """Refuse a checkpoint with a newer, sharded one beside it: that is of a later training, most likely."""
+    if index.stat().st_mtime_ns <= checkpoint.stat().st_mtime_ns:
+        return
+    if joined_sha256(index) != sha256_of(checkpoint):
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            message="The folder holds two checkpoints, and it isn't clear which one is meant.",
+            where=str(checkpoint),
+            expected=f"the joined shards of {index.name}, which is newer",
+            found="another checkpoint",
+            next_step=f"Delete {checkpoint.name} if the shards are meant, else {index.name}.",
+        )
 
 
 def encode_header(tensors: Mapping[str, Tensor]) -> bytes:

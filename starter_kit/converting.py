@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evaluator.checkpoints import architecture_problems, read_header, untied
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
 from evaluator.pipeline import WEIGHTS
-from evaluator.sharding import INDEX, join, read_index, shard_names
+from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
 from starter_kit.base_weights import read_base
 from starter_kit.isolation import Ended, NotIsolatedError, run_with_network, run_without_network
 
@@ -114,9 +114,15 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
 
 
 def find(source: Path) -> Source:
-    """The checkpoint that a file or a folder holds; raises `ProblemError` (`E_ARTIFACT_MISSING`) if there is none."""
+    """The checkpoint that a file or a folder holds.
+
+    Raises:
+        ProblemError: (`E_ARTIFACT_MISSING`) There is none; (`E_RUN_FOLDER`) There are two.
+    """
     if source.is_file():
         return _sharded(source) if source.name.endswith(".index.json") else Source([source])
+    if (source / WEIGHTS).is_file() and (source / INDEX).is_file():
+        check_same(source / WEIGHTS, source / INDEX)
     for name in (WEIGHTS, INDEX, PICKLED, PICKLED_INDEX):
         if (source / name).is_file():
             return find(source / name)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, refuse
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
-from evaluator.sharding import INDEX, join, joined_sha256, read_index, shard_names
+from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
 from starter_kit.console import complaints
 
 FILES = {
@@ -57,7 +56,7 @@ class RunFolder:
         if not index.is_file():
             return
         if checkpoint.is_file():
-            _check_same(checkpoint, index)
+            check_same(checkpoint, index)
             return
         shards = shard_names(read_index(index))
         complaints.print(
@@ -77,21 +76,6 @@ class RunFolder:
                 found=error.strerror,
                 next_step="Make room, or copy the run into a folder of your own.",
             ) from error
-
-
-def _check_same(checkpoint: Path, index: Path) -> None:
-    """Refuse a checkpoint with a newer, sharded one beside it: that is of a later training, most likely."""
-    if index.stat().st_mtime_ns <= checkpoint.stat().st_mtime_ns:
-        return
-    if joined_sha256(index) != sha256_of(checkpoint):
-        raise refuse(
-            ErrorCode.RUN_FOLDER,
-            message="The folder holds two checkpoints, and it isn't clear which one is meant.",
-            where=str(checkpoint),
-            expected=f"the joined shards of {INDEX}, which is newer",
-            found="another checkpoint",
-            next_step=f"Delete {checkpoint.name} if the shards are meant, else {INDEX}.",
-        )
 
 
 def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:

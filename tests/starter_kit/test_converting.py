@@ -293,6 +293,18 @@ def test_a_truncated_file_is_refused(weights: State, tmp_path: Path) -> None:
     assert "E_CHECKPOINT_FORMAT" in convert(tmp_path / "w.bin", tmp_path / "run", status=2)
 
 
+def test_of_two_checkpoints_in_a_folder_none_is_guessed(weights: State, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    save_file(weights, source / "model.safetensors")
+    save_file({"other": torch.zeros(2)}, source / "model-00001-of-00001.safetensors")
+    index = {"weight_map": {"other": "model-00001-of-00001.safetensors"}}
+    (source / "model.safetensors.index.json").write_text(json.dumps(index))
+    told = convert(source, tmp_path / "out", status=2)
+    assert "E_RUN_FOLDER" in told
+    assert "it isn't clear which one is meant" in told
+
+
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "E_ARTIFACT_MISSING" in convert(tmp_path / "nowhere", tmp_path / "run", status=2)
     (tmp_path / "empty").mkdir()
