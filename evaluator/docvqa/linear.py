@@ -1,8 +1,8 @@
 """Linear layers at the speed that this machine's CPU has.
 
-PyTorch multiplies float32 matrices on an x86 CPU with MKL. oneDNN, which PyTorch carries too, took half the time on the
-AMD processor on which both were measured. The two differ by rounding only. oneDNN's operator has no gradient, so training
-goes the usual way.
+PyTorch multiplies float32 matrices on an x86 CPU with MKL. oneDNN, which PyTorch carries too, took half the time on
+the AMD processor on which both were measured. The two differ by rounding only. oneDNN's operator has no gradient, so
+training goes the usual way.
 """
 
 import torch
