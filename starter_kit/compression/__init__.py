@@ -1,0 +1,1 @@
+"""Fewer bytes on the wire: codecs that turn a vector of parameters into a message, and low-rank adapters."""

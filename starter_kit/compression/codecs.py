@@ -1,0 +1,83 @@
+"""Codecs: how a vector of parameters becomes the bytes of a message, and comes back.
+
+A message carries values only. Both sides know the number of coordinates d, and a message of another length is refused.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from starter_kit.compression import nf4
+
+
+class Codec(Protocol):
+    """A way to write a float32 vector (d,) on the CPU as bytes.
+
+    Attributes:
+        name: As in a configuration file.
+        bits_per_parameter: Bits that a coordinate takes in a long message, with everything that is sent.
+        exact: Whether decoding gives back the very vector that was encoded.
+    """
+
+    name: str
+    bits_per_parameter: float
+    exact: bool
+
+    def encode(self, vector: Tensor) -> bytes:
+        """The message for `vector` (d,). Raises ValueError for one that this codec cannot write."""
+
+    def decode(self, message: bytes, size: int) -> Tensor:
+        """The vector (size,), float32. Raises ValueError for a message that is not one of `size` coordinates."""
+
+
+class Float32:
+    """The values as they are, little-endian. Exact, for NaN and infinities too."""
+
+    name = "float32"
+    bits_per_parameter = 32.0
+    exact = True
+
+    def encode(self, vector: Tensor) -> bytes:
+        _check(vector)
+        return vector.detach().numpy().astype("<f4", copy=False).tobytes()
+
+    def decode(self, message: bytes, size: int) -> Tensor:
+        if len(message) != 4 * size:
+            raise ValueError(f"{size} float32 values take {4 * size} bytes, not {len(message)}")
+        return torch.from_numpy(np.frombuffer(message, dtype="<f4").astype(np.float32))
+
+
+class NF4:
+    """Four bits a value and a scale for each block of 64, see `nf4`. Refuses values that are not finite."""
+
+    name = "nf4"
+    bits_per_parameter = 4 + 32 / nf4.BLOCK
+    exact = False
+
+    def encode(self, vector: Tensor) -> bytes:
+        _check(vector)
+        return nf4.quantize(vector.detach().numpy())
+
+    def decode(self, message: bytes, size: int) -> Tensor:
+        return torch.from_numpy(nf4.dequantize(message, size))
+
+
+def codec(name: str) -> Codec:
+    """The codec called `name`: float32 or nf4. Raises ValueError for any other name."""
+    match name:
+        case "float32":
+            return Float32()
+        case "nf4":
+            return NF4()
+        case _:
+            raise ValueError(f"a codec is float32 or nf4, not {name}")
+
+
+def _check(vector: Tensor) -> None:
+    if vector.dtype != torch.float32 or vector.dim() != 1 or vector.device.type != "cpu":
+        raise ValueError(
+            f"a codec takes a float32 vector on the CPU, not {vector.dtype} of shape {tuple(vector.shape)} "
+            f"on {vector.device}"
+        )
