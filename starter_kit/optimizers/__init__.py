@@ -1,0 +1,1 @@
+"""Optimizers of a client's local training that PyTorch does not have."""
