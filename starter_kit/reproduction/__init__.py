@@ -1,0 +1,1 @@
+"""A small task and a small base model on which the order of the published results can be measured on two CPU cores."""
