@@ -1,0 +1,57 @@
+"""What the clients and the server of one round agree on before it starts; all of it is public."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starter_kit.secure_aggregation.errors import ProtocolError
+
+MAX_ROUND = 2**64 - 1
+MAX_CLIENT = 2**32 - 2  # the number above it addresses everybody
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of one round.
+
+    Attributes:
+        round: Its number; a number is used once.
+        clients: Ids of all clients that were invited, ascending.
+        threshold: t, how many clients it takes to unmask a sum, and the fewest vectors that a sum can have.
+
+    Raises:
+        ProtocolError: A number out of range, a client twice, or a threshold outside n/2 < t <= n. With t <= n/2 a
+            server could have one half of the clients unmask what the other half still holds back.
+    """
+
+    round: int
+    clients: tuple[int, ...]
+    threshold: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.round <= MAX_ROUND:
+            raise ProtocolError(f"a round's number is from 0 to {MAX_ROUND}, not {self.round}")
+        if any(low >= high for low, high in zip(self.clients, self.clients[1:], strict=False)):
+            raise ProtocolError("the ids of the clients are not ascending: one is there twice")
+        if not self.clients or not 0 <= self.clients[0] <= self.clients[-1] <= MAX_CLIENT:
+            raise ProtocolError(f"a round has at least one client, with ids from 0 to {MAX_CLIENT}")
+        if not len(self.clients) < 2 * self.threshold <= 2 * len(self.clients):
+            raise ProtocolError(
+                f"the threshold for {len(self.clients)} clients is above half of them and at most all of them, "
+                f"not {self.threshold}"
+            )
+
+
+def agreed(round: int, clients: Sequence[int], threshold: int | None) -> Terms:  # noqa: A002 - the field's own word
+    """The terms for `clients` in any order, by default with `default_threshold`."""
+    return Terms(
+        round, tuple(sorted(clients)), default_threshold(len(clients)) if threshold is None else threshold
+    )
+
+
+def default_threshold(clients: int) -> int:
+    """⌊2n/3⌋ + 1: nearly a third of the clients may be lost.
+
+    It leaves room for about as many that collude with a server which lies about who was lost: see
+    docs/secure-aggregation.md.
+    """
+    return 2 * clients // 3 + 1
