@@ -37,8 +37,8 @@ CHECKS: dict[str, CheckText] = {
         name="rounds",
         meaning="The record has as many rounds as it declares, numbered without a gap, and each has the rates, clip "
         "norm and noise that were planned; a round that differs from the plan is accounted as it is, and "
-        "flagged.",
-        limit="Rounds that were run and never recorded.",
+        "flagged, and so is a run that was broken off and resumed.",
+        limit="Rounds that were run and never recorded, and breaks that the record doesn't tell.",
         code=ErrorCode.RECORD_ROUNDS,
     ),
     "C3": CheckText(

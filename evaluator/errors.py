@@ -63,6 +63,7 @@ class ErrorCode(StrEnum):
     REFERENCE_FORMAT = "E_REFERENCE_FORMAT"
 
     CONFIGURATION = "E_CONFIGURATION"
+    PRIVACY_BUDGET = "E_PRIVACY_BUDGET"
     SIGNING_KEY = "E_SIGNING_KEY"
     RUN_FOLDER = "E_RUN_FOLDER"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
@@ -271,6 +272,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
         "Correct the setting that is named; docs/starter-kit.md lists all of them.",
+    ),
+    ErrorCode.PRIVACY_BUDGET: Explanation(
+        "A training round would exceed the run's ε.",
+        "Train with more noise, a lower sampling rate or fewer rounds: see `pfl privacy noise`.",
     ),
     ErrorCode.SIGNING_KEY: Explanation(
         "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",

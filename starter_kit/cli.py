@@ -81,13 +81,16 @@ def token(
 @app.command()
 def train(
     config: Annotated[
-        str, typer.Argument(help="A YAML file, or the name of a baseline: fedavg, fl-provider-dp.")
+        str, typer.Argument(help="A YAML file, or the name of a baseline; `pfl methods` lists them.")
     ],
     data: DataFolder,
     base: BaseFolder,
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
     changes: Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")] = None,
     track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
+    ] = False,
     run_token: Annotated[
         str | None,
         typer.Option(
@@ -102,11 +105,12 @@ def train(
     from starter_kit.configuration import load_settings
     from starter_kit.credentials import key_path, obtain
     from starter_kit.training import train as run_training
+    from starter_kit.watching import watching
 
     with refusals():
         settings = load_settings(config, changes or [])
         client = connect(site, token) if site and token else None
-        with progress(settings.experiment) as show:
+        with watching(settings.experiment) as watcher:
             run_training(
                 settings,
                 data=data,
@@ -114,7 +118,8 @@ def train(
                 out=out,
                 track=track,
                 credentials=lambda: obtain(key_path(key), run_token, track, client),
-                on_progress=lambda _, done, total: show(done, total),
+                watcher=watcher,
+                resume=resume,
             )
     console.print(f"{out}: trained with {settings.method}, {settings.rounds} rounds", soft_wrap=True)
 

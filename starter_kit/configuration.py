@@ -1,93 +1,29 @@
 """Settings of a training run: a YAML file, read safely, with single settings changed on the command line.
 
-Unknown and impossible settings are refused by name, so that a misspelt one is never ignored.
+The file's `method` names the module that has the settings' class. Unknown and impossible settings are refused by name,
+so that a misspelt one is never ignored.
 """
 
+import importlib
+import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from types import ModuleType
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
-from evaluator.records.lines import Tuning
-from starter_kit.learning import LocalTraining
-from starter_kit.methods.fl_provider_dp import NoisePlacement
+from starter_kit.settings import RunSettings
 
 CONFIGS = Path(__file__).parent / "configs"
+METHODS = Path(__file__).parent / "methods"
 
 
-class RunSettings(BaseModel):
-    """What every method needs.
-
-    Attributes:
-        experiment: Name of the run, and of its folder under `save/`.
-        rounds: Federated rounds. FedAvg with none of them gives the base weights as they are, for reference.
-        max_input_tokens: Longest text, question and words, that is read of a page in training.
-        trainable: Patterns of the names of the tensors that are trained and sent, such as `*.layer_norm.weight`.
-        local: How a client (FedAvg) or a provider (FL-PROVIDER-DP) trains within a round.
-        device: Where the model trains.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    experiment: str = Field(pattern=r"^[\w.-]{1,100}$")
-    rounds: int = Field(ge=0)
-    max_input_tokens: int = Field(default=512, ge=16)
-    trainable: list[str] = Field(default=["*"], min_length=1)
-    local: LocalTraining
-    device: Literal["cpu", "cuda"] = "cpu"
-
-
-class FedAvgSettings(RunSettings):
-    """Federated averaging; see starter_kit/methods/fedavg.py."""
-
-    method: Literal["fedavg"]
-    clients_per_round: int = Field(default=2, ge=1)
-
-
-class ProviderDPSettings(RunSettings):
-    """FL-PROVIDER-DP; see starter_kit/methods/fl_provider_dp.py.
-
-    Exactly one of `target_epsilon`, for which σ is computed, and `noise_multiplier`, σ itself, is given.
-
-    Attributes:
-        sampling_rule: How two stages of sampling are accounted where σ is computed and ε is claimed; the track's.
-        max_weight_noise: The most noise, as a standard deviation, that the whole run may leave in a weight; the server
-            learning rate is lowered to keep to it. It follows from public numbers, so it costs no privacy.
-        tuning: How these settings were chosen, for the training record.
-        validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint; recorded.
-    """
-
-    method: Literal["fl-provider-dp"]
-    rounds: int = Field(ge=1)
-    target_epsilon: float | None = Field(default=None, gt=0)
-    noise_multiplier: float | None = Field(default=None, gt=0)
-    delta: float = Field(gt=0, lt=1)
-    clip_norm: float = Field(gt=0)
-    provider_rate: float = Field(gt=0, le=1)
-    client_rate: float = Field(default=1.0, gt=0, le=1)
-    sampling_rule: SamplingRule = SamplingRule.TWO_STAGE
-    placement: NoisePlacement = NoisePlacement.SERVER
-    server_learning_rate: float = Field(default=1.0, gt=0)
-    max_weight_noise: float | None = Field(default=None, gt=0)
-    tuning: Tuning = Tuning(private_runs=0)
-    validation_on_private_data: bool = False
-
-    @model_validator(mode="after")
-    def _one_noise(self) -> Self:
-        if (self.target_epsilon is None) == (self.noise_multiplier is None):
-            raise ValueError("give exactly one of target_epsilon and noise_multiplier; set the other to null")
-        return self
-
-
-Settings = Annotated[FedAvgSettings | ProviderDPSettings, Field(discriminator="method")]
-_ADAPTER: TypeAdapter[FedAvgSettings | ProviderDPSettings] = TypeAdapter(Settings)
-
-
-def load_settings(config: str, changes: Sequence[str] = ()) -> FedAvgSettings | ProviderDPSettings:
+def load_settings(config: str, changes: Sequence[str] = ()) -> RunSettings:
     """The settings of `config`, a YAML file or the name of one in starter_kit/configs, with `changes` applied.
 
     A change is `name=value`, with the value in YAML and dots for nested names: `local.learning_rate=0.001`.
@@ -109,10 +45,11 @@ def load_settings(config: str, changes: Sequence[str] = ()) -> FedAvgSettings | 
         raise refuse(ErrorCode.CONFIGURATION, where=str(path), expected="settings, one a line", found=values)
     for change in changes:
         _apply(values, change)
+    settings = settings_class(values.get("method"), path)
     try:
-        return _ADAPTER.validate_python(values)
+        return settings.model_validate(values)
     except ValidationError as error:
-        raise ProblemError(*_problems(error, path.name)) from error
+        raise ProblemError(*_problems(error, settings, path.name)) from error
 
 
 def find_config(config: str) -> Path:
@@ -123,14 +60,65 @@ def find_config(config: str) -> Path:
     raise refuse(
         ErrorCode.CONFIGURATION,
         where=config,
-        expected=f"a YAML file, or one of {', '.join(sorted(path.stem for path in CONFIGS.glob('*.yaml')))}",
+        expected=f"a YAML file, or one of {', '.join(config_names())}",
         found="no such file",
     )
 
 
-def snapshot(settings: FedAvgSettings | ProviderDPSettings) -> str:
+def config_names() -> list[str]:
+    """Of the kit's own configs."""
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+
+
+def method_names() -> list[str]:
+    """Of the kit's own methods."""
+    return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
+
+
+def settings_class(method: object, config: Path) -> type[RunSettings]:
+    """The settings of a method: one of the kit's by its name, or of a Python file by its path.
+
+    A path is looked for beside the config, then from the current folder.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There is no such method, or its file has no class `Settings`.
+    """
+    if method in method_names():
+        module = importlib.import_module(f"starter_kit.methods.{str(method).replace('-', '_')}")
+    else:
+        module = _module_of_file(method, config)
+    settings = getattr(module, "Settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, RunSettings)):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=f"{config.name}, method",
+            expected="a file with a class Settings, derived from starter_kit.settings.RunSettings",
+            found=method,
+        )
+    return settings
+
+
+def snapshot(settings: RunSettings) -> str:
     """`settings` as YAML that `load_settings` reads again."""
     return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False)
+
+
+def _module_of_file(method: object, config: Path) -> ModuleType:
+    for path in (config.parent / str(method), Path(str(method))):
+        if path.suffix == ".py" and path.is_file():
+            name = f"pfl_method_{path.stem}"
+            spec = importlib.util.spec_from_file_location(name, path.resolve())
+            if spec and spec.loader:
+                module = importlib.util.module_from_spec(spec)
+                sys.modules[name] = module  # dataclasses and pydantic look their module up
+                spec.loader.exec_module(module)
+                return module
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"{config.name}, method",
+        expected=f"one of {', '.join(method_names())}, or the path of a Python file",
+        found=method,
+    )
 
 
 def _apply(values: dict[str, Any], change: str) -> None:
@@ -151,16 +139,27 @@ def _apply(values: dict[str, Any], change: str) -> None:
     values[last] = value
 
 
-def _problems(error: ValidationError, file: str) -> list[Problem]:
+def _problems(error: ValidationError, settings: type[RunSettings], file: str) -> list[Problem]:
     problems = []
     for detail in error.errors(include_url=False):
-        name = ".".join(str(part) for part in detail["loc"][1:])  # the first part is the method's name
+        name = ".".join(str(part) for part in detail["loc"])
         problems.append(
             refuse(
                 ErrorCode.CONFIGURATION,
                 where=f"{file}, {name}" if name else file,
-                expected=detail["msg"].removeprefix("Value error, "),
+                expected=_expected(detail, settings),
                 found="" if isinstance(detail["input"], dict) else detail["input"],
             ).problem
         )
     return problems
+
+
+def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
+    if detail["type"] != "extra_forbidden":
+        return detail["msg"].removeprefix("Value error, ")
+    group = settings
+    for part in detail["loc"][:-1]:
+        annotation = group.model_fields[str(part)].annotation
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        group = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return f"one of {', '.join(sorted(group.model_fields))}"

@@ -16,10 +16,13 @@ PAGES_AT_ONCE = 64
 
 
 class Documents:
-    """The questions of `dataset`, with their first answers, as training examples for `model`.
+    """Questions of `dataset`, with their first answers, as training examples for `model`.
 
     Examples are addressed by their index among the dataset's questions. Answers are lower-cased, as the metric
     doesn't see case. Features are kept in memory, as float32: V·dv numbers a page.
+
+    Args:
+        examples: Those that will be asked for; only their pages are read.
     """
 
     def __init__(
@@ -28,33 +31,33 @@ class Documents:
         tokenizer: Tokenizer,
         dataset: Dataset,
         *,
+        examples: Sequence[int],
         max_input_tokens: int,
         on_page: Callable[[int, int], None],
     ) -> None:
         self._model = model
-        questions = dataset.questions
-        pages = list(dict.fromkeys(question.page for question in questions))
+        asked = {example: dataset.questions[example] for example in sorted(examples)}
+        pages = list(dict.fromkeys(question.page for question in asked.values()))
         rows = {page: row for row, page in enumerate(pages)}
-        self._page_rows = torch.tensor([rows[question.page] for question in questions])
-        self._texts = [
-            tokenizer.encode(
+        self._page_row = {example: rows[question.page] for example, question in asked.items()}
+        self._texts = {
+            example: tokenizer.encode(
                 question.question,
                 dataset.pages[question.page].words,
                 dataset.pages[question.page].boxes,
                 max_input_tokens,
             )
-            for question in questions
-        ]
-        self._answers = tokenizer.encode_answers(
-            [question.answers[0].lower() if question.answers else "" for question in questions]
-        )
+            for example, question in asked.items()
+        }
+        answers = [question.answers[0].lower() if question.answers else "" for question in asked.values()]
+        self._answers = dict(zip(asked, tokenizer.encode_answers(answers), strict=True))
         self._features = _features(model, dataset, pages, on_page)
 
     def loss(self, examples: Sequence[int]) -> Tensor:
         """The model's mean loss over the tokens of the examples' answers."""
         batch = Batch.pad(
             [self._texts[example] for example in examples],
-            self._features[self._page_rows[list(examples)]],
+            self._features[[self._page_row[example] for example in examples]],
             [self._answers[example] for example in examples],
             pad_token_id=self._model.config.pad_token_id,
         )
@@ -91,7 +94,7 @@ def _features(
     """The frozen image tower's output (P, V, dv), on the CPU."""
     device = next(model.parameters()).device
     size = model.config.visual.image_size
-    parts = []
+    parts = [torch.empty(0, model.config.visual.tokens, model.config.visual.hidden_size)]
     for start in range(0, len(pages), PAGES_AT_ONCE):
         some = pages[start : start + PAGES_AT_ONCE]
         pixels = torch.stack([read_page(dataset.image_path(page), size) for page in some])

@@ -7,25 +7,40 @@ record, so that they can't be chosen to please.
 """
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.records.annex import Annex, write_annex
 from evaluator.records.certificate import Opening, drawn_openings, open_blocks, update_root
-from evaluator.records.lines import EndLine, GlobalPoisson, RoundLine, RunLine, Sampling, TwoStagePoisson
+from evaluator.records.lines import (
+    AnyLine,
+    EndLine,
+    FixedSize,
+    Full,
+    GlobalPoisson,
+    ResumeLine,
+    RoundLine,
+    RunLine,
+    TwoStagePoisson,
+)
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 from starter_kit.rounds import Round
 from starter_kit.run_folder import FILES
 
 SUMS = "noised_sums"
+SAMPLED = "sampled.jsonl"  # private; one line a round, made into the annex at the end
+
+_LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
 
 
 class PrivateRecorder:
@@ -35,28 +50,48 @@ class PrivateRecorder:
         run: The record's first line.
         key: Signs the last one.
         providers: How many providers each client has.
+        resume: Where the run goes on, if it was broken off: what the folder has of earlier rounds is kept, and its
+            first line as well, with its run token.
     """
 
     def __init__(
-        self, folder: Path, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]
+        self,
+        folder: Path,
+        run: RunLine,
+        key: Ed25519PrivateKey,
+        providers: Mapping[int, int],
+        resume: ResumeLine | None = None,
     ) -> None:
-        self._run = run
         self._key = key
         self._providers = providers
         self._sampled: list[Mapping[int, int]] = []
         self._bytes_down = self._bytes_up = 0
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
         self._sums = folder / SUMS
-        self._sums.mkdir()
-        self._file = (folder / FILES[ArtifactKind.TRAINING_RECORD]).open("wb", buffering=0)
-        self._record = RecordWriter(self._file, run)
+        record = folder / FILES[ArtifactKind.TRAINING_RECORD]
+        self._run, earlier = _earlier(record, resume.round - 1) if resume else (run, [])
+        self._sums.mkdir(mode=0o700, exist_ok=bool(resume))
+        new = record.with_name(f"{record.name}.new")
+        self._file = new.open("wb", buffering=0)
+        self._record = RecordWriter(self._file, self._run)
+        for line in earlier:
+            if isinstance(line, RoundLine):
+                self._count(line)
+            else:
+                self._record.resume(line)
+        if resume:
+            counts = (self._sums / SAMPLED).read_text(encoding="utf-8").splitlines()[: resume.round - 1]
+            self._sampled = [{int(client): n for client, n in json.loads(line).items()} for line in counts]
+            self._record.resume(resume)
+        new.replace(record)
+        (self._sums / SAMPLED).write_text("".join(map(_counts_line, self._sampled)), encoding="utf-8")
 
     def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
         """Record a finished round."""
-        client_rate, provider_rate = _rates(self._run.sampling)
+        client_rate, provider_rate = _rates(self._run)
         total = round.aggregate.total.numpy()
         total.astype("<f4", copy=False).tofile(self._sum_file(round.number))
-        self._record.round(
+        self._count(
             RoundLine(
                 round=round.number,
                 clients=len(round.clients),
@@ -72,8 +107,13 @@ class PrivateRecorder:
             )
         )
         self._sampled.append(round.sampled)
-        self._bytes_down += round.bytes_down
-        self._bytes_up += round.bytes_up
+        with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
+            file.write(_counts_line(round.sampled))
+
+    def _count(self, line: RoundLine) -> None:
+        self._record.round(line)
+        self._bytes_down += line.bytes_down
+        self._bytes_up += line.bytes_up
 
     def finish(self, checkpoint: Path) -> None:
         """Write the annex and the record's last line, and delete the noised sums."""
@@ -108,14 +148,40 @@ class PrivateRecorder:
         return self._sums / f"{number}.f32"
 
 
-def _rates(sampling: Sampling) -> tuple[float, float]:
-    """Of clients and of providers; the kit's methods sample both by coins."""
-    match sampling:
+def _rates(run: RunLine) -> tuple[float, float]:
+    """Of clients and of providers, as round lines have them."""
+    match run.sampling:
         case GlobalPoisson(provider_rate=provider_rate):
             return 1.0, provider_rate
         case TwoStagePoisson(client_rate=client_rate, provider_rate=provider_rate):
             return client_rate, provider_rate
-    raise ValueError(f"no method of the starter kit samples by {sampling.type}")
+        case FixedSize(clients_per_round=clients, provider_rate=provider_rate):
+            return clients / run.clients, provider_rate
+        case Full():
+            return 1.0, 1.0
+
+
+def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | ResumeLine]]:
+    """What a record that was broken off says up to its first `rounds` rounds."""
+    lines = []
+    for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
+        if text.endswith("\n"):  # else the break was in the middle of it
+            values = json.loads(text)
+            del values["h"]
+            lines.append(_LINE.validate_json(json.dumps(values)))
+    run = lines[0]
+    if not isinstance(run, RunLine):
+        raise ValueError(f"{record} doesn't begin with a line of type run")
+    return run, [
+        line
+        for line in lines[1:]
+        if (isinstance(line, RoundLine) and line.round <= rounds)
+        or (isinstance(line, ResumeLine) and line.round <= rounds + 1)
+    ]
+
+
+def _counts_line(sampled: Mapping[int, int]) -> str:
+    return json.dumps(sampled) + "\n"
 
 
 def _sha256(weights: Tensor) -> str:

@@ -3,34 +3,48 @@
     settings.yaml           the settings, which `pfl train` reads again
     model.safetensors       the checkpoint (config.json and visual_config.json tell its architecture)
     communication_log.csv   every message's bytes
-    metrics.jsonl           bytes of every round
-    training_record.jsonl   FL-PROVIDER-DP only: see private_recording.py
+    metrics.jsonl           numbers of every round
+    summary.json            those of the whole run
+    report.html, plots/     the same for people
+    training_record.jsonl   with provider-level privacy only: see private_recording.py
     training_annex.jsonl    likewise, for the organizers only
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper
-name is complete.
+name is complete. An unfinished one holds what a later process needs to go on (`starter_kit.resuming`).
 """
 
-import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from evaluator.checkpoints import sha256_of
 from evaluator.communication import append_to_log, write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors import ErrorCode, refuse
-from evaluator.records.lines import RunLine
+from evaluator.records.lines import ResumeLine, RunLine
 from starter_kit.private_recording import PrivateRecorder
+from starter_kit.reporting.metrics import (
+    METRICS,
+    SUMMARY,
+    RoundMetrics,
+    RunSummary,
+    read_metrics,
+    write_line,
+    write_metrics,
+    write_summary,
+)
+from starter_kit.reporting.report import write_report
+from starter_kit.resuming import ResumeFolder, RunState
 from starter_kit.rounds import Round
 from starter_kit.run_folder import FILES
 
 SETTINGS = "settings.yaml"
-METRICS = "metrics.jsonl"
 
 
 class Recorder:
@@ -39,58 +53,119 @@ class Recorder:
     Args:
         folder: The run folder to be; must not exist.
         settings: The settings as YAML.
+        resume: Go on with the unfinished folder that an earlier process left.
+
+    Attributes:
+        state: Where the run goes on; None where it begins.
+        metrics: Of the rounds so far.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written.
+        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; or there is nothing to resume, or it is
+            a run with other settings.
     """
 
-    def __init__(self, folder: Path, settings: str) -> None:
+    def __init__(self, folder: Path, settings: str, *, resume: bool = False) -> None:
         if folder.exists():
             raise refuse(
                 ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found="an existing one"
             )
         self._folder = folder
         self._unfinished = folder.with_name(f"{folder.name}.unfinished")
+        self._resume = ResumeFolder(self._unfinished)
         self._private: PrivateRecorder | None = None
-        try:
-            shutil.rmtree(self._unfinished, ignore_errors=True)
-            self._unfinished.mkdir(parents=True)
-        except OSError as error:
-            raise refuse(ErrorCode.RUN_FOLDER, where=str(folder), found=error.strerror) from error
-        self.settings_file.write_text(settings, encoding="utf-8")
-        write_log(self._log, [])
-        self._metrics = (self._unfinished / METRICS).open("w", encoding="utf-8", buffering=1)
+        self.state: RunState | None = None
+        self._break: ResumeLine | None = None
+        self.metrics: list[RoundMetrics] = []
+        if resume:
+            self._reopen(settings)
+        else:
+            self._create(settings)
+        self._metrics_file = (self._unfinished / METRICS).open("a", encoding="utf-8", buffering=1)
 
-    @property
-    def settings_file(self) -> Path:
-        return self._unfinished / SETTINGS
+    def keep_record(self, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]) -> None:
+        """From the next round on, keep a training record that begins with `run`; see `PrivateRecorder`."""
+        self._private = PrivateRecorder(self._unfinished, run, key, providers, self._break)
+
+    def begin(self, round_number: int, state: RunState) -> None:
+        """Note that a round begins from `state`, before anything of it is sent."""
+        if round_number == 1:
+            self._resume.save(state)
+        self._resume.begin(round_number)
+
+    def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
+        """Record a finished round, also one in which nobody took part, and the state that it led to."""
+        append_to_log(self._log, finished.messages)
+        write_line(self._metrics_file, metrics)
+        self.metrics.append(metrics)
+        if self._private:
+            self._private.round(finished)
+        self._resume.save(state)
+
+    def finish(self, model: VT5, summary: Callable[[str], RunSummary]) -> None:
+        """Write the checkpoint and what is made of the whole run, and give the folder its proper name.
+
+        Args:
+            summary: Of a run whose checkpoint has the given SHA-256.
+        """
+        model.save(self._unfinished)
+        checkpoint = self._unfinished / FILES[ArtifactKind.CHECKPOINT]
+        if self._private:
+            self._private.finish(checkpoint)
+        self._close()
+        write_summary(self._unfinished / SUMMARY, summary(sha256_of(checkpoint)))
+        write_report(self._unfinished)
+        shutil.rmtree(self._resume.path)
+        self._unfinished.rename(self._folder)
 
     @property
     def _log(self) -> Path:
         return self._unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
 
-    def keep_record(self, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]) -> None:
-        """From the next round on, keep a training record that begins with `run`; see `PrivateRecorder`."""
-        self._private = PrivateRecorder(self._unfinished, run, key, providers)
+    def _create(self, settings: str) -> None:
+        try:
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+            self._unfinished.mkdir(parents=True)
+        except OSError as error:
+            raise refuse(ErrorCode.RUN_FOLDER, where=str(self._folder), found=error.strerror) from error
+        (self._unfinished / SETTINGS).write_text(settings, encoding="utf-8")
+        write_log(self._log, [])
+        self._resume.create()
 
-    def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
-        """Record a finished round, also one in which nobody took part."""
-        append_to_log(self._log, round.messages)
-        line = {"round": round.number, "bytes_down": round.bytes_down, "bytes_up": round.bytes_up}
-        self._metrics.write(json.dumps(line) + "\n")
-        if self._private:
-            self._private.round(round)
-
-    def finish(self, model: VT5) -> None:
-        """Write the checkpoint and give the folder its proper name."""
-        model.save(self._unfinished)
-        if self._private:
-            self._private.finish(self._unfinished / FILES[ArtifactKind.CHECKPOINT])
-        self._close()
-        self._unfinished.rename(self._folder)
+    def _reopen(self, settings: str) -> None:
+        """Take up the unfinished folder as it was after its last whole round."""
+        file = self._unfinished / SETTINGS
+        if not file.is_file():
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                where=str(self._unfinished),
+                expected="an unfinished run",
+                found="none",
+                next_step="Leave --resume out to begin one.",
+            )
+        if file.read_text(encoding="utf-8") != settings:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                where=str(file),
+                expected="the settings of the unfinished run",
+                found="others",
+                next_step="Name the same config with the same --set, or leave --resume out to begin anew.",
+            )
+        state = self._resume.load()
+        if state is None:  # no round had begun
+            self._create(settings)
+            return
+        begun = self._resume.begun > state.round
+        self._break = ResumeLine(round=state.round + 1, begun=begun)
+        self.state = replace(state, breaks=state.breaks + 1, broken_rounds=state.broken_rounds + int(begun))
+        self._resume.save(self.state)
+        self.metrics = [
+            line for line in read_metrics(self._unfinished / METRICS) if line.round <= state.round
+        ]
+        write_metrics(self._unfinished / METRICS, self.metrics)
+        _cut_log(self._log, state.round)
 
     def _close(self) -> None:
-        self._metrics.close()
+        self._metrics_file.close()
         if self._private:
             self._private.close()
 
@@ -101,3 +176,12 @@ class Recorder:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         self._close()
+
+
+def _cut_log(log: Path, rounds: int) -> None:
+    """Drop what the log says of later rounds, which were never finished."""
+    head, *lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) <= rounds]
+    new = log.with_name(f"{log.name}.new")
+    new.write_text("".join([head, *kept]), encoding="utf-8")
+    new.replace(log)

@@ -1,7 +1,7 @@
-"""The federated rounds, the same for every method: send the weights down, gather updates, aggregate.
+"""The federated rounds, the same for every method: send the model down, gather updates, aggregate.
 
-Methods differ in what a client does and how the server aggregates (`Method`); engines differ in where clients run
-(`Engine`). Every message is counted by the bytes of the tensor that it carries.
+Methods differ in what a client does and how the server aggregates (`Method`), engines in where clients run (`Engine`),
+codecs in how a vector becomes bytes (`Wire`). Every message is counted by the bytes that it is made of.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,9 @@ from torch import Tensor
 
 from evaluator.communication import LogEntry
 from evaluator.contracts import SERVER
-from starter_kit.learning import Learner
+from starter_kit.learning import Learner, State
+from starter_kit.randomness import Stream
+from starter_kit.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,27 @@ class Client:
 
 
 @dataclass(frozen=True)
+class ClientTask:
+    """What a client works with in one round.
+
+    Attributes:
+        round: From 1.
+        clients: K, how many clients were chosen for the round.
+        weights: The round's model (d,), as it arrived.
+        stream: The client's own, of this round.
+        state: What the client keeps from round to round, such as dual variables. It is changed in place and never sent.
+    """
+
+    client: Client
+    round: int
+    clients: int
+    weights: Tensor
+    learner: Learner
+    stream: Stream
+    state: State
+
+
+@dataclass(frozen=True)
 class ClientUpdate:
     """What a client's part of a round results in.
 
@@ -35,10 +58,21 @@ class ClientUpdate:
         message: The vector (d,) that is sent to the server; the server sees nothing else.
         sampled: How many of the client's providers took part. Private: it never leaves with the message, and is kept
             for the organizers' annex only.
+        loss: Mean training loss; only where nothing is private, None elsewhere.
     """
 
     message: Tensor
     sampled: int = field(repr=False)
+    loss: float | None = None
+
+
+@dataclass(frozen=True)
+class Message:
+    """An update (d,) as it reached the server; the sum of `contributors` of them where they were added on the way."""
+
+    client: int
+    vector: Tensor
+    contributors: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,14 +91,37 @@ class Aggregate:
 class Method(Protocol):
     """A training method: three steps of a round, of which the second runs at a client."""
 
-    def choose_clients(self, clients: Sequence[int]) -> list[int]:
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
         """The clients that take part in a round; may be none."""
 
-    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> ClientUpdate:
-        """What `client` does in the round that starts from `weights` (d,)."""
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        """What a client does in a round."""
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Tensor]) -> Aggregate:
-        """The round's outcome, from the messages of the clients that took part. Consumes `messages` once."""
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+        """The outcome of the round that started from `weights` (d,). Consumes `messages` once.
+
+        `state` is the server's, kept from round to round and changed in place.
+        """
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the server asks of a client: `payload` is the round's model in bytes."""
+
+    round: int
+    client: int
+    clients: int
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A client's answer: `payload` is its update in bytes; the rest is not part of the message, see `ClientUpdate`."""
+
+    client: int
+    payload: bytes = field(repr=False)
+    sampled: int = field(repr=False)
+    loss: float | None = None
 
 
 class Engine(Protocol):
@@ -74,10 +131,46 @@ class Engine(Protocol):
     def clients(self) -> Sequence[int]:
         """The ids of all clients."""
 
-    def client_updates(
-        self, method: Method, clients: Sequence[int], weights: Tensor
-    ) -> Iterator[ClientUpdate]:
-        """Each client's update, in the order of `clients`."""
+    def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        """The clients' replies as they come. A client that was lost on the way is missing."""
+
+
+class Participant:
+    """The clients' side of a run, wherever an engine puts it: unpack the model, do the method's part, pack the update.
+
+    Args:
+        clients: Those whose data is at hand.
+        stream: The run's.
+    """
+
+    def __init__(
+        self, method: Method, clients: Sequence[Client], learner: Learner, wire: Wire, stream: Stream
+    ) -> None:
+        self._method = method
+        self._clients = {client.id: client for client in clients}
+        self._learner = learner
+        self._wire = wire
+        self._stream = stream
+
+    @property
+    def clients(self) -> list[int]:
+        return list(self._clients)
+
+    def answer(self, request: Request, state: State) -> Reply:
+        """A client's reply; `state` is the client's own, changed in place."""
+        update = self._method.client_update(
+            ClientTask(
+                client=self._clients[request.client],
+                round=request.round,
+                clients=request.clients,
+                weights=self._wire.unpack_model(request.payload),
+                learner=self._learner,
+                stream=self._stream.at("round", request.round, "client", request.client),
+                state=state,
+            )
+        )
+        payload = self._wire.pack_update(update.message)
+        return Reply(request.client, payload, update.sampled, update.loss)
 
 
 @dataclass(frozen=True)
@@ -86,11 +179,12 @@ class Round:
 
     Attributes:
         number: From 1.
-        clients: Those that took part.
+        clients: Those whose messages arrived.
         messages: What was sent, both ways.
-        start: The weights (d,) that were sent down.
+        start: The model (d,) of the server before the round.
         aggregate: What the server made of the messages.
         sampled: For each client that took part, how many of its providers did. Private: see `ClientUpdate`.
+        loss: Mean of the clients' training losses; None where there is none to tell.
     """
 
     number: int
@@ -99,6 +193,7 @@ class Round:
     start: Tensor
     aggregate: Aggregate
     sampled: dict[int, int] = field(repr=False)
+    loss: float | None = None
 
     @property
     def weights(self) -> Tensor:
@@ -114,26 +209,53 @@ class Round:
         return sum(message.size_bytes for message in self.messages if message.receiver == SERVER)
 
 
-def run_rounds(method: Method, engine: Engine, weights: Tensor, rounds: int) -> Iterator[Round]:
-    """Run `rounds` rounds from `weights` (d,), yielding each as it ends. Rounds without clients happen too."""
-    for number in range(1, rounds + 1):
-        clients = method.choose_clients(engine.clients)
-        messages = [LogEntry(number, SERVER, client, weights.nbytes) for client in clients]
-        sampled: dict[int, int] = {}
-        updates = zip(clients, engine.client_updates(method, clients, weights), strict=True)
-        aggregate = method.aggregate(weights, _received(number, updates, messages, sampled))
-        yield Round(number, clients, messages, weights, aggregate, sampled)
-        weights = aggregate.weights
+@dataclass
+class Server:
+    """The server's side of a run.
 
+    Attributes:
+        state: What the method keeps at the server from round to round.
+    """
 
-def _received(
-    number: int,
-    updates: Iterable[tuple[int, ClientUpdate]],
-    messages: list[LogEntry],
-    sampled: dict[int, int],
-) -> Iterator[Tensor]:
-    """The messages as they reach the server, each noted in `messages`; what stays behind is noted in `sampled`."""
-    for client, update in updates:
-        messages.append(LogEntry(number, client, SERVER, update.message.nbytes))
-        sampled[client] = update.sampled
-        yield update.message
+    method: Method
+    engine: Engine
+    wire: Wire
+    stream: Stream
+    state: State = field(default_factory=dict)
+
+    def run(self, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
+        """Run the rounds of these numbers from `weights` (d,), yielding each as it ends.
+
+        Rounds without clients happen too.
+        """
+        for number in numbers:
+            finished = self._round(number, weights)
+            yield finished
+            weights = finished.weights
+
+    def _round(self, number: int, weights: Tensor) -> Round:
+        chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
+        payload = self.wire.pack_model(weights) if chosen else b""
+        requests = [Request(number, client, len(chosen), payload) for client in chosen]
+        log = [LogEntry(number, SERVER, client, len(payload)) for client in chosen]
+        replies: list[Reply] = []
+        aggregate = self.method.aggregate(weights, self._received(requests, log, replies), self.state)
+        losses = [reply.loss for reply in replies if reply.loss is not None]
+        return Round(
+            number=number,
+            clients=sorted(reply.client for reply in replies),
+            messages=log,
+            start=weights,
+            aggregate=aggregate,
+            sampled={reply.client: reply.sampled for reply in replies},
+            loss=sum(losses) / len(losses) if losses else None,
+        )
+
+    def _received(
+        self, requests: Sequence[Request], log: list[LogEntry], replies: list[Reply]
+    ) -> Iterator[Message]:
+        """The messages as they reach the server, each noted in `log`; `replies` keeps what came, but for its bytes."""
+        for reply in self.engine.ask(requests) if requests else ():
+            log.append(LogEntry(requests[0].round, reply.client, SERVER, len(reply.payload)))
+            replies.append(Reply(reply.client, b"", reply.sampled, reply.loss))
+            yield Message(reply.client, self.wire.unpack_update(reply.payload))

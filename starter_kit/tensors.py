@@ -10,34 +10,37 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse
 
 
 class TrainableTensors:
-    """The parameters whose names match one of `patterns` (as in a shell: `*.layer_norm.weight`), in model order.
+    """The parameters whose names match one of `patterns` and none of `frozen` (as in a shell: `*.layer_norm.weight`).
 
-    Parameters must be float32 and each be there once: a tied tensor has one name. The parameters that don't match
-    are frozen, so that no gradient is computed for them.
+    They keep the order in which `parameters` has them. Each must be float32 and be there once: a tied tensor has one
+    name. The parameters that aren't chosen are frozen, so that no gradient is computed for them.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A pattern matches nothing.
+        ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or nothing is left to train.
         ValueError: A parameter is there twice or is not float32.
     """
 
-    def __init__(self, parameters: Mapping[str, Parameter], patterns: Sequence[str] = ("*",)) -> None:
-        for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in parameters):
-                raise refuse(
-                    ErrorCode.CONFIGURATION,
-                    where=f"trainable, pattern {pattern}",
-                    expected=f"a pattern that matches a tensor such as {next(iter(parameters))}",
-                    found="no match",
-                )
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        patterns: Sequence[str] = ("*",),
+        frozen: Sequence[str] = (),
+    ) -> None:
+        for setting, given in (("trainable", patterns), ("frozen", frozen)):
+            for pattern in given:
+                if not any(fnmatchcase(name, pattern) for name in parameters):
+                    raise _matches_nothing(f"{setting}, pattern {pattern}", parameters)
         self.parameters = {
             name: parameter
             for name, parameter in parameters.items()
-            if any(fnmatchcase(name, pattern) for pattern in patterns)
+            if _matches(name, patterns) and not _matches(name, frozen)
         }
+        if not self.parameters:
+            raise _matches_nothing("trainable", parameters)
         if len({parameter.data_ptr() for parameter in self.parameters.values()}) < len(self.parameters):
             raise ValueError("a tied tensor is named twice")
         for name, parameter in parameters.items():
@@ -50,6 +53,11 @@ class TrainableTensors:
         """Number of coordinates d of the vector."""
         return sum(parameter.numel() for parameter in self.parameters.values())
 
+    @property
+    def cuda_devices(self) -> list[torch.device]:
+        """The GPUs that the tensors are on."""
+        return list({p.device for p in self.parameters.values() if p.device.type == "cuda"})
+
     def read(self) -> Tensor:
         """The tensors' values as a new float32 vector (d,) on the CPU."""
         return torch.cat([parameter.detach().reshape(-1).cpu() for parameter in self.parameters.values()])
@@ -60,3 +68,25 @@ class TrainableTensors:
         parts = torch.split(vector, [parameter.numel() for parameter in self.parameters.values()])
         for parameter, part in zip(self.parameters.values(), parts, strict=True):
             parameter.copy_(part.view_as(parameter))
+
+    def take_gradient(self) -> Tensor:
+        """The gradient (d,) that a backward pass left, float32 on the CPU, which is removed from the tensors."""
+        parts = []
+        for parameter in self.parameters.values():
+            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parts.append(gradient.detach().reshape(-1).cpu())
+            parameter.grad = None
+        return torch.cat(parts)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _matches_nothing(where: str, parameters: Mapping[str, Parameter]) -> ProblemError:
+    return refuse(
+        ErrorCode.CONFIGURATION,
+        where=where,
+        expected=f"a pattern that matches a tensor such as {next(iter(parameters))}",
+        found="no match",
+    )

@@ -1,97 +1,90 @@
-"""A training run from settings to a run folder: data, base model, method, engine and recorder put together."""
+"""A training run from settings to a run folder: setup, engine and recorder put together."""
 
-import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 
 from evaluator import evaluator_version
-from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
 from evaluator.docvqa.dataset import Dataset
-from evaluator.docvqa.reference import open_reference
-from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.docvqa.inference import predict
 from evaluator.errors import ErrorCode, refuse
+from evaluator.metrics import GoldAnswers
 from evaluator.pipeline import Bench, Findings, score
-from evaluator.records.lines import (
-    Codec,
-    GlobalPoisson,
-    Noise,
-    RunLine,
-    ServerStep,
-    TrainableTensor,
-    TwoStagePoisson,
-)
-from starter_kit import budget
-from starter_kit.configuration import FedAvgSettings, ProviderDPSettings, snapshot
+from evaluator.records.lines import Codec, RunLine, TrainableTensor
+from starter_kit.configuration import snapshot
 from starter_kit.credentials import Credentials
-from starter_kit.documents import Documents, clients_of
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner
-from starter_kit.methods.fedavg import FedAvg
-from starter_kit.methods.fl_provider_dp import ProviderDP
+from starter_kit.privacy import Guarantee, RecordTerms
 from starter_kit.provenance import code_sha256
 from starter_kit.recording import Recorder
-from starter_kit.rounds import Client, run_rounds
-from starter_kit.tensors import TrainableTensors
-
-Progress = Callable[[str, int, int], None]  # (what is done, done, total)
+from starter_kit.reporting.metrics import RoundMetrics, RunSummary
+from starter_kit.resuming import RunState
+from starter_kit.rounds import Round, Server
+from starter_kit.run_setup import RunSetup
+from starter_kit.settings import PrivateSettings, RunSettings
+from starter_kit.watching import Watcher
 
 
 def train(
-    settings: FedAvgSettings | ProviderDPSettings,
+    settings: RunSettings,
     *,
     data: Path,
     base: Path,
     out: Path,
     track: str,
     credentials: Callable[[], Credentials],
-    on_progress: Progress,
+    watcher: Watcher,
+    resume: bool = False,
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
-    `track` is named in the training record. Progress is told by round and client, never by provider.
+    `track` is named in the training record.
 
     Args:
         credentials: For the training record; asked for once, when a private run is about to begin its first round.
+        resume: Go on with the unfinished run of `out`, which has the same settings.
 
     Raises:
-        ProblemError: The data, the base, the settings or the output folder can't be used, or training diverged.
+        ProblemError: The data, the base, the settings or the output folder can't be used, a round would exceed the
+            privacy budget, or training diverged.
     """
-    model, tokenizer = open_reference(base)
-    model.to(settings.device)
-    dataset = Dataset(data, "train")
-    clients = clients_of(dataset)
-    tensors = TrainableTensors(model.trainable_parameters(), settings.trainable)
-    method = build_method(settings, clients)
-    run = None
-    if isinstance(settings, ProviderDPSettings) and isinstance(method, ProviderDP):
-        run = run_line(settings, method, clients=len(clients), tensors=tensors, base=base, track=track)
-    with Recorder(out, snapshot(settings)) as recorder:
-        documents = Documents(
-            model,
-            tokenizer,
-            dataset,
-            max_input_tokens=settings.max_input_tokens,
-            on_page=lambda done, total: on_progress("reading pages", done, total),
-        )
-        engine = LocalEngine(clients, Learner(tensors, documents.loss))
-        if run:
+    setup = RunSetup(settings, data=data, base=base)
+    terms = setup.guarantee.record if setup.guarantee else None
+    if setup.guarantee:
+        setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
+    with Recorder(out, snapshot(settings), resume=resume) as recorder:
+        state = recorder.state or RunState(0, setup.payload.start)
+        budget = Spending(setup.guarantee, state)
+        budget.check(setup.rounds)
+        engine = LocalEngine(setup.participant(watcher.pages), watcher.client_done)
+        engine.states.update(state.clients)
+        if terms:
             signed = credentials()
-            providers = {client.id: len(client.providers) for client in clients}
-            recorder.keep_record(
-                run.model_copy(update={"run_token": signed.run_token}), signed.key, providers
-            )
-        on_progress("training, rounds", 0, settings.rounds)
-        for finished in run_rounds(method, engine, tensors.read(), settings.rounds):
+            providers = {client.id: len(client.providers) for client in setup.clients}
+            run = run_line(setup, terms, track=track, run_token=signed.run_token)
+            recorder.keep_record(run, signed.key, providers)
+        server = Server(setup.method, engine, setup.wire, setup.stream, state.server)
+        began = monotonic()
+        watcher.begins(state.round + 1, setup.rounds)
+        for number in range(state.round + 1, setup.rounds + 1):
+            budget.check(number)
+            recorder.begin(number, state)
+            (finished,) = server.run(state.weights, [number])
             if not finished.weights.isfinite().all():
                 raise refuse(
                     ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
                 )
-            tensors.write(finished.weights)
-            recorder.round(finished)
-            on_progress("training, rounds", finished.number, settings.rounds)
-        recorder.finish(model)
+            state = replace(
+                state, round=number, weights=finished.weights, server=server.state, clients=engine.states
+            )
+            metrics = _metrics(setup, finished, data, budget.epsilon(number), monotonic() - began)
+            recorder.round(finished, metrics, state)
+            watcher.round_done(metrics)
+            began = monotonic()
+        with setup.payload.model_with(state.weights) as model:
+            recorder.finish(model, lambda sha256: _summary(setup, recorder.metrics, state, budget, sha256))
 
 
 def evaluate(
@@ -103,66 +96,119 @@ def evaluate(
     return score(bench, on_progress)
 
 
-def build_method(settings: FedAvgSettings | ProviderDPSettings, clients: list[Client]) -> FedAvg | ProviderDP:
-    """The method that the settings name; σ is computed where a target ε is given instead."""
-    if isinstance(settings, FedAvgSettings):
-        return FedAvg(settings.clients_per_round, settings.local)
-    method = ProviderDP(
-        providers=sum(len(client.providers) for client in clients),
-        provider_rate=settings.provider_rate,
-        clip_norm=settings.clip_norm,
-        noise_multiplier=budget.noise_multiplier(settings, len(clients)),
-        local=settings.local,
-        client_rate=settings.client_rate,
-        placement=settings.placement,
-        server_learning_rate=settings.server_learning_rate,
-    )
-    if settings.max_weight_noise is None:
-        return method
-    per_round = method.noise_in_sum(len(clients)) * method.server_learning_rate / method.expected_providers
-    excess = per_round * math.sqrt(settings.rounds) / settings.max_weight_noise
-    return replace(method, server_learning_rate=method.server_learning_rate / max(1.0, excess))
-
-
-def run_line(
-    settings: ProviderDPSettings,
-    method: ProviderDP,
-    *,
-    clients: int,
-    tensors: TrainableTensors,
-    base: Path,
-    track: str,
-) -> RunLine:
-    """The first line of the training record, but for its run token."""
+def run_line(setup: RunSetup, terms: RecordTerms, *, track: str, run_token: str | None) -> RunLine:
+    """The first line of the training record. Raises ValueError for settings that are not private."""
+    settings, guarantee = setup.settings, setup.guarantee
+    if not isinstance(settings, PrivateSettings) or guarantee is None:
+        raise ValueError(f"a run of {settings.method} has no training record")
     return RunLine(
-        run_token=None,
+        run_token=run_token,
         kit_version=evaluator_version(),
         code_sha256=code_sha256(snapshot(settings)),
         track=track,
         method=settings.method,
-        delta=settings.delta,
-        clients=clients,
-        sampling=(
-            GlobalPoisson(provider_rate=method.provider_rate)
-            if method.client_rate == 1
-            else TwoStagePoisson(client_rate=method.client_rate, provider_rate=method.provider_rate)
-        ),
-        clip_norm=method.clip_norm,
-        noise=Noise(
-            multiplier=method.noise_multiplier,
-            placement=method.placement.value,
-            release_view=budget.RELEASE_VIEW[method.placement],
-        ),
-        normaliser=method.expected_providers,
-        server=ServerStep(rule="sum", learning_rate=method.server_learning_rate),
-        codec=Codec(name="float32", bits_per_parameter=32.0),
-        rounds=settings.rounds,
-        base_sha256=sha256_of(base / WEIGHTS),
+        unit=guarantee.unit,
+        delta=guarantee.delta,
+        clients=len(setup.clients),
+        sampling=terms.sampling,
+        clip_norm=terms.clip_norm,
+        noise=terms.noise,
+        normaliser=terms.normaliser,
+        server=terms.server,
+        codec=Codec(name=settings.codec, bits_per_parameter=setup.wire.codec.bits_per_parameter),
+        rounds=setup.rounds,
+        base_sha256=setup.base_sha256,
         trainable=[
             TrainableTensor(name=name, shape=list(parameter.shape))
-            for name, parameter in tensors.parameters.items()
+            for name, parameter in setup.payload.tensors.parameters.items()
         ],
         tuning=settings.tuning,
         validation_on_private_data=settings.validation_on_private_data,
-        claimed_epsilon=budget.epsilon(settings, clients, method.noise_multiplier),
+        claimed_epsilon=guarantee.epsilon(setup.rounds),
+    )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """ε of a run as it goes on: of its rounds, and of those that were broken off where anything of them was seen."""
+
+    guarantee: Guarantee | None
+    state: RunState
+
+    def check(self, round_number: int) -> None:
+        """Raises `ProblemError` (`E_PRIVACY_BUDGET`) for a round that would exceed the budget."""
+        if self.guarantee:
+            self.guarantee.check_before(round_number + self._broken)
+
+    def epsilon(self, rounds: int) -> float | None:
+        return self.guarantee.epsilon(rounds + self._broken) if self.guarantee else None
+
+    @property
+    def _broken(self) -> int:
+        return self.state.broken_rounds if self.guarantee and self.guarantee.per_client else 0
+
+
+def _metrics(
+    setup: RunSetup, finished: Round, data: Path, epsilon: float | None, seconds: float
+) -> RoundMetrics:
+    """A round's numbers; of a private run, only those that don't follow from who took part."""
+    private = epsilon is not None
+    anls, accuracy = _validate(setup, finished, data)
+    return RoundMetrics(
+        round=finished.number,
+        clients=len(finished.clients),
+        providers=None if private else sum(finished.sampled.values()),
+        bytes_down=finished.bytes_down,
+        bytes_up=finished.bytes_up,
+        loss=None if private else finished.loss,
+        epsilon=epsilon,
+        anls=anls,
+        accuracy=accuracy,
+        seconds=None if private else seconds,
+    )
+
+
+def _validate(setup: RunSetup, finished: Round, data: Path) -> tuple[float, float] | tuple[None, None]:
+    """ANLS and accuracy of the round's model on the validation split, where the settings ask for it now."""
+    every = setup.settings.evaluate_every
+    if not every or (finished.number % every and finished.number != setup.rounds):
+        return None, None
+    dataset = Dataset(data, "valid")
+    with setup.payload.model_with(finished.weights) as model:
+        found = predict(model, setup.tokenizer, dataset, device=setup.settings.device)
+        setup.set_dropout()
+    gold = GoldAnswers([question.answers for question in dataset.questions])
+    scores = gold.score([prediction.answer for prediction in found]).means()
+    return scores.anls, scores.accuracy
+
+
+def _summary(
+    setup: RunSetup,
+    rounds: Sequence[RoundMetrics],
+    state: RunState,
+    budget: Spending,
+    checkpoint_sha256: str,
+) -> RunSummary:
+    settings, guarantee = setup.settings, setup.guarantee
+    last = rounds[-1] if rounds else None
+    return RunSummary(
+        experiment=settings.experiment,
+        method=settings.method,
+        rounds=len(rounds),
+        parameters_sent=setup.payload.tensors.size,
+        trainable=setup.payload.tensors.size,
+        codec=settings.codec,
+        bytes_total=sum(line.bytes_down + line.bytes_up for line in rounds),
+        epsilon=budget.epsilon(len(rounds)),
+        delta=guarantee.delta if guarantee else None,
+        unit=guarantee.unit if guarantee else None,
+        budget=guarantee.budget if guarantee else None,
+        anls=last.anls if last else None,
+        accuracy=last.accuracy if last else None,
+        split="valid" if last and last.anls is not None else None,
+        seconds=None if guarantee else sum(line.seconds or 0 for line in rounds),
+        kit_version=evaluator_version(),
+        resumed=state.breaks,
+        base_sha256=setup.base_sha256,
+        checkpoint_sha256=checkpoint_sha256,
     )

@@ -31,7 +31,7 @@ from evaluator.contracts import (
     SamplingRule,
 )
 from evaluator.errors import ErrorCode, refuse
-from evaluator.records.lines import FixedSize, RunLine, TrainingRecord
+from evaluator.records.lines import FixedSize, RoundLine, RunLine, TrainingRecord
 
 # Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
 MAX_DIFFERENT_ROUNDS = 256
@@ -56,7 +56,7 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
             found=f"{noise.placement} with {noise.release_view} and no secure aggregation",
         )
     kinds = defaultdict[tuple[float, float, float], list[int]](list)
-    for line in record.rounds:
+    for line in [*record.rounds, *_seen_unrecorded(record)]:
         kinds[line.client_rate, line.provider_rate, line.noise_multiplier].append(line.round)
     composition = merged(
         event for kind, rounds in kinds.items() for event in _released(record.run, kind, rounds, rule)
@@ -136,6 +136,17 @@ def joint_epsilon(events: Iterable[Event], delta: float) -> float:
         ValueError: The events protect different units, or are meant for different neighbours.
     """
     return pld.epsilon(events, delta)
+
+
+def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
+    """Rounds that were broken off, where clients' messages are seen one by one, as the rounds that replaced them.
+
+    What an aggregate would have shown of a broken round was never computed, so there is nothing to account.
+    """
+    if record.run.noise.release_view == "aggregate":
+        return []
+    broken = [resume.round for resume in record.resumes if resume.begun]
+    return [record.rounds[number - 1] for number in broken if number <= len(record.rounds)]
 
 
 def _released(

@@ -47,7 +47,7 @@ def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
 
 
 def rounds(record: TrainingRecord) -> Check:
-    """C2: declared, numbered and ended alike; a round that differs from the plan is flagged."""
+    """C2: declared, numbered and ended alike; a round that differs from the plan is flagged, and so is a break."""
     return judge("C2", _round_differences(record), otherwise=f"{len(record.rounds)} rounds as planned")
 
 
@@ -59,6 +59,11 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     for number, line in enumerate(record.rounds, 1):
         if line.round != number:
             yield Difference(f"round {number}", f"round {line.round}", f"line {number + 1}")
+    for resume in record.resumes:
+        broken = "in that round" if resume.begun else "before it"
+        yield Difference(
+            "a run in one piece", f"broken off {broken}", f"resumed at round {resume.round}", refuses=False
+        )
     planned = _planned(record.run)
     for line in record.rounds:
         for name, value in planned.items():

@@ -1,10 +1,12 @@
 """The schema of the training record: one `run` line, one `round` line for each round, one `end` line.
 
+A run that was broken off and resumed has a `resume` line where it went on.
+
 The record is public. Which providers took part, how many of them did, how long a round took and every random seed are
 private, so no line has a place for them; an unknown key is refused. What organizers may see stands in the annex.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -211,6 +213,20 @@ class RoundLine(Line):
     update_root: Sha256
 
 
+class ResumeLine(Line):
+    """The run was broken off and went on here.
+
+    Attributes:
+        round: The next round.
+        begun: Whether that round had begun before the break, so that messages of it may have been sent that no round
+            line tells of.
+    """
+
+    type: Literal["resume"] = "resume"
+    round: Annotated[int, Field(ge=1, lt=2**31)]
+    begun: bool
+
+
 class EndLine(Line):
     """The last line, signed: the number of rounds, and the hashes of the checkpoint and annex files."""
 
@@ -223,7 +239,7 @@ class EndLine(Line):
     public_key: PublicKey
 
 
-AnyLine = Annotated[RunLine | RoundLine | EndLine, Field(discriminator="type")]
+AnyLine = Annotated[RunLine | RoundLine | ResumeLine | EndLine, Field(discriminator="type")]
 
 
 @dataclass(frozen=True)
@@ -232,9 +248,11 @@ class TrainingRecord:
 
     Attributes:
         challenge: Hash of the chain before the end line, from which the annex's openings are drawn.
+        resumes: Where the run went on after a break.
     """
 
     run: RunLine
     rounds: list[RoundLine]
     end: EndLine
     challenge: str
+    resumes: list[ResumeLine] = field(default_factory=list)

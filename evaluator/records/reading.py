@@ -17,6 +17,7 @@ from evaluator.records.lines import (
     SCHEMA,
     AnyLine,
     EndLine,
+    ResumeLine,
     RoundLine,
     RunLine,
     Sha256,
@@ -27,8 +28,9 @@ from evaluator.records.signing import verifies
 
 MAX_RUN_LINE_BYTES = 1024**2  # the run line lists the trainable tensors
 MAX_LINE_BYTES = 16 * 1024
+MAX_RESUMES = 1000
 
-_LINE: TypeAdapter[RunLine | RoundLine | EndLine] = TypeAdapter(AnyLine)
+_LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
 # What is added to a line, and the code for what can't stand there.
 _SEALS: dict[str, tuple[TypeAdapter[str], ErrorCode]] = {
     "h": (TypeAdapter(Sha256), ErrorCode.RECORD_CHAIN),
@@ -43,21 +45,30 @@ def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
         ProblemError: ``E_RECORD_FORMAT`` naming the line and the field; ``E_RECORD_CHAIN`` naming the first line whose
             hash doesn't follow; ``E_RECORD_SIGNATURE``; ``E_RECORD_ROUNDS`` where there are too many rounds.
     """
-    lines = _links(path, max_rounds)
+    lines = _links(path)
     first = next(lines, None)
     if first is None or not isinstance(first.line, RunLine):
         raise _misplaced(1, "a line of type run", first)
     rounds: list[RoundLine] = []
+    resumes: list[ResumeLine] = []
     for link in lines:
         if isinstance(link.line, RoundLine):
+            if len(rounds) == max_rounds:
+                raise _too_many(link.number, f"at most {max_rounds} rounds")
             rounds.append(link.line)
+        elif isinstance(link.line, ResumeLine):
+            if link.line.round != len(rounds) + 1:
+                raise _misplaced(link.number, f"a line that resumes at round {len(rounds) + 1}", link)
+            if len(resumes) == MAX_RESUMES:
+                raise _too_many(link.number, f"at most {MAX_RESUMES} breaks")
+            resumes.append(link.line)
         elif isinstance(link.line, EndLine):
             if extra := next(lines, None):
                 raise _misplaced(link.number + 1, "nothing after the end line", extra)
-            return TrainingRecord(first.line, rounds, link.line, challenge=link.before)
+            return TrainingRecord(first.line, rounds, link.line, link.before, resumes)
         else:
-            raise _misplaced(link.number, "a line of type round or end", link)
-    raise _misplaced(len(rounds) + 2, "a line of type round or end", None)
+            raise _misplaced(link.number, "a line of type round, resume or end", link)
+    raise _misplaced(len(rounds) + len(resumes) + 2, "a line of type round, resume or end", None)
 
 
 @dataclass(frozen=True)
@@ -65,28 +76,21 @@ class _Link:
     """A line that follows from those before it, after which the chain's head was `before`."""
 
     number: int
-    line: RunLine | RoundLine | EndLine
+    line: RunLine | RoundLine | ResumeLine | EndLine
     before: str
 
 
-def _links(path: Path, max_rounds: int) -> Iterator[_Link]:
+def _links(path: Path) -> Iterator[_Link]:
     chain = Chain(SCHEMA)
     lines = raw_lines(
         path, ErrorCode.RECORD_FORMAT, first_bytes=MAX_RUN_LINE_BYTES, other_bytes=MAX_LINE_BYTES
     )
     for number, raw in enumerate(lines, 1):
-        if number > max_rounds + 2:
-            raise refuse(
-                ErrorCode.RECORD_ROUNDS,
-                where=f"line {number}",
-                expected=f"at most {max_rounds} rounds",
-                found="more",
-            )
         before = chain.head
         yield _Link(number, _read_line(raw, number, chain), before)
 
 
-def _read_line(raw: bytes, number: int, chain: Chain) -> RunLine | RoundLine | EndLine:
+def _read_line(raw: bytes, number: int, chain: Chain) -> RunLine | RoundLine | ResumeLine | EndLine:
     """One line, after which the chain goes on."""
     values = parse_object(raw, ErrorCode.RECORD_FORMAT, number, SCHEMA)
     names = ("h", "signature") if values.get("type") == "end" else ("h",)
@@ -116,6 +120,10 @@ def _check_seal(name: str, found: object, number: int) -> None:
         raise refuse(
             code, where=f"line {number}, {name}", expected=error.errors()[0]["msg"], found=found
         ) from error
+
+
+def _too_many(number: int, expected: str) -> ProblemError:
+    return refuse(ErrorCode.RECORD_ROUNDS, where=f"line {number}", expected=expected, found="more")
 
 
 def _misplaced(number: int, expected: str, link: _Link | None) -> ProblemError:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evaluator.records.canonical_lines import canonical, values_of
 from evaluator.records.chain import Chain
-from evaluator.records.lines import SCHEMA, EndLine, RoundLine, RunLine
+from evaluator.records.lines import SCHEMA, EndLine, ResumeLine, RoundLine, RunLine
 from evaluator.records.signing import sign
 
 
@@ -32,6 +32,9 @@ class RecordWriter:
         return self._chain.head
 
     def round(self, line: RoundLine) -> None:
+        self._write(values_of(line))
+
+    def resume(self, line: ResumeLine) -> None:
         self._write(values_of(line))
 
     def end(self, line: EndLine, key: Ed25519PrivateKey) -> None:

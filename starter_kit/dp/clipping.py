@@ -1,7 +1,7 @@
 """Bounding what one provider contributes: its whole update, as one vector, has L2 norm at most the clip norm.
 
-The bound holds for the float32 vector that is returned, not only for real numbers: the scale leaves room for the
-rounding of the products. An update that is not finite has no norm to bound and contributes nothing.
+The bound holds for the float32 vector that is returned, not only for real numbers: products are made in float64 and
+leave room for their rounding. An update that is not finite has no norm to bound and contributes nothing.
 """
 
 import math
@@ -9,7 +9,8 @@ import math
 import torch
 from torch import Tensor
 
-ROUNDING_ROOM = 1 - 2.0**-22  # two float32 roundings, of the scale and of each product, cost at most 2⁻²³
+ROUNDING_ROOM = 1 - 2.0**-22  # the rounding of a product to float32 costs at most 2⁻²⁴
+CHUNK = 1 << 20  # coordinates scaled at a time: bounds memory
 
 
 def clip(update: Tensor, clip_norm: float) -> Tensor | None:
@@ -30,4 +31,5 @@ def clip(update: Tensor, clip_norm: float) -> Tensor | None:
         return None
     if norm <= clip_norm:
         return update
-    return update * (clip_norm / norm * ROUNDING_ROOM)
+    scale = clip_norm / norm * ROUNDING_ROOM
+    return torch.cat([(part.double() * scale).float() for part in torch.split(update, CHUNK)])

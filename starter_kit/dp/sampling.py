@@ -1,11 +1,13 @@
-"""Poisson sampling: in every round each provider flips its own coin, independently of all others.
+"""Who takes part in a round: the samplers that the accountants assume. Coins come from the operating system's entropy.
 
-This is the sampler that the accountant assumes. The size of a sample is random, may be zero, and is never released:
-sums over a sample are divided by its expected size, which is a constant.
+The size of a Poisson sample is random, may be zero, and is never released: sums over a sample are divided by its
+expected size, which is a constant.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
+
+import numpy as np
 
 from starter_kit.dp.keystream import Keystream
 
@@ -13,7 +15,7 @@ T = TypeVar("T")
 
 
 def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -> list[T]:
-    """The members of `population` whose coins, each heads with probability `rate`, came up heads.
+    """The members of `population` whose coins, each heads with probability `rate`, came up heads, independently.
 
     Raises:
         ValueError: `rate` is not in (0, 1].
@@ -22,3 +24,15 @@ def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -
         raise ValueError(f"a sampling rate lies in (0, 1], not {rate}")
     coins = keystream.uniforms(len(population)) <= rate
     return [member for member, heads in zip(population, coins, strict=True) if heads]
+
+
+def fixed_size_sample(population: Sequence[T], size: int, keystream: Keystream) -> list[T]:
+    """`size` different members of `population`, each such choice as likely as any other, in the population's order.
+
+    Raises:
+        ValueError: There are fewer than `size`.
+    """
+    if not 0 <= size <= len(population):
+        raise ValueError(f"{size} of {len(population)} can't be drawn")
+    chosen = np.argsort(keystream.uniforms(len(population)), kind="stable")[:size]
+    return [population[index] for index in sorted(chosen)]

@@ -1,34 +1,31 @@
-"""All clients in this process, one after the other, sharing one model.
-
-The model's memory is needed once, whatever the number of clients. Since clients and server share the process, the
-server that aggregates is a trusted one: a simulation, and the natural way to train for the benchmark.
-"""
+"""The engine that runs clients one after another in this process, on the model that is already in memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from torch import Tensor
-
-from starter_kit.learning import Learner
-from starter_kit.rounds import Client, ClientUpdate, Method
+from starter_kit.learning import State
+from starter_kit.rounds import Participant, Reply, Request
 
 
 class LocalEngine:
-    """Runs clients in process. `on_client` is told after each client; it learns nothing about its data."""
+    """Runs clients in process.
 
-    def __init__(
-        self, clients: Sequence[Client], learner: Learner, on_client: Callable[[], None] = lambda: None
-    ) -> None:
-        self._clients = {client.id: client for client in clients}
-        self._learner = learner
+    Args:
+        on_client: Told after each client; it learns nothing about its data.
+
+    Attributes:
+        states: What each client keeps from round to round.
+    """
+
+    def __init__(self, participant: Participant, on_client: Callable[[], None] = lambda: None) -> None:
+        self._participant = participant
         self._on_client = on_client
+        self.states: dict[int, State] = {client: {} for client in participant.clients}
 
     @property
     def clients(self) -> list[int]:
-        return list(self._clients)
+        return self._participant.clients
 
-    def client_updates(
-        self, method: Method, clients: Sequence[int], weights: Tensor
-    ) -> Iterator[ClientUpdate]:
-        for client in clients:
-            yield method.client_update(self._clients[client], weights, self._learner)
+    def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        for request in requests:
+            yield self._participant.answer(request, self.states[request.client])
             self._on_client()

@@ -7,13 +7,32 @@ their sizes are alike, and a plain mean needs no count from a client. Nothing he
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from random import SystemRandom
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
-from starter_kit.learning import Learner, LocalTraining
-from starter_kit.rounds import Aggregate, Client, ClientUpdate
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.learning import LocalTraining, State
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings import RunSettings
+
+
+class Settings(RunSettings):
+    """Of federated averaging: `clients_per_round` is K."""
+
+    clients_per_round: int = Field(default=2, ge=1)
+
+    def build(self, clients: Sequence[Client]) -> "FedAvg":
+        if self.clients_per_round > len(clients):
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="clients_per_round",
+                expected=f"from 1 to {len(clients)}, the clients that there are",
+                found=self.clients_per_round,
+            )
+        return FedAvg(self.clients_per_round, self.local)
 
 
 @dataclass(frozen=True)
@@ -23,16 +42,16 @@ class FedAvg:
     clients_per_round: int
     local: LocalTraining
 
-    def choose_clients(self, clients: Sequence[int]) -> list[int]:
-        return sorted(SystemRandom().sample(list(clients), min(self.clients_per_round, len(clients))))
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        return sorted(stream.random().sample(list(clients), self.clients_per_round))
 
-    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> ClientUpdate:
-        message = learner.update(weights, client.examples, self.local)
-        return ClientUpdate(message, sampled=len(client.providers))
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
+        return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Tensor]) -> Aggregate:
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
         total, count = torch.zeros_like(weights), 0
         for message in messages:
-            total += message
-            count += 1
+            total += message.vector
+            count += message.contributors
         return Aggregate(total, weights + total / max(count, 1))

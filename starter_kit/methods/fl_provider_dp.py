@@ -1,42 +1,46 @@
 """Federated learning with provider-level differential privacy: the baseline of track 2.
 
 Guarantees that the sequence of released models is (ε, δ)-indistinguishable whether or not any one provider, with
-all its documents, takes part (add/remove adjacency). ε is the accountant's for `rounds` Poisson-sampled Gaussian
-mechanisms; with `client_rate` below 1, for two-stage rounds in which everybody sees which clients take part, because
-a client's coin moves all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
+all its documents, takes part (add/remove adjacency). ε is the accountant's for `rounds` sampled Gaussian mechanisms;
+where clients are sampled too, for rounds in which everybody sees which clients take part, because a client's coin moves
+all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
 
-1. every provider of every participating client flips its own coin with `provider_rate`;
+1. clients and their providers are sampled, by default with a coin for every provider (`dp.provider_sampling`);
 2. each sampled provider trains from the round's model with a fresh optimizer, on its own examples only;
 3. its update, one vector over all trained tensors, is clipped to L2 norm `clip_norm`;
-4. the clipped updates are summed, and Gaussian noise of standard deviation `noise_multiplier · clip_norm` is added,
-   also where nobody was sampled: once by the trusted server (`server`), or by every client to its own message
-   (`client_full`), which protects each message as well and costs √clients more noise in the sum;
+4. the clipped updates are summed, and Gaussian noise is added as `placement` says (`starter_kit.dp.gaussian_sum`), also
+   where nobody was sampled;
 5. the noisy sum is divided by a public constant, the expected number of sampled providers, and added to the model.
 
 Assumes: idealised real arithmetic; with `server`, that clients trust the server with their un-noised sums.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from typing import Self
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from starter_kit.dp.clipping import clip
-from starter_kit.dp.keystream import Keystream
-from starter_kit.dp.noise import gaussian_noise
-from starter_kit.dp.sampling import poisson_sample
-from starter_kit.learning import Learner, LocalTraining
-from starter_kit.rounds import Aggregate, Client, ClientUpdate
+from evaluator.accounting.events import Event, Unit
+from evaluator.accounting.placement import ReleaseView
+from evaluator.accounting.scenario import Scenario
+from evaluator.records.lines import Noise, ServerStep
+from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
+from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling, ProviderSampling, Sizes
+from starter_kit.learning import LocalTraining, State
+from starter_kit.privacy import Guarantee, RecordTerms, noise_multiplier_for, rounds_within
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings import PrivateSettings
 
-
-class NoisePlacement(StrEnum):
-    """Who adds the noise."""
-
-    SERVER = "server"
-    CLIENT_FULL = "client_full"
+RELEASE_VIEW: dict[NoisePlacement, ReleaseView] = {
+    NoisePlacement.SERVER: "aggregate",
+    NoisePlacement.CLIENT_FULL: "per_client",
+}
 
 
 @dataclass(frozen=True)
@@ -44,58 +48,152 @@ class ProviderDP:
     """FL-PROVIDER-DP.
 
     Attributes:
-        providers: Number of training providers of all clients, taken as public (see the proof).
-        clip_norm: S, the L2 bound on one provider's update.
-        noise_multiplier: σ, the noise's standard deviation in units of `clip_norm`.
+        noise: Bounds an update and covers the sum.
+        divisor: The expected number of sampled providers, a public constant: never the realised number.
         server_learning_rate: Factor on the averaged noisy update; post-processing.
         discarded: How many updates of each client were not finite. Private: for the client's eyes, never shown,
             logged or sent.
     """
 
-    providers: int
-    provider_rate: float
-    clip_norm: float
-    noise_multiplier: float
+    sampling: ProviderSampling
+    noise: GaussianSum
+    divisor: float
     local: LocalTraining
-    client_rate: float = 1.0
-    placement: NoisePlacement = NoisePlacement.SERVER
     server_learning_rate: float = 1.0
-    keystream: Keystream = field(default_factory=Keystream, repr=False)
     discarded: Counter[int] = field(default_factory=Counter, repr=False)
 
-    @property
-    def expected_providers(self) -> float:
-        """The constant that sums are divided by, never the realised number."""
-        return self.providers * self.client_rate * self.provider_rate
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        return self.sampling.clients(clients, self.noise.keystream)
 
-    def noise_in_sum(self, clients: int) -> float:
-        """Standard deviation of the noise in one coordinate of a round's sum over `clients` clients."""
-        draws = clients if self.placement is NoisePlacement.CLIENT_FULL else 1
-        return self.noise_multiplier * self.clip_norm * float(draws**0.5)
-
-    def choose_clients(self, clients: Sequence[int]) -> list[int]:
-        return poisson_sample(clients, self.client_rate, self.keystream)
-
-    def client_update(self, client: Client, weights: Tensor, learner: Learner) -> ClientUpdate:
-        total = torch.zeros_like(weights)
-        sampled = poisson_sample(list(client.providers), self.provider_rate, self.keystream)
-        for provider in sampled:
-            update = clip(learner.update(weights, client.providers[provider], self.local), self.clip_norm)
-            if update is None:
-                self.discarded[client.id] += 1
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        total = torch.zeros_like(task.weights)
+        sampled = self.sampling.providers(list(task.client.providers), self.noise.keystream)
+        for change in self.provider_updates(task, {name: task.client.providers[name] for name in sampled}):
+            clipped = self.noise.clip(change)
+            if clipped is None:
+                self.discarded[task.client.id] += 1
             else:
-                total += update
-        if self.placement is NoisePlacement.CLIENT_FULL:
-            total += self._noise(weights)
-        return ClientUpdate(total, sampled=len(sampled))
+                total += clipped
+        return ClientUpdate(self.noise.noised_by_client(total, task.clients), sampled=len(sampled))
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Tensor]) -> Aggregate:
+    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
+        """The update (d,) of each of `providers`, before it is clipped."""
+        return task.learner.provider_changes(task.weights, providers, self.local, task.stream)
+
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
         total = torch.zeros_like(weights)
         for message in messages:
-            total += message
-        if self.placement is NoisePlacement.SERVER:
-            total += self._noise(weights)
-        return Aggregate(total, weights + total * (self.server_learning_rate / self.expected_providers))
+            total += message.vector
+        total = self.noise.noised_by_server(total)
+        return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
 
-    def _noise(self, weights: Tensor) -> Tensor:
-        return gaussian_noise(len(weights), self.noise_multiplier * self.clip_norm, self.keystream)
+
+class Settings(PrivateSettings):
+    """Of FL-PROVIDER-DP: either the rates or the fixed numbers of the sampling are given.
+
+    Attributes:
+        provider_rate, client_rate: Chance of a provider whose client takes part, and of a client.
+        clients_per_round, providers_per_client: How many are drawn, in place of the rates.
+        placement: Who draws the noise.
+        server_learning_rate: Factor on the averaged noisy update.
+        max_weight_noise: The most noise, as a standard deviation, that the whole run may leave in a weight; the server
+            learning rate is lowered to keep to it. It follows from public numbers, so it costs no privacy.
+    """
+
+    provider_rate: float | None = Field(default=None, gt=0, le=1)
+    client_rate: float = Field(default=1.0, gt=0, le=1)
+    clients_per_round: int | None = Field(default=None, ge=1)
+    providers_per_client: int | None = Field(default=None, ge=1)
+    placement: NoisePlacement = NoisePlacement.SERVER
+    server_learning_rate: float = Field(default=1.0, gt=0)
+    max_weight_noise: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_kind_of_sampling(self) -> Self:
+        given = [number is not None for number in (self.clients_per_round, self.providers_per_client)]
+        if (self.provider_rate is None) != all(given) or any(given) != all(given):
+            raise ValueError(
+                "give provider_rate, or both of clients_per_round and providers_per_client; set the others to null"
+            )
+        if any(given) and self.client_rate != 1:
+            raise ValueError("client_rate goes with provider_rate; with fixed numbers, leave it at 1")
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_rounded_before_the_noise(self) -> Self:
+        if self.codec != "float32" and self.placement is NoisePlacement.SERVER:
+            raise ValueError(
+                f"codec {self.codec} with placement server would round sums that have no noise yet, and the bound on a "
+                "provider's update doesn't cover that; use placement client_full"
+            )
+        return self
+
+    def build(self, clients: Sequence[Client]) -> ProviderDP:
+        sizes = sizes_of(clients)
+        sampling, noise = self._sampling(sizes), self._noise(sizes)
+        divisor, rate = sampling.expected(sizes), self.server_learning_rate
+        if self.max_weight_noise is not None:
+            per_round = noise.std_in_sum(sampling.most_clients(sizes)) * rate / divisor
+            rate /= max(1.0, per_round * math.sqrt(self.rounds) / self.max_weight_noise)
+        return ProviderDP(sampling, noise, divisor, self.local, rate)
+
+    def guarantee(self, clients: Sequence[Client]) -> Guarantee:
+        sizes, method = sizes_of(clients), self.build(clients)
+        sigma = method.noise.noise_multiplier
+        scenario = self._scenario(sizes).with_changes(noise_multiplier=sigma)
+
+        def released(rounds: int) -> list[Event]:
+            return scenario.with_changes(rounds=rounds).events(self.sampling_rule)
+
+        rounds = self.rounds
+        if self.target_epsilon is not None and self.noise_multiplier is not None:
+            rounds = rounds_within(self.target_epsilon, self.delta, released, at_most=self.rounds)
+        return Guarantee(
+            unit=Unit.PROVIDER,
+            delta=self.delta,
+            released=released,
+            rounds=rounds,
+            per_client=RELEASE_VIEW[self.placement] == "per_client",
+            budget=self.target_epsilon,
+            record=RecordTerms(
+                sampling=method.sampling.recorded(sizes),
+                noise=Noise(
+                    multiplier=sigma,
+                    placement=self.placement.value,
+                    release_view=RELEASE_VIEW[self.placement],
+                ),
+                clip_norm=self.clip_norm,
+                normaliser=method.divisor,
+                server=ServerStep(rule="sum", learning_rate=method.server_learning_rate),
+            ),
+        )
+
+    def _sampling(self, sizes: Sizes) -> ProviderSampling:
+        if self.provider_rate is not None:
+            return PoissonSampling(self.provider_rate, self.client_rate)
+        sampling = FixedSizeSampling(self.clients_per_round or 0, self.providers_per_client or 0)
+        sampling.check(sizes)
+        return sampling
+
+    def _noise(self, sizes: Sizes) -> GaussianSum:
+        """σ as it is given, or the smallest that keeps to the target."""
+        sigma = self.noise_multiplier
+        if sigma is None:
+            sigma = noise_multiplier_for(self._scenario(sizes), self.target_epsilon or 0, self.sampling_rule)
+        return GaussianSum(self.clip_norm, sigma, self.placement)
+
+    def _scenario(self, sizes: Sizes) -> Scenario:
+        """Of all planned rounds, but for the noise multiplier."""
+        return Scenario(
+            **self._sampling(sizes).scenario(sizes),
+            rounds=self.rounds,
+            delta=self.delta,
+            clients=len(sizes),
+            placement=self.placement.value,
+            release_view=RELEASE_VIEW[self.placement],
+        )
+
+
+def sizes_of(clients: Sequence[Client]) -> Sizes:
+    """How many providers each client has."""
+    return {client.id: len(client.providers) for client in clients}

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,12 @@ def documents(base: Path, data: Path, max_input_tokens: int = 64) -> Documents:
     model, tokenizer = open_reference(base)
     dataset = Dataset(data, "train")
     return Documents(
-        model, tokenizer, dataset, max_input_tokens=max_input_tokens, on_page=lambda done, total: None
+        model,
+        tokenizer,
+        dataset,
+        examples=range(len(dataset.questions)),
+        max_input_tokens=max_input_tokens,
+        on_page=lambda done, total: None,
     )
 
 
@@ -30,17 +36,21 @@ def test_the_loss_of_a_batch_is_the_token_weighted_mean_of_its_examples(base: Pa
     assert together == pytest.approx(singles / sum(lengths[index] for index in chosen), rel=1e-4)
 
 
-def test_every_page_is_read_once_and_told(base: Path, data: Path) -> None:
+@pytest.mark.parametrize(("examples", "pages"), [(range(12), len(PROVIDERS)), ([0, 1, 3], 2), ([], None)])
+def test_every_page_that_is_needed_is_read_once_and_told(
+    base: Path, data: Path, examples: Sequence[int], pages: int | None
+) -> None:
     told: list[tuple[int, int]] = []
     model, tokenizer = open_reference(base)
     Documents(
         model,
         tokenizer,
         Dataset(data, "train"),
+        examples=examples,
         max_input_tokens=64,
         on_page=lambda done, total: told.append((done, total)),
     )
-    assert told[-1] == (len(PROVIDERS), len(PROVIDERS))
+    assert told == ([(pages, pages)] if pages else [])
 
 
 def test_the_page_image_matters(base: Path, data: Path) -> None:

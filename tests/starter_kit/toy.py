@@ -5,11 +5,29 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from starter_kit.compression.codecs import codec
+from starter_kit.engines.local import LocalEngine
 from starter_kit.learning import Learner
-from starter_kit.rounds import Client
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Client, Method, Participant, Server
 from starter_kit.tensors import TrainableTensors
+from starter_kit.wire import Wire
 
 DIMENSION = 8
+STREAM = Stream(7)
+
+
+def wire_from(start: Tensor, codec_name: str = "float32") -> Wire:
+    return Wire(codec(codec_name), start)
+
+
+def server(
+    method: Method, clients: Sequence[Client], learner: Learner, start: Tensor, *, codec_name: str = "float32"
+) -> Server:
+    """A whole federation in this process."""
+    wire = wire_from(start, codec_name)
+    participant = Participant(method, clients, learner, wire, STREAM)
+    return Server(method, LocalEngine(participant), wire, STREAM)
 
 
 class Toy:
@@ -35,6 +53,9 @@ class Toy:
             for client in range(clients)
         ]
         self.weights = torch.zeros(DIMENSION)
+
+    def server(self, method: Method) -> Server:
+        return server(method, self.clients, self.learner, self.weights)
 
     def loss(self, examples: Sequence[int]) -> Tensor:
         inputs = self.inputs[list(examples)]

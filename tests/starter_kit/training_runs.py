@@ -9,6 +9,7 @@ from starter_kit.configuration import load_settings
 from starter_kit.credentials import Credentials
 from starter_kit.run_folder import RunFolder
 from starter_kit.training import train
+from starter_kit.watching import Watcher
 
 KEY = Ed25519PrivateKey.generate()
 RUN_TOKEN = "a-token-of-the-site"
@@ -22,6 +23,9 @@ def trained(
     out: Path,
     changes: Sequence[str] = (),
     run_token: str | None = RUN_TOKEN,
+    *,
+    watcher: Watcher | None = None,
+    resume: bool = False,
 ) -> RunFolder:
     """A finished run of two quick rounds."""
     train(
@@ -31,6 +35,7 @@ def trained(
         out=out,
         track="track-2",
         credentials=lambda: Credentials(KEY, run_token),
-        on_progress=lambda what, done, total: None,
+        watcher=watcher or Watcher(),
+        resume=resume,
     )
     return RunFolder(out)

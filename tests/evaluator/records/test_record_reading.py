@@ -314,7 +314,7 @@ def test_a_million_rounds_are_refused_before_they_are_read(made: MadeRun, path: 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert refused.value.problem.code is ErrorCode.RECORD_ROUNDS
-    assert refused.value.problem.where == "line 103"
+    assert refused.value.problem.where == "line 102"
     assert time.monotonic() - started < 5
     assert peak < 10 * 1024**2
 

@@ -64,3 +64,9 @@ def test_a_norm_beyond_float32_is_still_clipped() -> None:
 def test_what_cannot_be_bounded_is_refused(update: torch.Tensor, bound: float) -> None:
     with pytest.raises(ValueError, match=r"update|clip norm"):
         clip(update, bound)
+
+
+def test_the_bound_holds_where_the_scale_is_below_the_normal_numbers_of_float32() -> None:
+    clipped = clip(torch.full((1000,), 3e38), 1.0)
+    assert clipped is not None
+    assert float(torch.linalg.vector_norm(clipped, dtype=torch.float64)) <= 1.0

@@ -1,16 +1,39 @@
 from starter_kit.engines.local import LocalEngine
 from starter_kit.learning import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
-from tests.starter_kit.toy import Toy
+from starter_kit.rounds import Participant, Request
+from tests.starter_kit.toy import STREAM, Toy, wire_from
 
 
-def test_updates_come_in_the_order_of_the_chosen_clients_and_are_reported() -> None:
+def test_replies_come_in_the_order_of_the_requests_and_are_told() -> None:
     toy = Toy()
     seen: list[None] = []
-    engine = LocalEngine(toy.clients, toy.learner, on_client=lambda: seen.append(None))
+    wire = wire_from(toy.weights)
     method = FedAvg(2, LocalTraining(learning_rate=0.1, batch_size=100))
-    chosen = list(engine.client_updates(method, [3, 1], toy.weights))
-    third = method.client_update(toy.clients[3], toy.weights, toy.learner)
-    assert (chosen[0].message - third.message).abs().max() < 1e-6
-    assert (chosen[1].message - third.message).abs().max() > 1e-6
+    participant = Participant(method, toy.clients, toy.learner, wire, STREAM)
+    engine = LocalEngine(participant, on_client=lambda: seen.append(None))
+    model = wire.pack_model(toy.weights)
+    replies = list(engine.ask([Request(1, client, 2, model) for client in (3, 1)]))
+    assert [reply.client for reply in replies] == [3, 1]
+    assert replies[0].payload == participant.answer(Request(1, 3, 2, model), {}).payload
+    assert replies[0].payload != replies[1].payload
     assert len(seen) == 2
+
+
+def test_what_a_client_keeps_is_its_own_and_lasts_from_round_to_round() -> None:
+    toy = Toy()
+    wire = wire_from(toy.weights)
+
+    class Counting(FedAvg):
+        def client_update(self, task):
+            task.state["rounds"] = task.state.get("rounds", toy.weights) + task.client.id
+            return super().client_update(task)
+
+    method = Counting(2, LocalTraining(learning_rate=0.1))
+    engine = LocalEngine(Participant(method, toy.clients, toy.learner, wire, STREAM))
+    for number in (1, 2):
+        list(engine.ask([Request(number, client, 2, wire.pack_model(toy.weights)) for client in (1, 3)]))
+    assert {client: state["rounds"][0].item() for client, state in engine.states.items() if state} == {
+        1: 2,
+        3: 6,
+    }

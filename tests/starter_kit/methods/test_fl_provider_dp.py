@@ -1,23 +1,45 @@
 """What the privacy proof says of FL-PROVIDER-DP, checked on the released weights of a toy federation."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import Tensor
 
-from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner, LocalTraining
-from starter_kit.methods.fl_provider_dp import NoisePlacement, ProviderDP
-from starter_kit.rounds import Client, run_rounds
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.configuration import load_settings
+from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
+from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling
+from starter_kit.learning import Learner, LocalTraining, Trained
+from starter_kit.methods.fl_provider_dp import ProviderDP, Settings
+from starter_kit.rounds import Client, ClientTask, ClientUpdate
 from starter_kit.tensors import TrainableTensors
-from tests.starter_kit.toy import Toy
+from tests.starter_kit.toy import STREAM, Toy, server
 
 SIZE = 4000
 LOCAL = LocalTraining(learning_rate=0.1, batch_size=100)
-METHOD = ProviderDP(providers=20, provider_rate=0.5, clip_norm=0.25, noise_multiplier=2.0, local=LOCAL)
+
+
+def method(
+    *,
+    providers: int = 20,
+    provider_rate: float = 0.5,
+    client_rate: float = 1.0,
+    clip_norm: float = 0.25,
+    noise_multiplier: float = 2.0,
+    placement: NoisePlacement = NoisePlacement.SERVER,
+    server_learning_rate: float = 1.0,
+) -> ProviderDP:
+    return ProviderDP(
+        PoissonSampling(provider_rate, client_rate),
+        GaussianSum(clip_norm, noise_multiplier, placement),
+        divisor=providers * client_rate * provider_rate,
+        local=LOCAL,
+        server_learning_rate=server_learning_rate,
+    )
+
+
+METHOD = method()
 
 
 class FixedUpdates(Learner):
@@ -29,8 +51,14 @@ class FixedUpdates(Learner):
         )
         self.updates = updates
 
-    def update(self, weights: Tensor, examples: list[int], local: LocalTraining) -> Tensor:  # type: ignore[override]
-        return self.updates[examples].sum(dim=0)
+    def train(self, weights, examples, local, stream, state=None) -> Trained:
+        return Trained(self.updates[examples].sum(dim=0), None)
+
+
+def settings(*changes: str) -> Settings:
+    loaded = load_settings("fl-provider-dp", changes)
+    assert isinstance(loaded, Settings)
+    return loaded
 
 
 def one_provider_each(clients: int, providers: int) -> list[Client]:
@@ -42,10 +70,16 @@ def one_provider_each(clients: int, providers: int) -> list[Client]:
 
 def released(method: ProviderDP, clients: list[Client], learner: Learner, size: int) -> Tensor:
     """What one round adds to the model, times the public divisor and over the server's factor: the noisy sum."""
-    (only,) = run_rounds(method, LocalEngine(clients, learner), torch.zeros(size), 1)
-    step = only.weights * (method.expected_providers / method.server_learning_rate)
+    (only,) = server(method, clients, learner, torch.zeros(size)).run(torch.zeros(size), [1])
+    step = only.weights * (method.divisor / method.server_learning_rate)
     assert torch.allclose(step, only.aggregate.total, rtol=1e-5, atol=1e-9)
     return only.aggregate.total
+
+
+def client_update(
+    method: ProviderDP, client: Client, weights: Tensor, learner: Learner, clients: int = 4
+) -> ClientUpdate:
+    return method.client_update(ClientTask(client, 1, clients, weights, learner, STREAM, {}))
 
 
 def noise_of(method: ProviderDP, clients: int = 4) -> Tensor:
@@ -59,24 +93,31 @@ def has_std(noise: Tensor, std: float) -> bool:
 
 def test_the_server_adds_noise_of_sigma_times_clip_norm_once() -> None:
     assert has_std(noise_of(METHOD), 2.0 * 0.25)
-    assert not has_std(noise_of(replace(METHOD, noise_multiplier=2.6)), 2.0 * 0.25)
-    assert not has_std(noise_of(replace(METHOD, noise_multiplier=1.4)), 2.0 * 0.25)
+    assert not has_std(noise_of(method(noise_multiplier=2.6)), 2.0 * 0.25)
+    assert not has_std(noise_of(method(noise_multiplier=1.4)), 2.0 * 0.25)
 
 
 def test_each_client_adds_full_noise_to_its_own_message_under_client_full() -> None:
-    method = replace(METHOD, placement=NoisePlacement.CLIENT_FULL)
-    update = method.client_update(
-        one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE))
+    full = method(placement=NoisePlacement.CLIENT_FULL)
+    update = client_update(
+        full, one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE))
     )
     assert has_std(update.message, 2.0 * 0.25)
-    assert has_std(noise_of(method, clients=4), 2.0 * 0.25 * np.sqrt(4))
+    assert has_std(noise_of(full, clients=4), 2.0 * 0.25 * np.sqrt(4))
+
+
+def test_shares_of_the_clients_add_up_to_the_noise_of_one_under_client_share() -> None:
+    share = method(placement=NoisePlacement.CLIENT_SHARE)
+    update = client_update(
+        share, one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE)), clients=4
+    )
+    assert has_std(update.message, 2.0 * 0.25 / np.sqrt(4))
+    assert has_std(noise_of(share, clients=4), 2.0 * 0.25)
 
 
 @pytest.mark.parametrize("placement", NoisePlacement)
 def test_a_round_in_which_nobody_is_sampled_is_noised_all_the_same(placement: NoisePlacement) -> None:
-    method = replace(METHOD, provider_rate=1e-12, placement=placement)
-    noise = noise_of(method, clients=1)
-    assert has_std(noise, 2.0 * 0.25)
+    assert has_std(noise_of(method(provider_rate=1e-12, placement=placement), clients=1), 2.0 * 0.25)
 
 
 def test_rounds_and_coordinates_have_independent_noise() -> None:
@@ -85,8 +126,24 @@ def test_rounds_and_coordinates_have_independent_noise() -> None:
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 6 / np.sqrt(SIZE)
 
 
+def test_neither_noise_nor_coins_follow_from_the_seed() -> None:
+    """All of them share one stream, and a seed that a caller gave to torch and numpy."""
+    draws = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        np.random.seed(7)
+        half = method(noise_multiplier=1e-9, clip_norm=100.0, providers=400)
+        updates = FixedUpdates(torch.eye(400))
+        draws.append(released(half, one_provider_each(4, 100), updates, 400).round())
+    assert not torch.equal(*draws)
+    torch.manual_seed(7)
+    first = noise_of(METHOD)
+    torch.manual_seed(7)
+    assert not torch.equal(first, noise_of(METHOD))
+
+
 def test_one_provider_moves_the_sum_by_at_most_the_clip_norm_whatever_it_sends() -> None:
-    exact = replace(METHOD, provider_rate=1.0, noise_multiplier=1e-9)
+    exact = method(provider_rate=1.0, noise_multiplier=1e-9)
     updates = torch.zeros(20, 50)
     updates[7] = 1e6 * torch.randn(50)
     with_it = released(exact, one_provider_each(4, 5), FixedUpdates(updates), 50)
@@ -94,66 +151,117 @@ def test_one_provider_moves_the_sum_by_at_most_the_clip_norm_whatever_it_sends()
 
 
 def test_an_update_that_is_not_finite_is_left_out_and_counted_for_its_client_only() -> None:
-    method = replace(METHOD, provider_rate=1.0, noise_multiplier=1e-9)
+    exact = method(provider_rate=1.0, noise_multiplier=1e-9)
     updates = torch.zeros(20, 50)
     updates[7] = float("nan")
     updates[8] = 0.01
-    total = released(method, one_provider_each(4, 5), FixedUpdates(updates), 50)
+    total = released(exact, one_provider_each(4, 5), FixedUpdates(updates), 50)
     assert torch.allclose(total, updates[8], atol=1e-6)
-    assert method.discarded == {1: 1}
+    assert exact.discarded == {1: 1}
 
 
 def test_sums_are_divided_by_the_expected_number_not_the_realised_one() -> None:
-    method = replace(METHOD, noise_multiplier=1e-9, clip_norm=100.0)
-    learner, clients = FixedUpdates(torch.ones(20, 1)), one_provider_each(4, 5)
-    engine = LocalEngine(clients, learner)
-    steps = [float(next(run_rounds(method, engine, torch.zeros(1), 1)).weights) for _ in range(200)]
+    half = method(noise_multiplier=1e-9, clip_norm=100.0)
+    whole = server(half, one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1)), torch.zeros(1))
+    steps = [float(next(whole.run(torch.zeros(1), [number])).weights) for number in range(1, 201)]
     assert len(set(np.round(np.array(steps) * 10))) > 3
     assert np.mean(steps) == pytest.approx(1.0, abs=6 * np.sqrt(20 * 0.25) / 10 / np.sqrt(200))
 
 
 def test_a_provider_without_examples_contributes_nothing_rather_than_everything() -> None:
-    exact = replace(METHOD, provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0)
+    exact = method(provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0)
     toy = Toy(clients=1, providers=2)
     client = Client(0, {**toy.clients[0].providers, "empty": []})
-    with_it = exact.client_update(client, toy.weights, toy.learner)
-    without = exact.client_update(toy.clients[0], toy.weights, toy.learner)
+    with_it = client_update(exact, client, toy.weights, toy.learner)
+    without = client_update(exact, toy.clients[0], toy.weights, toy.learner)
     assert torch.allclose(with_it.message, without.message, atol=1e-6)
     assert (with_it.sampled, without.sampled) == (3, 2)
 
 
 def test_how_many_took_part_is_told_beside_the_message_and_shown_nowhere() -> None:
     clients, learner = one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1))
-    exact = replace(METHOD, clip_norm=100.0, noise_multiplier=1e-9)
-    (only,) = run_rounds(exact, LocalEngine(clients, learner), torch.zeros(1), 1)
+    exact = method(clip_norm=100.0, noise_multiplier=1e-9)
+    (only,) = server(exact, clients, learner, torch.zeros(1)).run(torch.zeros(1), [1])
     assert sum(only.sampled.values()) == round(float(only.aggregate.total))
     assert set(only.sampled) == set(only.clients)
-    update = exact.client_update(clients[0], torch.zeros(1), learner)
+    update = client_update(exact, clients[0], torch.zeros(1), learner)
     assert "sampled" not in repr(only) + repr(update)
+    assert only.loss is None
+    assert update.loss is None
 
 
 def test_all_clients_take_part_at_the_default_client_rate() -> None:
-    assert METHOD.choose_clients(range(10)) == list(range(10))
+    assert METHOD.choose_clients(range(10), STREAM) == list(range(10))
 
 
 def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> None:
-    method = replace(METHOD, client_rate=0.3)
-    sizes = {len(method.choose_clients(range(10))) for _ in range(200)}
-    assert len(sizes) > 3
-    assert method.expected_providers == pytest.approx(20 * 0.3 * 0.5)
+    some = method(client_rate=0.3)
+    assert len({len(some.choose_clients(range(10), STREAM)) for _ in range(200)}) > 3
+    built = settings("client_rate=0.3", "provider_rate=0.5").build(one_provider_each(4, 5))
+    assert built.divisor == pytest.approx(20 * 0.3 * 0.5)
+
+
+def test_fixed_numbers_of_clients_and_providers_are_drawn_anew_in_every_round() -> None:
+    fixed = ProviderDP(FixedSizeSampling(2, 3), GaussianSum(100.0, 1e-9), 6.0, LOCAL)
+    rounds = list(
+        server(fixed, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20)).run(
+            torch.zeros(20), range(1, 30)
+        )
+    )
+    assert all(sorted(finished.sampled.values()) == [3, 3] for finished in rounds)
+    assert all(int(finished.aggregate.total.round().sum()) == 6 for finished in rounds)
+    assert len({tuple(finished.aggregate.total.round().tolist()) for finished in rounds}) > 20
+
+
+def test_fixed_numbers_cost_the_noise_of_a_provider_that_displaces_another() -> None:
+    clients = one_provider_each(4, 5)
+    fixed = settings("provider_rate=null", "clients_per_round=2", "providers_per_client=3")
+    coins = settings("client_rate=0.5", "provider_rate=0.6")
+    assert fixed.build(clients).divisor == coins.build(clients).divisor == 6
+    assert fixed.build(clients).noise.noise_multiplier > 1.5 * coins.build(clients).noise.noise_multiplier
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("clients_per_round", (5, 3)), ("providers_per_client", (2, 6))]
+)
+def test_more_than_there_are_can_not_be_drawn(name: str, change: tuple[int, int]) -> None:
+    fixed = settings(
+        "provider_rate=null", f"clients_per_round={change[0]}", f"providers_per_client={change[1]}"
+    )
+    with pytest.raises(ProblemError) as caught:
+        fixed.build(one_provider_each(4, 5))
+    assert caught.value.problem.where == name
 
 
 def test_the_server_learning_rate_scales_the_noisy_step() -> None:
-    method = replace(
-        METHOD, provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0
-    )
-    engine = LocalEngine(one_provider_each(4, 5), FixedUpdates(torch.ones(20, 2)))
-    (only,) = run_rounds(method, engine, torch.zeros(2), 1)
+    tripled = method(provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0)
+    learner = FixedUpdates(torch.ones(20, 2))
+    (only,) = server(tripled, one_provider_each(4, 5), learner, torch.zeros(2)).run(torch.zeros(2), [1])
     assert torch.allclose(only.weights, torch.full((2,), 3.0), rtol=1e-5)
 
 
 def test_it_learns_when_many_providers_agree() -> None:
     toy = Toy(clients=4, providers=50)
-    method = ProviderDP(200, 1.0, clip_norm=0.5, noise_multiplier=4.0, local=LOCAL, server_learning_rate=3.0)
-    *_, last = run_rounds(method, LocalEngine(toy.clients, toy.learner), toy.weights, 15)
+    noisy = method(
+        providers=200, provider_rate=1.0, clip_norm=0.5, noise_multiplier=4.0, server_learning_rate=3.0
+    )
+    *_, last = toy.server(noisy).run(toy.weights, range(1, 16))
     assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)
+
+
+def test_with_a_target_and_noise_as_many_rounds_are_run_as_fit() -> None:
+    clients = one_provider_each(4, 5)
+    within = settings("target_epsilon=4", "noise_multiplier=3", "rounds=100").guarantee(clients)
+    assert 1 < within.rounds < 100
+    assert within.epsilon(within.rounds) <= 4 < within.epsilon(within.rounds + 1)
+    within.check_before(within.rounds)
+    with pytest.raises(ProblemError) as caught:
+        within.check_before(within.rounds + 1)
+    assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
+    assert str(within.rounds + 1) in caught.value.problem.where
+
+
+def test_noise_that_allows_no_round_is_refused() -> None:
+    with pytest.raises(ProblemError) as caught:
+        settings("target_epsilon=1", "noise_multiplier=0.5").guarantee(one_provider_each(4, 5))
+    assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET

@@ -1,0 +1,133 @@
+"""Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): what is trained and sent in place of whole matrices.
+
+A linear layer with weight W (out, in) becomes W + (alpha/rank)·B·A with A (rank, in) and B (out, rank), of which only A
+and B are trained. B begins at zero, so that training starts from the base model. In the end the products are added to
+the weights, and the checkpoint has the tensors of the base weights and no others.
+
+Adapters stand beside the model and reach into it by hooks, so that no tensor of the model changes its name. `using`
+puts stacked adapters (G, rank, in) and (G, out, rank) in their place for a batch that is made of G equal parts: each
+part then passes through its own adapters.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import partial
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from torch.nn import Parameter
+from torch.utils.hooks import RemovableHandle
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.randomness import Stream
+
+
+class LoRA(BaseModel):
+    """Settings of the adapters; the defaults are those of track 1's winner.
+
+    Attributes:
+        targets: Patterns of the names of the linear layers that get adapters.
+        dropout: On what enters an adapter, in training.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rank: int = Field(default=6, ge=1)
+    alpha: float = Field(default=16.0, gt=0)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    targets: list[str] = Field(default=["language_backbone.*.q", "language_backbone.*.v"], min_length=1)
+
+
+class Adapters:
+    """The adapters of `model`, active from when they are made until `merge`.
+
+    Args:
+        stream: Where A's first values come from: the same for every party of a run.
+
+    Attributes:
+        parameters: `<layer>.lora_A.weight` and `<layer>.lora_B.weight` for each layer, in the model's order.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) A target matches no linear layer.
+    """
+
+    def __init__(self, model: nn.Module, settings: LoRA, stream: Stream) -> None:
+        self._scale = settings.alpha / settings.rank
+        self._dropout = settings.dropout
+        self._layers = _targets(model, settings.targets)
+        self.parameters: dict[str, Parameter] = {}
+        generator = torch.Generator().manual_seed(stream.at("adapters").number)
+        for name, layer in self._layers.items():
+            down = torch.empty(settings.rank, layer.in_features)
+            nn.init.kaiming_uniform_(down, a=math.sqrt(5), generator=generator)
+            device = layer.weight.device
+            self.parameters[f"{name}.lora_A.weight"] = Parameter(down.to(device))
+            self.parameters[f"{name}.lora_B.weight"] = Parameter(
+                torch.zeros(layer.out_features, settings.rank, device=device)
+            )
+        self._active: Mapping[str, Tensor] = self.parameters
+        self._model = model
+        self._hooks: list[RemovableHandle] = [
+            layer.register_forward_hook(partial(self._add, name)) for name, layer in self._layers.items()
+        ]
+
+    @contextmanager
+    def using(self, stacked: Mapping[str, Tensor]) -> Iterator[None]:
+        """Inside, batches pass through these tensors, named as in `parameters`, with G in front."""
+        self._active = stacked
+        try:
+            yield
+        finally:
+            self._active = self.parameters
+
+    @contextmanager
+    def merged(self) -> Iterator[None]:
+        """Inside, the model's own weights are those with the adapters' products added, and no adapter is active."""
+        originals = {name: layer.weight.detach().clone() for name, layer in self._layers.items()}
+        hooks, self._hooks = self._hooks, []
+        for hook in hooks:
+            hook.remove()
+        self._add_products()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, layer in self._layers.items():
+                    layer.weight.copy_(originals[name])
+            self._hooks = [
+                layer.register_forward_hook(partial(self._add, name)) for name, layer in self._layers.items()
+            ]
+
+    @torch.no_grad()
+    def _add_products(self) -> None:
+        for name, layer in self._layers.items():
+            down, up = self.parameters[f"{name}.lora_A.weight"], self.parameters[f"{name}.lora_B.weight"]
+            layer.weight += self._scale * (up @ down)
+
+    def _add(self, name: str, layer: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        down, up = self._active[f"{name}.lora_A.weight"], self._active[f"{name}.lora_B.weight"]
+        entering = nn.functional.dropout(inputs[0], self._dropout, self._model.training)
+        if down.dim() == 2:
+            return output + self._scale * (entering @ down.mT) @ up.mT
+        parts = entering.reshape(len(down), -1, entering.shape[-1])
+        return output + (self._scale * (parts @ down.mT) @ up.mT).reshape(output.shape)
+
+
+def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
+    linear = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in linear):
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where=f"lora.targets, pattern {pattern}",
+                expected=f"a pattern that matches a linear layer such as {next(iter(linear))}",
+                found="no match",
+            )
+    return {
+        name: layer
+        for name, layer in linear.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    }

@@ -1,0 +1,18 @@
+"""Centralized training with provider-level differential privacy (privacy-aware document VQA paper, section 6.3).
+
+FL-PROVIDER-DP with one client that has all providers: they are Poisson-sampled, and the one party that holds the data
+adds the noise. What is proved of FL-PROVIDER-DP holds for a federation of one; see docs/proofs/centralized-dp.md.
+"""
+
+from collections.abc import Sequence
+
+from starter_kit.methods import fl_provider_dp
+from starter_kit.methods.centralized import brought_together
+from starter_kit.rounds import Client
+
+
+class Settings(fl_provider_dp.Settings):
+    """Of centralized DP training: the settings of FL-PROVIDER-DP."""
+
+    def federation(self, clients: Sequence[Client]) -> list[Client]:
+        return brought_together(clients)

@@ -1,0 +1,32 @@
+"""Randomness that can be repeated: streams that follow from a run's seed and a name.
+
+Batch orders, dropout, adapters' first values and, where nothing is private, the choice of clients come from here, so
+that the same settings give the same run on the same machine, whichever engine runs it and however often it was broken
+off. What privacy rests on, coins and noise, never does: see `starter_kit.dp.keystream`.
+"""
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A place in the tree of a run's streams. Two streams of different names are independent."""
+
+    seed: int
+    names: tuple[str | int, ...] = ()
+
+    def at(self, *names: str | int) -> "Stream":
+        """The stream of this name below this one. The length of a name is part of it, so no two are mixed up."""
+        return Stream(self.seed, (*self.names, *names))
+
+    @property
+    def number(self) -> int:
+        """63 bits that a generator can be seeded with."""
+        text = "\x1f".join(repr(part) for part in (self.seed, *self.names))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
+
+    def random(self) -> random.Random:
+        """A fresh generator at the stream's beginning."""
+        return random.Random(self.number)  # noqa: S311  (nothing secret comes from it)

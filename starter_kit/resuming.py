@@ -1,0 +1,94 @@
+"""What a run needs to go on after a break, kept in its unfinished folder after every round.
+
+The models, what the server and the clients keep from round to round, and the numbers of the round and of the breaks are
+one safetensors file, which is replaced at once: a kill leaves the state of the last whole round. Clients' state is
+private, so the folder is for its owner only; it is deleted when the run is complete.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from starter_kit.learning import State
+
+FOLDER = "resume"
+WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
+NUMBERS = ("round", "breaks", "broken_rounds")
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The run after `round` whole rounds.
+
+    Attributes:
+        weights: The model (d,).
+        breaks: How often the run was broken off so far; `broken_rounds` of these in the middle of a round.
+    """
+
+    round: int
+    weights: Tensor
+    server: State = field(default_factory=dict)
+    clients: Mapping[int, State] = field(default_factory=dict)
+    breaks: int = 0
+    broken_rounds: int = 0
+
+
+class ResumeFolder:
+    """The part of an unfinished run folder that a later process goes on from."""
+
+    def __init__(self, unfinished: Path) -> None:
+        self.path = unfinished / FOLDER
+
+    def create(self) -> None:
+        self.path.mkdir(mode=0o700)
+
+    def begin(self, round_number: int) -> None:
+        """Note that this round begins, before anything of it is sent."""
+        with (self.path / "begun").open("w") as file:
+            file.write(str(round_number))
+            os.fsync(file.fileno())
+
+    @property
+    def begun(self) -> int:
+        """The last round that began; 0 for none."""
+        try:
+            return int((self.path / "begun").read_text() or 0)
+        except FileNotFoundError:
+            return 0
+
+    def save(self, state: RunState) -> None:
+        tensors = {WEIGHTS: state.weights}
+        tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
+        for client, kept in state.clients.items():
+            tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.items()}
+        new = self.path / "state.new"
+        numbers = {name: str(getattr(state, name)) for name in NUMBERS}
+        save_file({name: value.contiguous() for name, value in tensors.items()}, new, metadata=numbers)
+        new.replace(self.path / "state.safetensors")
+
+    def load(self) -> RunState | None:
+        """The state after the last whole round; None before the first."""
+        path = self.path / "state.safetensors"
+        if not path.exists():
+            return None
+        server: State = {}
+        clients: dict[int, State] = {}
+        weights = torch.empty(0)
+        with safe_open(path, "pt") as file:
+            numbers = file.metadata()
+            for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
+                match name.split("/", 2):
+                    case [str(only)] if only == WEIGHTS:
+                        weights = file.get_tensor(name)
+                    case [_, tensor]:
+                        server[tensor] = file.get_tensor(name)
+                    case [_, client, tensor]:
+                        clients.setdefault(int(client), {})[tensor] = file.get_tensor(name)
+        whole = {name: int(numbers[name]) for name in NUMBERS}
+        return RunState(weights=weights, server=server, clients=clients, **whole)

@@ -1,0 +1,138 @@
+"""Who is told how a run goes on, and what a terminal or a log file then shows.
+
+Nothing that is told depends on which providers take part: clients are told one by one, providers never.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from starter_kit.console import PLAIN_PAUSE_S, complaints
+from starter_kit.reporting.metrics import RoundMetrics
+
+
+class Watcher:
+    """Watches nothing; derive from it to show a run's progress."""
+
+    def pages(self, done: int, total: int) -> None:
+        """Pages were read."""
+
+    def begins(self, first: int, rounds: int) -> None:
+        """Training begins with round `first` of `rounds`."""
+
+    def client_done(self) -> None:
+        """A client's reply has come."""
+
+    def round_done(self, metrics: RoundMetrics) -> None:
+        """A round is recorded."""
+
+
+@contextmanager
+def watching(experiment: str) -> Iterator[Watcher]:
+    """A bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
+    if complaints.is_terminal:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}", markup=False),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=complaints, transient=True) as bar:
+            yield _Bar(bar, experiment)
+    else:
+        yield _Lines(experiment)
+
+
+def described(metrics: RoundMetrics, bytes_total: int) -> str:
+    """A round's numbers in a few words: loss, bytes so far, ε so far, ANLS, as far as there are any."""
+    told = []
+    if metrics.loss is not None:
+        told.append(f"loss {metrics.loss:.3f}")
+    told.append(_size(bytes_total))
+    if metrics.epsilon is not None:
+        told.append(f"ε {metrics.epsilon:.3f}")
+    if metrics.anls is not None:
+        told.append(f"ANLS {metrics.anls:.4f}")
+    return " · ".join(told)
+
+
+def _size(size_bytes: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.2f} {unit}"
+    return f"{size_bytes / 1000:.1f} kB"
+
+
+class _Counting(Watcher):
+    """Adds up what the rounds sent."""
+
+    def __init__(self, experiment: str) -> None:
+        self._experiment = experiment
+        self._rounds = 0
+        self._clients = 0
+        self._bytes = 0
+
+    def begins(self, first: int, rounds: int) -> None:
+        self._rounds = rounds
+
+    def client_done(self) -> None:
+        self._clients += 1
+
+    def round_done(self, metrics: RoundMetrics) -> None:
+        self._clients = 0
+        self._bytes += metrics.bytes_down + metrics.bytes_up
+
+
+class _Bar(_Counting):
+    def __init__(self, bar: Progress, experiment: str) -> None:
+        super().__init__(experiment)
+        self._bar = bar
+        self._task = bar.add_task(f"{experiment}, pages", total=None, numbers="")
+
+    def pages(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def begins(self, first: int, rounds: int) -> None:
+        super().begins(first, rounds)
+        self._bar.reset(
+            self._task, description=f"{self._experiment}, rounds", total=rounds, completed=first - 1
+        )
+
+    def client_done(self) -> None:
+        super().client_done()
+        self._bar.update(self._task, description=f"{self._experiment}, {self._clients} clients done, rounds")
+
+    def round_done(self, metrics: RoundMetrics) -> None:
+        super().round_done(metrics)
+        self._bar.update(
+            self._task,
+            completed=metrics.round,
+            description=f"{self._experiment}, rounds",
+            numbers=described(metrics, self._bytes),
+        )
+
+
+class _Lines(_Counting):
+    def __init__(self, experiment: str) -> None:
+        super().__init__(experiment)
+        self._last = time.monotonic()
+
+    def pages(self, done: int, total: int) -> None:
+        self._tell(f"pages {done}/{total}", now=False)
+
+    def client_done(self) -> None:
+        super().client_done()
+        self._tell(f"{self._clients} clients done", now=False)
+
+    def round_done(self, metrics: RoundMetrics) -> None:
+        super().round_done(metrics)
+        line = f"round {metrics.round}/{self._rounds}: {described(metrics, self._bytes)}"
+        self._tell(line, now=metrics.round == self._rounds)
+
+    def _tell(self, text: str, *, now: bool) -> None:
+        if now or time.monotonic() - self._last >= PLAIN_PAUSE_S:
+            self._last = time.monotonic()
+            complaints.print(f"{self._experiment}: {text}", markup=False, highlight=False, soft_wrap=True)

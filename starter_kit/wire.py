@@ -1,0 +1,34 @@
+"""How models and updates travel: as the bytes of a codec.
+
+A codec that loses digits is given differences from the weights that every party started from, which are small: the
+first download is then exact, and what is lost is lost of the change only.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from starter_kit.compression.codecs import Codec
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The codec of a run, with the weights (d,) that all parties know before the first round."""
+
+    codec: Codec
+    start: Tensor
+
+    def pack_model(self, weights: Tensor) -> bytes:
+        return self.codec.encode(weights if self.codec.exact else weights - self.start)
+
+    def unpack_model(self, message: bytes) -> Tensor:
+        """The model (d,). Raises ValueError for a message of another size."""
+        vector = self.codec.decode(message, len(self.start))
+        return vector if self.codec.exact else self.start + vector
+
+    def pack_update(self, update: Tensor) -> bytes:
+        return self.codec.encode(update)
+
+    def unpack_update(self, message: bytes) -> Tensor:
+        """The update (d,). Raises ValueError for a message of another size."""
+        return self.codec.decode(message, len(self.start))
