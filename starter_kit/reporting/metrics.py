@@ -1,0 +1,227 @@
+"""The numbers of a run that people see: one line a round in `metrics.jsonl`, and the whole in `summary.json`.
+
+In a private run, one that spends ε, the training loss, the time and the number of sampled providers would tell who
+took part. So neither model has a place for them beside an ε, and a file that holds both is refused.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Self, TextIO
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from evaluator.accounting.events import Unit
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.records.lines import Sha256
+from starter_kit.reporting.files import read_file, replace_file
+
+METRICS = "metrics.jsonl"
+SUMMARY = "summary.json"
+
+HIDDEN = ("providers", "loss", "seconds")  # of a private run
+
+
+def _finite_or_none(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0)]
+Score = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Numbers(BaseModel):
+    """Immutable base of both models. Nothing is converted: `"1"` is no number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    def as_json(self) -> str:
+        """One line of JSON, without the keys that are None."""
+        return json.dumps(self.model_dump(mode="json", exclude_none=True))
+
+
+class RoundMetrics(_Numbers):
+    """One round's numbers. What a run doesn't have, or must not show, is None.
+
+    Attributes:
+        round: From 1; 0 is the state before training.
+        clients: How many took part.
+        providers: How many took part; only where nothing is private.
+        bytes_down: Sent by the server in this round.
+        bytes_up: Sent to the server in this round.
+        loss: Mean training loss of the round, nats a token; None where it isn't finite. Never beside an ε.
+        epsilon: Spent up to and with this round; None where nothing is private.
+        anls: On the validation split, where the model was evaluated after this round; likewise `accuracy`.
+        seconds: Wall-clock time of the round. Never beside an ε.
+    """
+
+    round: Count
+    clients: Count | None = None
+    providers: Count | None = None
+    bytes_down: Count
+    bytes_up: Count
+    loss: Annotated[float | None, BeforeValidator(_finite_or_none)] = None
+    epsilon: Amount | None = None
+    anls: Score | None = None
+    accuracy: Score | None = None
+    seconds: Amount | None = None
+
+    @model_validator(mode="after")
+    def _private(self) -> Self:
+        if self.epsilon is not None and (told := self.hidden()):
+            raise ValueError(f"a private round doesn't tell its {', '.join(told)}")
+        return self
+
+    def hidden(self) -> list[str]:
+        """The numbers given that a private run doesn't show."""
+        return [name for name in HIDDEN if getattr(self, name) is not None]
+
+
+class RunSummary(_Numbers):
+    """A whole run's numbers.
+
+    Attributes:
+        parameters_sent: d, the length of the vector that a message carries.
+        trainable: Parameters that training changes.
+        codec: How a message packs its numbers, such as `float32` or `nf4`.
+        bytes_total: Sent in both directions in all rounds.
+        epsilon: Spent, as the trainer's accountant finds it; None where nothing is private. Then `delta` and `unit` are
+            given as well.
+        unit: Whose presence ε hides.
+        budget: The ε that the run was to keep within, if any.
+        anls: Of the final checkpoint on `split`; None until it was evaluated. Likewise `accuracy`.
+        seconds: Wall-clock time of the training. Never beside an ε.
+        resumed: How often the run went on after an interruption.
+    """
+
+    experiment: str
+    method: str
+    rounds: Count
+    parameters_sent: Count
+    trainable: Count
+    codec: str
+    bytes_total: Count
+    epsilon: Amount | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)] | None = None
+    unit: Annotated[Unit, Field(strict=False)] | None = None
+    budget: Amount | None = None
+    anls: Score | None = None
+    accuracy: Score | None = None
+    split: str | None = None
+    seconds: Amount | None = None
+    kit_version: str
+    resumed: Count = 0
+    base_sha256: Sha256
+    checkpoint_sha256: Sha256
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.is_private and (self.delta is None or self.unit is None):
+            raise ValueError("an ε needs its delta and its unit")
+        if self.is_private and self.seconds is not None:
+            raise ValueError("a private run doesn't tell its seconds")
+        if (self.anls is not None or self.accuracy is not None) and self.split is None:
+            raise ValueError("a score needs its split")
+        return self
+
+    @property
+    def is_private(self) -> bool:
+        return self.epsilon is not None
+
+
+def write_line(file: TextIO, metrics: RoundMetrics) -> None:
+    """Append a round to an open `metrics.jsonl`."""
+    file.write(metrics.as_json() + "\n")
+
+
+def write_metrics(path: Path, metrics: Iterable[RoundMetrics]) -> None:
+    """Write `metrics.jsonl` anew, at once: what a run does that goes on after an interruption."""
+    replace_file(path, "".join(line.as_json() + "\n" for line in metrics))
+
+
+def read_metrics(path: Path) -> list[RoundMetrics]:
+    """The rounds of `metrics.jsonl`, in order. A last line that was cut short by a kill is left out.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The file isn't there, a line is no `RoundMetrics`, or rounds go back.
+    """
+    lines = [(number, line) for number, line in enumerate(read_file(path).splitlines(), 1) if line.strip()]
+    metrics: list[RoundMetrics] = []
+    for number, line in lines:
+        try:
+            metrics.append(RoundMetrics.model_validate_json(line))
+        except ValidationError as error:
+            if number == lines[-1][0] and _is_no_json(error):
+                break
+            raise _refusal(f"{path}, line {number}", error) from error
+        if len(metrics) > 1 and metrics[-1].round <= metrics[-2].round:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                message="The rounds of a run go back.",
+                where=f"{path}, line {number}",
+                expected=f"a round after {metrics[-2].round}",
+                found=metrics[-1].round,
+            )
+    return metrics
+
+
+def write_summary(path: Path, summary: RunSummary) -> None:
+    """Write `summary.json`, at once."""
+    replace_file(path, summary.as_json() + "\n")
+
+
+def read_summary(path: Path) -> RunSummary:
+    """The summary in `summary.json`.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The file isn't there, or is no `RunSummary`.
+    """
+    try:
+        return RunSummary.model_validate_json(read_file(path))
+    except ValidationError as error:
+        raise _refusal(str(path), error) from error
+
+
+def check_private(metrics: Sequence[RoundMetrics], summary: RunSummary) -> None:
+    """That rounds and summary agree on whether the run is private and, if so, that no round tells what it must not.
+
+    A line says so itself only where it has an ε; this holds for all lines.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) They don't agree, or a round does.
+    """
+    for line in metrics:
+        if summary.is_private and (told := line.hidden()):
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                message="A private run tells what would show who took part.",
+                where=f"{METRICS}, round {line.round}",
+                expected=f"none of {', '.join(HIDDEN)}",
+                found=", ".join(told),
+                next_step="Delete these numbers from the file before anybody sees it.",
+            )
+        if line.epsilon is not None and not summary.is_private:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                message="The rounds of the run spend ε, and its summary has none.",
+                where=f"{METRICS}, round {line.round}",
+                expected=f"epsilon, delta and unit in {SUMMARY}",
+            )
+
+
+def _is_no_json(error: ValidationError) -> bool:
+    return error.errors()[0]["type"] == "json_invalid"
+
+
+def _refusal(where: str, error: ValidationError) -> ProblemError:
+    detail = error.errors(include_url=False)[0]
+    name = ".".join(str(part) for part in detail["loc"])
+    return refuse(
+        ErrorCode.RUN_FOLDER,
+        message="A file of the run can't be read.",
+        where=f"{where}, {name}" if name else where,
+        expected=detail["msg"].removeprefix("Value error, "),
+        found="" if isinstance(detail["input"], dict | bytes) else detail["input"],
+    )

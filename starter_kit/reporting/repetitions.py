@@ -1,0 +1,127 @@
+"""Finished runs as rows of a comparison; runs that differ in nothing but their seed may share a row."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Self
+
+import yaml
+
+from evaluator.accounting.events import Unit
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from starter_kit.reporting.files import read_file
+from starter_kit.reporting.metrics import SUMMARY, RunSummary, read_summary
+
+SETTINGS = "settings.yaml"
+LIKE_A_SEED = ("experiment", "seed", "device")  # settings in which repetitions of a run may differ
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation (n - 1) of a number over the runs of a row; one run has no deviation."""
+
+    mean: float
+    deviation: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        return cls(mean(values), stdev(values) if len(values) > 1 else None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run, or several that repeat each other.
+
+    Attributes:
+        runs: Names of the folders.
+        anls: None where a run of the row was not evaluated; likewise `accuracy`.
+        split: That the scores are of; None without scores.
+        size_bytes: Sent in both directions.
+        epsilon: The largest of the runs'; None where nothing is private. Likewise `delta` and `unit`.
+    """
+
+    runs: Sequence[str]
+    method: str
+    anls: Spread | None
+    accuracy: Spread | None
+    split: str | None
+    size_bytes: Spread
+    epsilon: float | None
+    delta: float | None
+    unit: Unit | None
+
+
+def rows_of(folders: Sequence[Path], *, group: bool) -> list[Row]:
+    """A row for each run, or with `group` for each set of repetitions, in the order given.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.
+    """
+    rows: dict[Hashable, list[tuple[str, RunSummary]]] = {}
+    problems: list[Problem] = []
+    for index, folder in enumerate(folders):
+        try:
+            summary = _summary(folder)
+            key = _what_repeats(folder, summary) if group else index
+        except ProblemError as error:
+            problems += error.problems
+        else:
+            rows.setdefault(key, []).append((folder.resolve().name, summary))
+    if problems:
+        raise ProblemError(*problems)
+    return [_row(runs) for runs in rows.values()]
+
+
+def _summary(folder: Path) -> RunSummary:
+    if not (folder / SUMMARY).is_file():
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            where=str(folder),
+            expected=f"the folder of a finished run, with {SUMMARY}",
+            found="no such file",
+            next_step="Name the folder that `pfl train` wrote; earlier versions of the kit did not write this file.",
+        )
+    return read_summary(folder / SUMMARY)
+
+
+def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
+    """Equal for runs that repeat each other: their settings, and of the summary what one row has one of."""
+    path = folder / SETTINGS
+    try:
+        settings = yaml.safe_load(read_file(path))
+    except yaml.YAMLError as error:
+        raise refuse(
+            ErrorCode.RUN_FOLDER, where=str(path), expected="a YAML file", found=" ".join(str(error).split())
+        ) from error
+    if not isinstance(settings, dict):
+        raise refuse(ErrorCode.RUN_FOLDER, where=str(path), expected="settings, one a line", found=settings)
+    same = {name: value for name, value in settings.items() if name not in LIKE_A_SEED}
+    one = (summary.method, summary.base_sha256, summary.split, summary.unit, summary.delta)
+    return yaml.safe_dump(same, sort_keys=False), one
+
+
+def _row(runs: Sequence[tuple[str, RunSummary]]) -> Row:
+    summaries = [summary for _, summary in runs]
+    first = summaries[0]
+    return Row(
+        runs=[name for name, _ in runs],
+        method=first.method,
+        anls=_spread(summary.anls for summary in summaries),
+        accuracy=_spread(summary.accuracy for summary in summaries),
+        split=first.split,
+        size_bytes=Spread.of([summary.bytes_total for summary in summaries]),
+        epsilon=max((summary.epsilon for summary in summaries if summary.epsilon is not None), default=None),
+        delta=first.delta,
+        unit=first.unit,
+    )
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    """None where a value is missing: the mean of the others would not be the row's."""
+    known = []
+    for value in values:
+        if value is None:
+            return None
+        known.append(value)
+    return Spread.of(known)

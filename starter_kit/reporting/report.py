@@ -1,0 +1,220 @@
+"""The report of a run: one HTML file that needs nothing else, to look at, keep and send.
+
+It has no script and loads nothing, which its own security policy enforces. Whatever comes from the run's files is
+text in it. A private run's report shows what `metrics.py` lets such a run have, and no more.
+"""
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from evaluator.accounting.events import Unit
+from evaluator.metrics import cut
+from starter_kit.reporting.files import read_file, replace_file
+from starter_kit.reporting.markup import element, page
+from starter_kit.reporting.metrics import (
+    METRICS,
+    SUMMARY,
+    RoundMetrics,
+    RunSummary,
+    check_private,
+    read_metrics,
+    read_summary,
+)
+from starter_kit.reporting.plots import DARK, Plot, plots_of, png
+from starter_kit.reporting.rounding import epsilon_text, significant, size_text
+
+REPORT = "report.html"
+SETTINGS = "settings.yaml"
+STYLE = Path(__file__).with_name("report.css")
+
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "clients": ("clients", str),
+    "providers": ("providers", str),
+    "bytes_down": ("bytes down", "{:,}".format),
+    "bytes_up": ("bytes up", "{:,}".format),
+    "loss": ("training loss", significant),
+    "epsilon": ("ε so far", epsilon_text),
+    "anls": ("ANLS", cut),
+    "accuracy": ("accuracy", cut),
+    "seconds": ("seconds", "{:,.1f}".format),
+}
+
+PROTECTED = {
+    Unit.PROVIDER: "any one provider, with all its documents,",
+    Unit.CLIENT: "any one client, with all its data,",
+    Unit.RECORD: "any one training example",
+}
+
+
+def write_report(folder: Path) -> Path:
+    """Write `report.html` of a run folder from its settings, metrics and summary; its path.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) One of the files isn't there or can't be read, the report can't be written, or a
+            private run tells what it must not.
+    """
+    settings = read_file(folder / SETTINGS).decode(errors="replace").replace("\r\n", "\n")
+    metrics = read_metrics(folder / METRICS)
+    summary = read_summary(folder / SUMMARY)
+    path = folder / REPORT
+    replace_file(path, report(settings, metrics, summary))
+    return path
+
+
+def report(settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary) -> str:
+    """The report as HTML; `settings` are shown as they are. Raises `ProblemError` as `check_private` does."""
+    check_private(metrics, summary)
+    style = STYLE.read_text(encoding="utf-8")
+    sections = [
+        _section("summary", "Summary", _scroll("summary", _summary_table(summary))),
+        _section("privacy", "Privacy", *(element("p", text) for text in _privacy(summary))),
+    ]
+    if plots := plots_of(metrics, summary):
+        sections.append(_section("plots", "Plots", element("div", *map(_figure, plots), class_="plots")))
+    if metrics:
+        sections.append(_section("rounds", "Rounds", _scroll("rounds", _rounds_table(metrics))))
+    sections.append(_section("settings", "Settings", _scroll("settings", element("pre", settings))))
+    body = element(
+        "body",
+        element(
+            "header",
+            element("p", "Training run", class_="kind"),
+            element("h1", summary.experiment),
+            element("p", _in_short(summary), class_="short"),
+        ),
+        element("main", *sections),
+    )
+    return page(element("html", _head(summary, style), body, lang="en"))
+
+
+def _head(summary: RunSummary, style: str) -> Element:
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", f"{summary.experiment}: training run"),
+        element("style", style),
+    )
+
+
+def _in_short(summary: RunSummary) -> str:
+    parts = [
+        f"{summary.method}, {_number_of(summary.rounds, 'round')}",
+        f"{size_text(summary.bytes_total)} sent",
+    ]
+    if summary.anls is not None:
+        parts.append(f"ANLS {cut(summary.anls)} on {summary.split}")
+    parts.append(
+        f"ε = {epsilon_text(summary.epsilon)} for each {summary.unit}" if summary.unit else "not private"
+    )
+    return " · ".join(parts)
+
+
+def _summary_table(summary: RunSummary) -> Element:
+    rows = [
+        element("tr", element("th", name, scope="row"), element("td", text))
+        for name, text in _summary_rows(summary)
+    ]
+    return element("table", element("tbody", *rows), class_="pairs")
+
+
+def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
+    yield "method", summary.method
+    if summary.anls is None:
+        yield "ANLS", "not evaluated yet: run pfl evaluate"
+    else:
+        yield "ANLS", f"{cut(summary.anls)}, on the split {summary.split}"
+    if summary.accuracy is not None:
+        yield "accuracy", f"{cut(summary.accuracy)}, on the split {summary.split}"
+    yield "rounds", str(summary.rounds)
+    yield "bytes sent, both ways", f"{size_text(summary.bytes_total)} ({summary.bytes_total:,} bytes)"
+    yield "numbers in a message", f"{summary.parameters_sent:,}, as {summary.codec}"
+    yield "parameters trained", f"{summary.trainable:,}"
+    if summary.unit:
+        yield "ε", f"{epsilon_text(summary.epsilon)} at δ = {summary.delta:g}, for each {summary.unit}"
+    if summary.epsilon is not None and summary.budget is not None:
+        kept = "kept" if summary.epsilon <= summary.budget else "exceeded"
+        yield "budget", f"ε = {summary.budget:g}, {kept}"
+    if summary.seconds is not None:
+        yield "time", f"{summary.seconds:,.0f} s"
+    if summary.resumed:
+        yield "interrupted and resumed", _number_of(summary.resumed, "time")
+    yield "version of the kit", summary.kit_version
+    yield "SHA-256 of the base weights", summary.base_sha256
+    yield "SHA-256 of the checkpoint", summary.checkpoint_sha256
+
+
+def _privacy(summary: RunSummary) -> Iterable[str]:
+    """What is private and what ε means; one paragraph each."""
+    if not summary.unit:
+        yield (
+            "This run is not private: its model and its messages may tell what is in single documents, "
+            "to whoever sees them."
+        )
+        return
+    judged = (
+        "the workers recompute it from the training record after submission"
+        if summary.unit is Unit.PROVIDER
+        else "the leaderboard's ε is for each provider, which this is not"
+    )
+    yield (
+        f"Private is whether {PROTECTED[summary.unit]} took part: all that the training released tells no more about "
+        f"that than ε = {epsilon_text(summary.epsilon)} at δ = {summary.delta:g} allows, as the trainer's own "
+        f"accountant claims; {judged}."
+    )
+    yield (
+        "It is the ε of this run alone. Other runs on the same data, also those that only served to choose settings, "
+        "cost privacy beside it."
+    )
+    yield (
+        "Numbers that would show who took part are not in this report, as they are not in the run's public files."
+    )
+
+
+def _figure(plot: Plot) -> Element:
+    dark = element("source", media="(prefers-color-scheme: dark)", srcset=_data_uri(png(plot, DARK)))
+    light = element("img", src=_data_uri(png(plot)), alt=f"{plot.title}. {plot.in_words}")
+    return element("figure", element("picture", dark, light))
+
+
+def _rounds_table(metrics: Sequence[RoundMetrics]) -> Element:
+    """A column for every number that some round has."""
+    shown = [name for name in COLUMNS if any(getattr(line, name) is not None for line in metrics)]
+    heads = [element("th", "round", scope="col")]
+    heads += [element("th", COLUMNS[name][0], scope="col") for name in shown]
+    rows = []
+    for line in metrics:
+        cells = [element("th", str(line.round), scope="row")]
+        for name in shown:
+            value = getattr(line, name)
+            cells.append(element("td", "–" if value is None else COLUMNS[name][1](value)))
+        rows.append(element("tr", *cells))
+    return element(
+        "table", element("thead", element("tr", *heads)), element("tbody", *rows), class_="numbers"
+    )
+
+
+def _section(name: str, title: str, *content: Element) -> Element:
+    return element("section", element("h2", title, id=name), *content)
+
+
+def _scroll(name: str, content: Element) -> Element:
+    """A box in which wide content scrolls, and many rounds do, with the keyboard as well."""
+    return element("div", content, class_=f"scroll {name}", tabindex="0", role="region", aria_labelledby=name)
+
+
+def _data_uri(image: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+def _number_of(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
