@@ -64,6 +64,8 @@ class ErrorCode(StrEnum):
 
     CONFIGURATION = "E_CONFIGURATION"
     PRIVACY_BUDGET = "E_PRIVACY_BUDGET"
+    CLIENTS_LOST = "E_CLIENTS_LOST"
+    SECURE_AGGREGATION = "E_SECURE_AGGREGATION"
     SIGNING_KEY = "E_SIGNING_KEY"
     RUN_FOLDER = "E_RUN_FOLDER"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
@@ -276,6 +278,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.PRIVACY_BUDGET: Explanation(
         "A training round would exceed the run's ε.",
         "Train with more noise, a lower sampling rate or fewer rounds: see `pfl privacy noise`.",
+    ),
+    ErrorCode.CLIENTS_LOST: Explanation(
+        "Clients didn't answer, and the round can't do without them.",
+        "See that their machines run and can be reached, then go on with --resume.",
+    ),
+    ErrorCode.SECURE_AGGREGATION: Explanation(
+        "The clients' updates could not be added under their masks, and nothing of them was released.",
+        "See that as many clients answer as it takes and that all run the same version, then go on with --resume.",
     ),
     ErrorCode.SIGNING_KEY: Explanation(
         "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",

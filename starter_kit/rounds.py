@@ -1,17 +1,19 @@
 """The federated rounds, the same for every method: send the model down, gather updates, aggregate.
 
 Methods differ in what a client does and how the server aggregates (`Method`), engines in where clients run (`Engine`),
-codecs in how a vector becomes bytes (`Wire`). Every message is counted by the bytes that it is made of.
+codecs in how a vector becomes bytes (`Wire`), gatherings in whether the server sees updates or their sum only
+(`Gathering`). Every message is counted by the bytes that it is made of.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from torch import Tensor
 
 from evaluator.communication import LogEntry
 from evaluator.contracts import SERVER
+from evaluator.errors import ErrorCode, refuse
 from starter_kit.learning import Learner, State
 from starter_kit.randomness import Stream
 from starter_kit.wire import Wire
@@ -104,28 +106,43 @@ class Method(Protocol):
         """
 
 
+TRAIN = "train"  # the leg of a round in which the model travels; secure aggregation has others
+
+
 @dataclass(frozen=True)
 class Request:
-    """What the server asks of a client: `payload` is the round's model in bytes."""
+    """What the server asks of a client in one leg of a round of `clients` clients.
+
+    `payload` is all that is sent: in the leg `train`, the round's model.
+    """
 
     round: int
     client: int
     clients: int
     payload: bytes = field(repr=False)
+    leg: str = TRAIN
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A client's answer: `payload` is its update in bytes; the rest is not part of the message, see `ClientUpdate`."""
+    """A client's answer: `payload` is all that is sent, in the leg `train` its update; see also `ClientUpdate`."""
 
     client: int
     payload: bytes = field(repr=False)
-    sampled: int = field(repr=False)
+    sampled: int = field(default=0, repr=False)
     loss: float | None = None
 
 
 class Engine(Protocol):
-    """Where a round's clients run."""
+    """Where a round's clients run.
+
+    Attributes:
+        states: What each client keeps from round to round, as far as it is kept here.
+        apart: Whether clients run apart from the server, which then sees nothing of them but their messages.
+    """
+
+    states: dict[int, State]
+    apart: bool
 
     @property
     def clients(self) -> Sequence[int]:
@@ -135,8 +152,63 @@ class Engine(Protocol):
         """The clients' replies as they come. A client that was lost on the way is missing."""
 
 
+@dataclass(frozen=True)
+class Channel:
+    """The messages of one round, each noted in `log` as it is sent.
+
+    Attributes:
+        clients: Those chosen for the round.
+        replies: Those of the leg `train`, without their bytes.
+    """
+
+    engine: Engine
+    round: int
+    clients: Sequence[int]
+    log: list[LogEntry] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+    def ask(self, payloads: Mapping[int, bytes], leg: str = TRAIN) -> Iterator[Reply]:
+        """Send each client its payload; their replies as they come."""
+        requests = [
+            Request(self.round, client, len(self.clients), payload, leg)
+            for client, payload in payloads.items()
+        ]
+        self.log.extend(LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests)
+        for reply in self.engine.ask(requests):
+            self.log.append(LogEntry(self.round, reply.client, SERVER, len(reply.payload)))
+            if leg == TRAIN:
+                self.replies.append(replace(reply, payload=b""))
+            yield reply
+
+
+class Gathering(Protocol):
+    """How the updates of a round's clients reach the server."""
+
+    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        """Send `weights` (d,) to the channel's clients; the updates, or their sum, as the server learns them."""
+
+    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        """The client's side of it: a reply; `train` is the method's part, from the round's model (d,)."""
+
+
+@dataclass(frozen=True)
+class Openly:
+    """Every update by itself."""
+
+    wire: Wire
+
+    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        payload = self.wire.pack_model(weights)
+        for reply in channel.ask(dict.fromkeys(channel.clients, payload)):
+            yield Message(reply.client, self.wire.unpack_update(reply.payload))
+
+    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        update = train(self.wire.unpack_model(request.payload))
+        return Reply(request.client, self.wire.pack_update(update.message), update.sampled, update.loss)
+
+
 class Participant:
-    """The clients' side of a run, wherever an engine puts it: unpack the model, do the method's part, pack the update.
+    """The clients' side of a run, wherever an engine puts it.
 
     Args:
         clients: Those whose data is at hand.
@@ -144,12 +216,17 @@ class Participant:
     """
 
     def __init__(
-        self, method: Method, clients: Sequence[Client], learner: Learner, wire: Wire, stream: Stream
+        self,
+        method: Method,
+        clients: Sequence[Client],
+        learner: Learner,
+        gathering: Gathering,
+        stream: Stream,
     ) -> None:
         self._method = method
         self._clients = {client.id: client for client in clients}
         self._learner = learner
-        self._wire = wire
+        self._gathering = gathering
         self._stream = stream
 
     @property
@@ -158,19 +235,21 @@ class Participant:
 
     def answer(self, request: Request, state: State) -> Reply:
         """A client's reply; `state` is the client's own, changed in place."""
-        update = self._method.client_update(
-            ClientTask(
-                client=self._clients[request.client],
-                round=request.round,
-                clients=request.clients,
-                weights=self._wire.unpack_model(request.payload),
-                learner=self._learner,
-                stream=self._stream.at("round", request.round, "client", request.client),
-                state=state,
+
+        def train(weights: Tensor) -> ClientUpdate:
+            return self._method.client_update(
+                ClientTask(
+                    client=self._clients[request.client],
+                    round=request.round,
+                    clients=request.clients,
+                    weights=weights,
+                    learner=self._learner,
+                    stream=self._stream.at("round", request.round, "client", request.client),
+                    state=state,
+                )
             )
-        )
-        payload = self._wire.pack_update(update.message)
-        return Reply(request.client, payload, update.sampled, update.loss)
+
+        return self._gathering.answer(request, state, train)
 
 
 @dataclass(frozen=True)
@@ -215,13 +294,15 @@ class Server:
 
     Attributes:
         state: What the method keeps at the server from round to round.
+        needs_all: Whether a round counts only if every client that was chosen has answered.
     """
 
     method: Method
     engine: Engine
-    wire: Wire
+    gathering: Gathering
     stream: Stream
     state: State = field(default_factory=dict)
+    needs_all: bool = False
 
     def run(self, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
         """Run the rounds of these numbers from `weights` (d,), yielding each as it ends.
@@ -235,27 +316,29 @@ class Server:
 
     def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        payload = self.wire.pack_model(weights) if chosen else b""
-        requests = [Request(number, client, len(chosen), payload) for client in chosen]
-        log = [LogEntry(number, SERVER, client, len(payload)) for client in chosen]
-        replies: list[Reply] = []
-        aggregate = self.method.aggregate(weights, self._received(requests, log, replies), self.state)
-        losses = [reply.loss for reply in replies if reply.loss is not None]
+        channel = Channel(self.engine, number, chosen)
+        aggregate = self.method.aggregate(weights, self._gathered(channel, weights), self.state)
+        losses = [reply.loss for reply in channel.replies if reply.loss is not None]
         return Round(
             number=number,
-            clients=sorted(reply.client for reply in replies),
-            messages=log,
+            clients=sorted(reply.client for reply in channel.replies),
+            messages=channel.log,
             start=weights,
             aggregate=aggregate,
-            sampled={reply.client: reply.sampled for reply in replies},
+            sampled={reply.client: reply.sampled for reply in channel.replies},
             loss=sum(losses) / len(losses) if losses else None,
         )
 
-    def _received(
-        self, requests: Sequence[Request], log: list[LogEntry], replies: list[Reply]
-    ) -> Iterator[Message]:
-        """The messages as they reach the server, each noted in `log`; `replies` keeps what came, but for its bytes."""
-        for reply in self.engine.ask(requests) if requests else ():
-            log.append(LogEntry(requests[0].round, reply.client, SERVER, len(reply.payload)))
-            replies.append(Reply(reply.client, b"", reply.sampled, reply.loss))
-            yield Message(reply.client, self.wire.unpack_update(reply.payload))
+    def _gathered(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        if not channel.clients:
+            return
+        yield from self.gathering.gather(channel, weights)
+        answered = {reply.client for reply in channel.replies}
+        lost = [str(client) for client in channel.clients if client not in answered]
+        if lost and (self.needs_all or not answered):
+            raise refuse(
+                ErrorCode.CLIENTS_LOST,
+                where=f"round {channel.round}",
+                expected="an answer of every client" if self.needs_all else "an answer of any client",
+                found=f"none of client {', '.join(lost)}",
+            )

@@ -17,7 +17,8 @@ from starter_kit.learning import Learner
 from starter_kit.payload import Payload
 from starter_kit.privacy import Guarantee
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Client, Participant
+from starter_kit.rounds import Client, Gathering, Openly, Participant
+from starter_kit.secure_gathering import Securely, overhead_bytes
 from starter_kit.settings import RunSettings
 from starter_kit.wire import Wire
 
@@ -51,6 +52,7 @@ class RunSetup:
         )
         self.wire = Wire(codec(settings.codec), self.payload.start)
         self.method = settings.build(self.clients)
+        self.gathering = self._gathering()
 
     def set_dropout(self) -> None:
         """Dropout as the settings want it; the frozen image tower never has any."""
@@ -60,6 +62,20 @@ class RunSetup:
     @cached_property
     def guarantee(self) -> Guarantee | None:
         return self.settings.guarantee(self.clients)
+
+    @property
+    def bits_per_parameter(self) -> float:
+        """Of a message, with all that is sent beside the parameters."""
+        bits = self.wire.codec.bits_per_parameter
+        if isinstance(self.gathering, Securely):
+            bits += 8 * overhead_bytes(len(self.clients)) / self.payload.tensors.size
+        return bits
+
+    def _gathering(self) -> Gathering:
+        secure = self.settings.secure_aggregation
+        if secure is None:
+            return Openly(self.wire)
+        return Securely(self.wire, self.settings.largest_coordinate(self.clients), secure.tolerated_losses)
 
     @property
     def rounds(self) -> int:
@@ -84,4 +100,4 @@ class RunSetup:
             on_page=on_page,
         )
         learner = Learner(self.payload.tensors, documents.loss)
-        return Participant(self.method, clients, learner, self.wire, self.stream)
+        return Participant(self.method, clients, learner, self.gathering, self.stream)

@@ -7,11 +7,26 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.contracts import SamplingRule
+from evaluator.errors import ErrorCode, refuse
 from evaluator.records.lines import Tuning
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning import LocalTraining
 from starter_kit.privacy import Guarantee
 from starter_kit.rounds import Client, Method
+
+
+class SecureAggregation(BaseModel):
+    """Masks under which the server learns sums of updates only.
+
+    Attributes:
+        bound: The largest absolute value of a coordinate of one client's update; null where the method knows it.
+        tolerated_losses: How many of a round's clients may be lost; fewer than half of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bound: float | None = Field(default=None, gt=0)
+    tolerated_losses: int = Field(default=0, ge=0)
 
 
 class RunSettings(BaseModel, ABC):
@@ -28,6 +43,7 @@ class RunSettings(BaseModel, ABC):
         frozen: Patterns of those among them that stay as they are.
         lora: Low-rank adapters; null for none.
         codec: How vectors are packed into messages, in both directions.
+        secure_aggregation: Null for updates that the server sees.
         dropout: Whether the model's dropout is on in training.
         local: How a client, or a provider, trains within a round.
         evaluate_every: Score the model on the validation split after every so many rounds; 0 for never.
@@ -45,6 +61,7 @@ class RunSettings(BaseModel, ABC):
     frozen: list[str] = []
     lora: LoRA | None = None
     codec: Literal["float32", "nf4"] = "float32"
+    secure_aggregation: SecureAggregation | None = None
     dropout: bool = False
     local: LocalTraining
     evaluate_every: int = Field(default=0, ge=0)
@@ -57,6 +74,27 @@ class RunSettings(BaseModel, ABC):
         Raises:
             ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients.
         """
+
+    @model_validator(mode="after")
+    def _masks_cover_whole_numbers(self) -> Self:
+        if self.secure_aggregation and self.codec != "float32":
+            raise ValueError(f"masked updates can't be packed by codec {self.codec}; use float32")
+        return self
+
+    def largest_coordinate(self, clients: Sequence[Client]) -> float:
+        """A bound on the coordinates of a client's update, for secure aggregation.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) There is none.
+        """
+        if self.secure_aggregation is None or self.secure_aggregation.bound is None:
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="secure_aggregation.bound",
+                expected="the largest change of a weight at one client in a round, such as 1.0",
+                found=None,
+            )
+        return self.secure_aggregation.bound
 
     def federation(self, clients: Sequence[Client]) -> list[Client]:
         """The clients as the method sees them: the data set's own, unless a method brings them together."""

@@ -1,6 +1,7 @@
 """A training run from settings to a run folder: setup, engine and recorder put together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -21,10 +22,18 @@ from starter_kit.provenance import code_sha256
 from starter_kit.recording import Recorder
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
 from starter_kit.resuming import RunState
-from starter_kit.rounds import Round, Server
+from starter_kit.rounds import Engine, Round, Server
 from starter_kit.run_setup import RunSetup
 from starter_kit.settings import PrivateSettings, RunSettings
 from starter_kit.watching import Watcher
+
+OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
+
+
+@contextmanager
+def in_process(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+    """All clients in this process, one after another."""
+    yield LocalEngine(setup.participant(watcher.pages), watcher.client_done)
 
 
 def train(
@@ -37,6 +46,7 @@ def train(
     credentials: Callable[[], Credentials],
     watcher: Watcher,
     resume: bool = False,
+    open_engine: OpenEngine = in_process,
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
@@ -45,6 +55,7 @@ def train(
     Args:
         credentials: For the training record; asked for once, when a private run is about to begin its first round.
         resume: Go on with the unfinished run of `out`, which has the same settings.
+        open_engine: Where clients run, for as long as its context is open.
 
     Raises:
         ProblemError: The data, the base, the settings or the output folder can't be used, a round would exceed the
@@ -54,18 +65,20 @@ def train(
     terms = setup.guarantee.record if setup.guarantee else None
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
-    with Recorder(out, snapshot(settings), resume=resume) as recorder:
+    with Recorder(out, snapshot(settings), resume=resume) as recorder, ExitStack() as stack:
         state = recorder.state or RunState(0, setup.payload.start)
         budget = Spending(setup.guarantee, state)
         budget.check(setup.rounds)
-        engine = LocalEngine(setup.participant(watcher.pages), watcher.client_done)
+        engine = stack.enter_context(open_engine(setup, watcher))
         engine.states.update(state.clients)
         if terms:
             signed = credentials()
             providers = {client.id: len(client.providers) for client in setup.clients}
-            run = run_line(setup, terms, track=track, run_token=signed.run_token)
+            run = run_line(setup, terms, track=track, run_token=signed.run_token, apart=engine.apart)
             recorder.keep_record(run, signed.key, providers)
-        server = Server(setup.method, engine, setup.wire, setup.stream, state.server)
+        server = Server(
+            setup.method, engine, setup.gathering, setup.stream, state.server, needs_all=terms is not None
+        )
         began = monotonic()
         watcher.begins(state.round + 1, setup.rounds)
         for number in range(state.round + 1, setup.rounds + 1):
@@ -96,11 +109,18 @@ def evaluate(
     return score(bench, on_progress)
 
 
-def run_line(setup: RunSetup, terms: RecordTerms, *, track: str, run_token: str | None) -> RunLine:
-    """The first line of the training record. Raises ValueError for settings that are not private."""
+def run_line(
+    setup: RunSetup, terms: RecordTerms, *, track: str, run_token: str | None, apart: bool
+) -> RunLine:
+    """The first line of the training record. Raises ValueError for settings that are not private.
+
+    Args:
+        apart: Whether clients run apart from the server; where they don't, secure aggregation is a simulation.
+    """
     settings, guarantee = setup.settings, setup.guarantee
     if not isinstance(settings, PrivateSettings) or guarantee is None:
         raise ValueError(f"a run of {settings.method} has no training record")
+    secure = "none" if settings.secure_aggregation is None else "real" if apart else "simulated"
     return RunLine(
         run_token=run_token,
         kit_version=evaluator_version(),
@@ -112,10 +132,10 @@ def run_line(setup: RunSetup, terms: RecordTerms, *, track: str, run_token: str 
         clients=len(setup.clients),
         sampling=terms.sampling,
         clip_norm=terms.clip_norm,
-        noise=terms.noise,
+        noise=terms.noise.model_copy(update={"secure_aggregation": secure}),
         normaliser=terms.normaliser,
         server=terms.server,
-        codec=Codec(name=settings.codec, bits_per_parameter=setup.wire.codec.bits_per_parameter),
+        codec=Codec(name=settings.codec, bits_per_parameter=setup.bits_per_parameter),
         rounds=setup.rounds,
         base_sha256=setup.base_sha256,
         trainable=[

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from starter_kit.dp.keystream import Keystream
 
+LARGEST_DRAW = 8.58  # standard deviations; no draw is beyond, see above
 CHUNK = 1 << 18  # normals made at a time: bounds memory, fits the cache
 
 

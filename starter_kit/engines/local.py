@@ -13,8 +13,10 @@ class LocalEngine:
         on_client: Told after each client; it learns nothing about its data.
 
     Attributes:
-        states: What each client keeps from round to round.
+        states, apart: See `Engine`.
     """
+
+    apart = False
 
     def __init__(self, participant: Participant, on_client: Callable[[], None] = lambda: None) -> None:
         self._participant = participant

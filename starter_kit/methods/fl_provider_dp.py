@@ -30,6 +30,7 @@ from evaluator.accounting.placement import ReleaseView
 from evaluator.accounting.scenario import Scenario
 from evaluator.records.lines import Noise, ServerStep
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
+from starter_kit.dp.noise import LARGEST_DRAW
 from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling, ProviderSampling, Sizes
 from starter_kit.learning import LocalTraining, State
 from starter_kit.privacy import Guarantee, RecordTerms, noise_multiplier_for, rounds_within
@@ -40,6 +41,7 @@ from starter_kit.settings import PrivateSettings
 RELEASE_VIEW: dict[NoisePlacement, ReleaseView] = {
     NoisePlacement.SERVER: "aggregate",
     NoisePlacement.CLIENT_FULL: "per_client",
+    NoisePlacement.CLIENT_SHARE: "aggregate",
 }
 
 
@@ -127,6 +129,28 @@ class Settings(PrivateSettings):
                 "provider's update doesn't cover that; use placement client_full"
             )
         return self
+
+    @model_validator(mode="after")
+    def _shares_are_all_there_and_hidden(self) -> Self:
+        if (self.placement is NoisePlacement.CLIENT_SHARE) != (self.secure_aggregation is not None):
+            raise ValueError(
+                "placement client_share and secure_aggregation go together: a share of the noise protects a sum, not "
+                "the update that it is added to"
+            )
+        if self.secure_aggregation and self.client_rate != 1:
+            raise ValueError(
+                "with secure_aggregation leave client_rate at 1, for each client draws its share of the noise"
+            )
+        if self.secure_aggregation and self.secure_aggregation.tolerated_losses:
+            raise ValueError(
+                "leave secure_aggregation.tolerated_losses at 0: the noise needs every client's share"
+            )
+        return self
+
+    def largest_coordinate(self, clients: Sequence[Client]) -> float:
+        noise = self._noise(sizes_of(clients))
+        largest = max(len(client.providers) for client in clients) * self.clip_norm
+        return largest + LARGEST_DRAW * noise.noise_multiplier * noise.clip_norm
 
     def build(self, clients: Sequence[Client]) -> ProviderDP:
         sizes = sizes_of(clients)

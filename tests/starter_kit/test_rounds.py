@@ -110,7 +110,7 @@ def test_a_reply_that_does_not_come_is_left_out_of_the_mean_and_of_the_log() -> 
         def ask(self, requests):
             return (reply for reply in whole.engine.ask(requests) if reply.client != 2)
 
-    (only,) = Server(whole.method, Losing(), whole.wire, whole.stream).run(toy.weights, [1])
+    (only,) = Server(whole.method, Losing(), whole.gathering, whole.stream).run(toy.weights, [1])
     assert only.clients == [0, 1, 3]
     assert len(only.messages) == 4 + 3
     assert torch.allclose(only.weights, only.aggregate.total / 3)

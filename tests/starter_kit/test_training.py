@@ -63,6 +63,16 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("fl-provider-dp", [], ALL_BUT_SCORING),
         ("fl-provider-dp", ["placement=client_full"], ALL_BUT_SCORING),
         ("fl-provider-dp", ["client_rate=0.5", "provider_rate=0.5"], ALL_BUT_SCORING),
+        (
+            "fl-provider-dp",
+            ["provider_rate=null", "clients_per_round=2", "providers_per_client=1"],
+            ALL_BUT_SCORING,
+        ),
+        ("secure-aggregation", ["rounds=3"], ALL_BUT_SCORING),
+        ("dp-lora", ["rounds=3"], ALL_BUT_SCORING),
+        ("lora", [], ALL_BUT_SCORING[:2]),
+        ("lora-nf4", [], ALL_BUT_SCORING[:2]),
+        ("centralized", ["rounds=1"], ALL_BUT_SCORING[:2]),
         ("fl-provider-dp", ["client_rate=0.5", "placement=client_full", "rounds=4"], ALL_BUT_SCORING),
     ],
 )

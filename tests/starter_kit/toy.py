@@ -9,7 +9,7 @@ from starter_kit.compression.codecs import codec
 from starter_kit.engines.local import LocalEngine
 from starter_kit.learning import Learner
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Client, Method, Participant, Server
+from starter_kit.rounds import Client, Method, Openly, Participant, Server
 from starter_kit.tensors import TrainableTensors
 from starter_kit.wire import Wire
 
@@ -25,9 +25,9 @@ def server(
     method: Method, clients: Sequence[Client], learner: Learner, start: Tensor, *, codec_name: str = "float32"
 ) -> Server:
     """A whole federation in this process."""
-    wire = wire_from(start, codec_name)
-    participant = Participant(method, clients, learner, wire, STREAM)
-    return Server(method, LocalEngine(participant), wire, STREAM)
+    gathering = Openly(wire_from(start, codec_name))
+    participant = Participant(method, clients, learner, gathering, STREAM)
+    return Server(method, LocalEngine(participant), gathering, STREAM)
 
 
 class Toy:

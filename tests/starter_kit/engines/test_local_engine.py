@@ -1,7 +1,7 @@
 from starter_kit.engines.local import LocalEngine
 from starter_kit.learning import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.rounds import Participant, Request
+from starter_kit.rounds import Openly, Participant, Request
 from tests.starter_kit.toy import STREAM, Toy, wire_from
 
 
@@ -10,7 +10,7 @@ def test_replies_come_in_the_order_of_the_requests_and_are_told() -> None:
     seen: list[None] = []
     wire = wire_from(toy.weights)
     method = FedAvg(2, LocalTraining(learning_rate=0.1, batch_size=100))
-    participant = Participant(method, toy.clients, toy.learner, wire, STREAM)
+    participant = Participant(method, toy.clients, toy.learner, Openly(wire), STREAM)
     engine = LocalEngine(participant, on_client=lambda: seen.append(None))
     model = wire.pack_model(toy.weights)
     replies = list(engine.ask([Request(1, client, 2, model) for client in (3, 1)]))
@@ -30,7 +30,7 @@ def test_what_a_client_keeps_is_its_own_and_lasts_from_round_to_round() -> None:
             return super().client_update(task)
 
     method = Counting(2, LocalTraining(learning_rate=0.1))
-    engine = LocalEngine(Participant(method, toy.clients, toy.learner, wire, STREAM))
+    engine = LocalEngine(Participant(method, toy.clients, toy.learner, Openly(wire), STREAM))
     for number in (1, 2):
         list(engine.ask([Request(number, client, 2, wire.pack_model(toy.weights)) for client in (1, 3)]))
     assert {client: state["rounds"][0].item() for client, state in engine.states.items() if state} == {
