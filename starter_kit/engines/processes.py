@@ -1,0 +1,252 @@
+"""The engine that runs clients in several processes of this machine, each with a model of its own.
+
+With as many threads to a process, results are those of the local engine to the bit: what a client does follows from
+the request, its state and its own stream, and replies are passed on in the order of the requests, so that they are
+added in the same order.
+
+Processes are spawned, never forked: a forked process would draw the coins and the noise of its parent again.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from starter_kit.configuration import method_names, settings_class
+from starter_kit.engines.state_bytes import pack_state, unpack_state
+from starter_kit.learning import State
+from starter_kit.rounds import Engine, Reply, Request
+from starter_kit.run_setup import RunSetup
+from starter_kit.settings import RunSettings
+from starter_kit.watching import Watcher
+
+STOPPING_S = 5.0  # what a process has to end by itself, before it is killed
+
+
+def in_processes(
+    count: int, *, data: Path, base: Path
+) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
+    """Clients in `count` processes, or as many as there are clients if they are fewer.
+
+    With `device: cuda` each process takes the next GPU; on the CPU they share the threads that this process has.
+
+    Args:
+        data, base: The folders that the run's setup was read from; each process reads all of its pages.
+    """
+
+    @contextmanager
+    def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+        clients = [client.id for client in setup.clients]
+        workers = min(count, len(clients))
+        plan = _Plan.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
+        with ExitStack() as stack:
+            started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
+            _await_pages(started, watcher)
+            yield ProcessEngine(started, clients, watcher.client_done)
+
+    return opened
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a process sets its run up from.
+
+    Attributes:
+        method: Name or file of the method that `values` are the settings of.
+    """
+
+    method: str
+    values: Mapping[str, Any]
+    data: Path
+    base: Path
+    threads: int
+
+    @classmethod
+    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_Plan":
+        known = settings.method in method_names()
+        method = settings.method if known else sys.modules[type(settings).__module__].__file__
+        return cls(str(method), settings.model_dump(), data, base, threads)
+
+    def setup(self) -> RunSetup:
+        settings = settings_class(self.method, Path()).model_validate(self.values)
+        return RunSetup(settings, data=self.data, base=self.base)
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """How many pages a process has read so far."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A process waits for its first job."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    state: bytes
+
+
+@dataclass(frozen=True)
+class _Answer:
+    reply: Reply
+    state: bytes
+
+
+@dataclass(frozen=True)
+class _Refused:
+    problems: Sequence[Problem]
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """One process, seen from the engine."""
+
+    number: int
+    process: SpawnProcess
+    pipe: "Connection[Any, Any]"
+
+    def send(self, job: _Job) -> None:
+        with self._ending_told():
+            self.pipe.send(job)
+
+    def receive(self) -> object:
+        with self._ending_told():
+            return self.pipe.recv()
+
+    @contextmanager
+    def _ending_told(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            self.process.join(STOPPING_S)
+            raise refuse(
+                ErrorCode.CLIENTS_LOST,
+                where=f"process {self.number} of the engine",
+                expected="an answer",
+                found=f"it ended with status {self.process.exitcode}",
+                next_step="See whether memory ran out, then go on with --resume, with fewer processes if it did.",
+            ) from error
+
+
+class ProcessEngine:
+    """Runs clients in the processes of `workers`, each in the first that is free.
+
+    Args:
+        on_client: Told as each reply is passed on.
+
+    Attributes:
+        states, apart: See `Engine`. A client's state travels with each request, and back.
+
+    Raises:
+        ProblemError: (`E_CLIENTS_LOST`) A process ended; or what a client refused.
+    """
+
+    apart = False
+
+    def __init__(
+        self, workers: Sequence[Worker], clients: Sequence[int], on_client: Callable[[], None]
+    ) -> None:
+        self.clients = list(clients)
+        self.states: dict[int, State] = {client: {} for client in clients}
+        self._workers = list(workers)
+        self._on_client = on_client
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        waiting = deque(enumerate(requests))
+        free, busy = list(self._workers), dict[object, tuple[int, Worker]]()
+        done: dict[int, Reply] = {}
+        for position in range(len(requests)):
+            while position not in done:
+                while waiting and free:
+                    index, request = waiting.popleft()
+                    worker = free.pop(0)
+                    worker.send(_Job(request, pack_state(self.states[request.client])))
+                    busy[worker.pipe] = index, worker
+                for pipe in wait([worker.pipe for _, worker in busy.values()]):
+                    index, worker = busy.pop(pipe)
+                    done[index] = self._reply(worker)
+                    free.append(worker)
+            yield done.pop(position)
+            self._on_client()
+
+    def _reply(self, worker: Worker) -> Reply:
+        match worker.receive():
+            case _Answer(reply=reply, state=state):
+                self.states[reply.client] = unpack_state(state)
+                return reply
+            case _Refused(problems=problems):
+                raise ProblemError(*problems)
+            case other:
+                raise TypeError(f"process {worker.number} sent {other}")
+
+
+@contextmanager
+def _started(number: int, plan: _Plan) -> Iterator[Worker]:
+    """A process of this engine, which has ended when the context is left."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, plan, number), daemon=True)
+    process.start()
+    theirs.close()  # or the end of the process would not end the pipe
+    try:
+        yield Worker(number, process, ours)
+    finally:
+        ours.close()
+        process.join(STOPPING_S if sys.exc_info()[0] is None else 0)
+        process.kill()
+        process.join()
+        process.close()
+
+
+def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
+    """Until all processes are ready, tell the watcher how many pages they have read."""
+    read = dict[Worker, _Pages]()
+    reading: dict[object, Worker] = {worker.pipe: worker for worker in workers}
+    while reading:
+        for pipe in wait([worker.pipe for worker in reading.values()]):
+            worker = reading[pipe]
+            match worker.receive():
+                case _Pages() as pages:
+                    read[worker] = pages
+                    watcher.pages(
+                        sum(part.done for part in read.values()), sum(part.total for part in read.values())
+                    )
+                case _Ready():
+                    del reading[worker.pipe]
+
+
+def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
+    """The whole life of a process: set up, then answer until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted engine ends its processes by itself
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(plan.threads)
+    if plan.values["device"] == "cuda":
+        torch.cuda.set_device(number % torch.cuda.device_count())
+    with suppress(EOFError, BrokenPipeError):  # the engine is gone
+        participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+        pipe.send(_Ready())
+        while True:
+            job: _Job = pipe.recv()
+            state = unpack_state(job.state)
+            try:
+                reply = participant.answer(job.request, state)
+            except ProblemError as error:
+                pipe.send(_Refused(error.problems))
+            else:
+                pipe.send(_Answer(reply, pack_state(state)))

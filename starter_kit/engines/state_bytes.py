@@ -1,0 +1,17 @@
+"""What a client keeps from round to round, as bytes: for engines whose clients run in other processes."""
+
+from safetensors.torch import load, save
+
+from starter_kit.learning import State
+
+
+def pack_state(state: State) -> bytes:
+    """`state` as a safetensors file; nothing for an empty one."""
+    if not state:
+        return b""
+    return save({name: tensor.contiguous() for name, tensor in state.items()})
+
+
+def unpack_state(data: bytes) -> State:
+    """The state that `pack_state` wrote."""
+    return load(data) if data else {}

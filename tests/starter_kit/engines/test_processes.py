@@ -1,0 +1,113 @@
+import multiprocessing
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.engines.processes import in_processes
+from starter_kit.watching import Watcher
+from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
+
+# A method as a user writes one, beside its config; `{fault}` is what happens to client 1 in round 2.
+METHOD = """
+import os, signal
+from starter_kit.methods import fedavg
+from evaluator.errors import ErrorCode, refuse
+
+class Faulty(fedavg.FedAvg):
+    def client_update(self, task):
+        if (task.round, task.client.id) == (2, 1):
+            {fault}
+        return super().client_update(task)
+
+class Settings(fedavg.Settings):
+    def build(self, clients):
+        return Faulty(self.clients_per_round, self.local)
+"""
+
+
+class Counting(Watcher):
+    def __init__(self) -> None:
+        self.pids: set[int] = set()
+        self.clients = 0
+        self.last_page = (0, 0)
+
+    def pages(self, done: int, total: int) -> None:
+        self.last_page = done, total
+
+    def client_done(self) -> None:
+        self.clients += 1
+        self.pids |= {child.pid for child in multiprocessing.active_children() if child.pid}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As many threads here as in each of the engine's processes, or sums of floats would differ."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def faulty_config(folder: Path, fault: str) -> str:
+    (folder / "faulty.py").write_text(METHOD.replace("{fault}", fault))
+    config = folder / "faulty.yaml"
+    config.write_text(
+        "{method: faulty.py, experiment: faulty, rounds: 2, clients_per_round: 3, local: {learning_rate: 0.1}}"
+    )
+    return str(config)
+
+
+def ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Path, tmp_path: Path) -> None:
+    # An optimizer that goes on from round to round: without its state, round 2 would differ.
+    changes = [
+        "clients_per_round=3",
+        "rounds=3",
+        "local.optimizer=shampoo",
+        "local.shampoo.statistics_every=1",
+    ]
+    settings = quick_settings("fedavg", [*changes, "local.shampoo.roots_every=1", "local.learning_rate=1.0"])
+    watcher = Counting()
+    engine = in_processes(2, data=data, base=base)
+    apart = run(settings, base, data, tmp_path / "apart", engine, watcher=watcher)
+    together = run(settings, base, data, tmp_path / "together")
+    assert torch.equal(trained_tensor(apart), trained_tensor(together))
+    log = "communication_log.csv"
+    assert (apart.path / log).read_bytes() == (together.path / log).read_bytes()
+    assert watcher.clients == 3 * 3
+    assert watcher.last_page == (2 * 6, 2 * 6)  # each process reads all pages
+    assert len(watcher.pids) == 2
+    assert all(ended(pid) for pid in watcher.pids)
+
+
+def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    settings = quick_settings(faulty_config(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)"))
+    watcher = Counting()
+    with pytest.raises(ProblemError, match="status -9") as refused:
+        run(settings, base, data, tmp_path / "run", in_processes(2, data=data, base=base), watcher=watcher)
+    assert refused.value.problems[0].code is ErrorCode.CLIENTS_LOST
+    assert multiprocessing.active_children() == []
+    assert watcher.pids
+    assert all(ended(pid) for pid in watcher.pids)
+
+
+def test_what_a_client_refuses_is_told_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
+    fault = "raise refuse(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
+    settings = quick_settings(faulty_config(tmp_path, fault))
+    with pytest.raises(ProblemError) as refused:
+        run(settings, base, data, tmp_path / "run", in_processes(1, data=data, base=base))
+    problem = refused.value.problems[0]
+    assert (problem.code, problem.where) == (ErrorCode.SECURE_AGGREGATION, "client 1")
