@@ -51,7 +51,7 @@ class TaskSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1)
-    providers: int = Field(default=2_000, ge=1)
+    providers: int = Field(default=1_000, ge=1)
     valid_documents: int = Field(default=200, ge=2)
     test_documents: int = Field(default=600, ge=2)
 
