@@ -39,6 +39,7 @@ from starter_kit.reporting.metrics import (
     write_metrics,
     write_summary,
 )
+from starter_kit.reporting.plots import write_plots
 from starter_kit.reporting.report import write_report
 from starter_kit.resuming import ResumeFolder, RunState
 from starter_kit.rounds import Round
@@ -112,7 +113,9 @@ class Recorder:
         if self._private:
             self._private.finish(checkpoint)
         self._close()
-        write_summary(self._unfinished / SUMMARY, summary(sha256_of(checkpoint)))
+        whole = summary(sha256_of(checkpoint))
+        write_summary(self._unfinished / SUMMARY, whole)
+        write_plots(self._unfinished, self.metrics, whole)
         write_report(self._unfinished)
         shutil.rmtree(self._resume.path)
         self._unfinished.rename(self._folder)

@@ -267,7 +267,7 @@ def test_the_annex_is_for_its_owner_and_nothing_else_is_left_of_what_it_was_made
     annex = private.file(ArtifactKind.TRAINING_ANNEX)
     assert stat.S_IMODE(annex.stat().st_mode) == 0o600
     assert {path.name for path in private.path.iterdir()} == {
-        *FILES.values(), "settings.yaml", "metrics.jsonl", "summary.json", "report.html", "config.json",
+        *FILES.values(), "settings.yaml", "metrics.jsonl", "summary.json", "report.html", "plots", "config.json",
         "visual_config.json",
     }  # fmt: skip
 
