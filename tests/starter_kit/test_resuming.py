@@ -1,0 +1,61 @@
+import stat
+from pathlib import Path
+
+import torch
+
+from starter_kit.resuming import ResumeFolder, RunState
+
+STATE = RunState(
+    round=3,
+    weights=torch.arange(5.0),
+    server={"duals": torch.ones(2, 3)},
+    clients={0: {"left": torch.zeros(2)}, 11: {"left": torch.ones(2), "0.step": torch.tensor(7)}},
+    breaks=2,
+    broken_rounds=1,
+)
+
+
+def folder(tmp_path: Path) -> ResumeFolder:
+    made = ResumeFolder(tmp_path)
+    made.create()
+    return made
+
+
+def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
+    resume = folder(tmp_path)
+    resume.save(STATE)
+    found = ResumeFolder(tmp_path).load()
+    assert found is not None
+    assert (found.round, found.breaks, found.broken_rounds) == (3, 2, 1)
+    assert torch.equal(found.weights, STATE.weights)
+    assert torch.equal(found.server["duals"], STATE.server["duals"])
+    assert found.clients.keys() == {0, 11}
+    assert torch.equal(found.clients[11]["0.step"], torch.tensor(7))
+
+
+def test_a_later_state_replaces_an_earlier_one(tmp_path: Path) -> None:
+    resume = folder(tmp_path)
+    resume.save(STATE)
+    resume.save(RunState(4, torch.zeros(5)))
+    found = resume.load()
+    assert found is not None
+    assert (found.round, found.server, dict(found.clients)) == (4, {}, {})
+    assert [path.name for path in resume.path.iterdir()] == ["state.safetensors"]
+
+
+def test_before_the_first_state_there_is_none(tmp_path: Path) -> None:
+    resume = folder(tmp_path)
+    assert resume.load() is None
+    assert resume.begun == 0
+
+
+def test_the_round_that_began_is_known_after_a_break(tmp_path: Path) -> None:
+    resume = folder(tmp_path)
+    resume.begin(12)
+    assert ResumeFolder(tmp_path).begun == 12
+    (resume.path / "begun").write_text("")  # cut off in the middle of writing
+    assert resume.begun == 0
+
+
+def test_what_clients_keep_is_for_the_owner_only(tmp_path: Path) -> None:
+    assert stat.S_IMODE(folder(tmp_path).path.stat().st_mode) == 0o700

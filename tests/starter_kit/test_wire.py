@@ -1,0 +1,31 @@
+import pytest
+import torch
+
+from tests.starter_kit.toy import wire_from
+
+START = torch.linspace(-3, 3, 128)
+
+
+def test_an_exact_codec_carries_models_as_they_are() -> None:
+    wire = wire_from(START)
+    weights = START + torch.randn(128) * 1e-8
+    assert torch.equal(wire.unpack_model(wire.pack_model(weights)), weights)
+    assert len(wire.pack_model(weights)) == 4 * 128
+
+
+def test_a_lossy_codec_loses_of_the_change_only() -> None:
+    wire = wire_from(START, "nf4")
+    change = torch.randn(128) * 1e-3
+    arrived = wire.unpack_model(wire.pack_model(START + change))
+    assert (arrived - START - change).abs().max() < 0.16 * change.abs().max()
+    assert torch.equal(wire.unpack_model(wire.pack_model(START)), START)
+    assert len(wire.pack_model(START)) == 128 * 4.5 / 8
+
+
+@pytest.mark.parametrize("codec_name", ["float32", "nf4"])
+def test_a_message_of_another_size_is_refused(codec_name: str) -> None:
+    wire = wire_from(START, codec_name)
+    message = wire.pack_update(START)
+    assert len(wire.unpack_update(message)) == 128
+    with pytest.raises(ValueError, match="bytes"):
+        wire.unpack_update(message[:-4])
