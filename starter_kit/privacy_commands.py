@@ -160,7 +160,7 @@ def explain(
             if kind in found_beside
         }
         given = {name: path for name, path in named.items() if path is not None}
-        target = read.run.claimed_epsilon if budget is None else budget
+        target = read.claimed_epsilon if budget is None else budget
         privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
         rules = TrackRules(
             reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy

@@ -75,7 +75,7 @@ class Recorder:
         self._resume = ResumeFolder(self._unfinished)
         self._private: PrivateRecorder | None = None
         self.state: RunState | None = None
-        self._break: ResumeLine | None = None
+        self._begun: bool | None = None  # of the round at which the run goes on
         self.metrics: list[RoundMetrics] = []
         if resume:
             self._reopen(settings)
@@ -84,8 +84,16 @@ class Recorder:
         self._metrics_file = (self._unfinished / METRICS).open("a", encoding="utf-8", buffering=1)
 
     def keep_record(self, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]) -> None:
-        """From the next round on, keep a training record that begins with `run`; see `PrivateRecorder`."""
-        self._private = PrivateRecorder(self._unfinished, run, key, providers, self._break)
+        """From the next round on, keep a training record that begins with `run`; see `PrivateRecorder`.
+
+        Where the run goes on after a break, what `run` claims is claimed from there on.
+        """
+        resume = None
+        if self.state is not None and self._begun is not None:
+            resume = ResumeLine(
+                round=self.state.round + 1, begun=self._begun, claimed_epsilon=run.claimed_epsilon
+            )
+        self._private = PrivateRecorder(self._unfinished, run, key, providers, resume)
 
     def begin(self, round_number: int, state: RunState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
@@ -158,7 +166,7 @@ class Recorder:
             self._create(settings)
             return
         begun = self._resume.begun > state.round
-        self._break = ResumeLine(round=state.round + 1, begun=begun)
+        self._begun = begun
         self.state = replace(state, breaks=state.breaks + 1, broken_rounds=state.broken_rounds + int(begun))
         self._resume.save(self.state)
         self.metrics = [

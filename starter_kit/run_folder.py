@@ -84,7 +84,7 @@ def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:
     Raises:
         ProblemError: (`E_RECORD_RULES`) It claims more than every budget.
     """
-    claimed = record.run.claimed_epsilon
+    claimed = record.claimed_epsilon
     covering = [budget for budget in sorted(budgets) if claimed <= budget]
     if not covering:
         raise refuse(

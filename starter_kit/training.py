@@ -74,7 +74,8 @@ def train(
         if terms:
             signed = credentials()
             providers = {client.id: len(client.providers) for client in setup.clients}
-            run = run_line(setup, terms, track=track, run_token=signed.run_token, apart=engine.apart)
+            claim = budget.epsilon(setup.rounds) or 0.0
+            run = run_line(setup, terms, claim, track=track, run_token=signed.run_token, apart=engine.apart)
             recorder.keep_record(run, signed.key, providers)
         server = Server(
             setup.method, engine, setup.gathering, setup.stream, state.server, needs_all=terms is not None
@@ -110,7 +111,13 @@ def evaluate(
 
 
 def run_line(
-    setup: RunSetup, terms: RecordTerms, *, track: str, run_token: str | None, apart: bool
+    setup: RunSetup,
+    terms: RecordTerms,
+    claimed_epsilon: float,
+    *,
+    track: str,
+    run_token: str | None,
+    apart: bool,
 ) -> RunLine:
     """The first line of the training record. Raises ValueError for settings that are not private.
 
@@ -144,7 +151,7 @@ def run_line(
         ],
         tuning=settings.tuning,
         validation_on_private_data=settings.validation_on_private_data,
-        claimed_epsilon=guarantee.epsilon(setup.rounds),
+        claimed_epsilon=claimed_epsilon,
     )
 
 

@@ -98,11 +98,11 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
             expected=f"a finite ε by {rules.accountant} under {rules.sampling_rule}",
             found="none",
         )
-    claimed = record.run.claimed_epsilon
+    claimed = record.claimed_epsilon
     if claimed < epsilon - CLAIM_TOLERANCE:
         raise refuse(
             ErrorCode.RECORD_CLAIM,
-            where="line 1, claimed_epsilon",
+            where=f"{'the last resume line' if record.resumes else 'line 1'}, claimed_epsilon",
             expected=f"at least {epsilon:.6g}",
             found=claimed,
         )
@@ -145,8 +145,7 @@ def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
     """
     if record.run.noise.release_view == "aggregate":
         return []
-    broken = [resume.round for resume in record.resumes if resume.begun]
-    return [record.rounds[number - 1] for number in broken if number <= len(record.rounds)]
+    return [record.rounds[resume.round - 1] for resume in record.resumes if resume.begun]
 
 
 def _released(

@@ -220,11 +220,13 @@ class ResumeLine(Line):
         round: The next round.
         begun: Whether that round had begun before the break, so that messages of it may have been sent that no round
             line tells of.
+        claimed_epsilon: In place of that of the run line, which doesn't know of the break.
     """
 
     type: Literal["resume"] = "resume"
     round: Annotated[int, Field(ge=1, lt=2**31)]
     begun: bool
+    claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class EndLine(Line):
@@ -256,3 +258,8 @@ class TrainingRecord:
     end: EndLine
     challenge: str
     resumes: list[ResumeLine] = field(default_factory=list)
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """As the team claims it in the end."""
+        return (self.resumes[-1] if self.resumes else self.run).claimed_epsilon

@@ -63,6 +63,8 @@ def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
                 raise _too_many(link.number, f"at most {MAX_RESUMES} breaks")
             resumes.append(link.line)
         elif isinstance(link.line, EndLine):
+            if resumes and resumes[-1].begun and resumes[-1].round > len(rounds):
+                raise _misplaced(link.number, f"the round {resumes[-1].round} that was begun again", link)
             if extra := next(lines, None):
                 raise _misplaced(link.number + 1, "nothing after the end line", extra)
             return TrainingRecord(first.line, rounds, link.line, link.before, resumes)

@@ -366,22 +366,20 @@ def test_the_record_of_a_resumed_run_tells_the_break_and_accounts_for_what_was_s
         trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     record = run.record(max_rounds=3)
-    assert record.resumes == [ResumeLine(round=2, begun=True)]
+    spent = read_summary(run.path / SUMMARY).epsilon
+    assert record.resumes == [ResumeLine(round=2, begun=True, claimed_epsilon=spent)]
     assert len(record.rounds) == 3
     whole = trained("fl-provider-dp", base, data, tmp_path / "whole", changes).record(max_rounds=3)
     seen = 4 if placement == "client_full" else 3
     (event,) = releases(record, SamplingRule.TWO_STAGE)
     assert event.rounds == seen
     assert releases(whole, SamplingRule.TWO_STAGE)[0].rounds == 3
-    spent = read_summary(run.path / SUMMARY).epsilon
-    result = accounting(run.files(), base) if placement == "server" else None
-    if result:
-        (rounds,) = (check for check in result.checks if check.id == "C2")
-        assert rounds.status is CheckStatus.FLAGGED
-        assert rounds.where == "resumed at round 2"
-        assert result.epsilon == pytest.approx(spent, rel=1e-3)
-    else:
-        assert spent > record.run.claimed_epsilon
+    result = accounting(run.files(), base)
+    (rounds,) = (check for check in result.checks if check.id == "C2")
+    assert rounds.status is CheckStatus.FLAGGED
+    assert rounds.where == "resumed at round 2"
+    assert result.epsilon == pytest.approx(spent, rel=1e-3)
+    assert (spent > record.run.claimed_epsilon) == (placement == "client_full")
 
 
 def test_a_broken_round_that_was_seen_leaves_no_budget_for_all_that_were_planned(

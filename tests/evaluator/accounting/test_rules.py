@@ -1,5 +1,6 @@
 """From records to releases and results, under both sampling rules."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from evaluator.records.lines import (
     Full,
     GlobalPoisson,
     Noise,
+    ResumeLine,
     RoundLine,
     RunLine,
     Sampling,
@@ -313,3 +315,27 @@ def test_two_stages_never_cost_less_than_the_product_by_either_accountant(
     for accountant in (pld, rdp):
         product, staged = (accountant.epsilon(releases(run, rule), DELTA) for rule in (PRODUCT, TWO_STAGE))
         assert staged >= product * (1 - 1e-4) - 1e-6
+
+
+@pytest.mark.parametrize(("view", "seen"), [("aggregate", 3), ("per_client", 5)])
+def test_a_broken_round_is_accounted_where_its_messages_were_seen(view: str, seen: int) -> None:
+    noise = Noise(
+        multiplier=1.5,
+        placement="client_full",
+        release_view=view,
+        secure_aggregation="simulated",
+    )
+    whole = record(*[(1.0, 1.0, 1.5)] * 3, sampling=GlobalPoisson(provider_rate=1.0), noise=noise)
+    broken = replace(
+        whole,
+        resumes=[
+            ResumeLine(round=number, begun=begun, claimed_epsilon=0.1)
+            for number, begun in ((2, True), (2, False), (3, True))
+        ],
+    )
+    for rule in SamplingRule:
+        assert sum(event.rounds for event in releases(broken, rule)) == seen
+        assert sum(event.rounds for event in releases(whole, rule)) == 3
+    assert "at least" in refusal(broken, PrivacyRules(epsilon=20, delta=DELTA)).expected
+    claimed = replace(whole, resumes=[ResumeLine(round=2, begun=True, claimed_epsilon=50.0)])
+    assert account(claimed, RULES, []).epsilon_claimed == 50.0

@@ -355,3 +355,50 @@ def test_numbers_and_names_survive_exactly(
     run = read_record(made.record, max_rounds=2).run
     assert isinstance(run.sampling, FixedSize)
     assert (run.clip_norm, run.sampling.provider_rate, run.method) == (norm, rate, name)
+
+
+def with_resumes(made: MadeRun, *places: tuple[int, int, bool]) -> bytes:
+    """The record with a resume line before the line of each index; of each the round and whether it had begun."""
+    chain, lines = Chain(SCHEMA), []
+    for index, raw in enumerate(made.record.read_bytes().splitlines()):
+        values = {key: value for key, value in json.loads(raw).items() if key not in ("h", "signature")}
+        resumed = [
+            {"type": "resume", "round": number, "begun": begun, "claimed_epsilon": 2.5}
+            for at, number, begun in places
+            if at == index
+        ]
+        for line in [*resumed, values]:
+            head = chain.append(line)
+            seal = {"h": head, "signature": sign(made.key, head)} if line["type"] == "end" else {"h": head}
+            lines.append(canonical(line | seal) + b"\n")
+    return b"".join(lines)
+
+
+def test_a_run_that_was_broken_off_tells_where_it_went_on(made: MadeRun, path: Path) -> None:
+    path.write_bytes(with_resumes(made, (1, 1, False), (2, 2, True), (2, 2, False), (3, 3, False)))
+    record = read_record(path, max_rounds=2)
+    assert [(line.round, line.begun) for line in record.resumes] == [
+        (1, False),
+        (2, True),
+        (2, False),
+        (3, False),
+    ]
+    assert [line.round for line in record.rounds] == [1, 2]
+    assert record.claimed_epsilon == 2.5 != record.run.claimed_epsilon
+
+
+@pytest.mark.parametrize(
+    ("place", "line"), [((2, 1, True), "line 3"), ((1, 2, False), "line 2"), ((3, 3, True), "line 5")]
+)
+def test_a_run_goes_on_at_the_next_round_and_repeats_one_that_was_begun(
+    made: MadeRun, path: Path, place: tuple[int, int, bool], line: str
+) -> None:
+    (problem,) = refusals(path, with_resumes(made, place))
+    assert problem.code is ErrorCode.RECORD_FORMAT
+    assert problem.where == line
+
+
+def test_breaks_without_end_are_refused(made: MadeRun, path: Path) -> None:
+    (problem,) = refusals(path, with_resumes(made, *[(1, 1, False)] * 1001))
+    assert problem.code is ErrorCode.RECORD_ROUNDS
+    assert "breaks" in problem.expected
