@@ -1,0 +1,121 @@
+"""Federated averaging with client-level differential privacy (Geyer, Klein and Nabi 2017, arXiv:1712.07557).
+
+Guarantees that the released models, together with the log of who took part in which round, are (ε, δ)-indistinguishable
+whether or not any one client has data. The unit is the client with all its data, the server is trusted, and the proof
+is in docs/proofs/client-dp.md. In each round
+
+1. every client flips a coin of probability q, `client_rate`;
+2. those whose coin came up train from the round's model on all their examples;
+3. a client's whole update is clipped to L2 norm S, `clip_norm`;
+4. the server adds N(0, σ²S²) once to the sum, also where nobody takes part;
+5. the noisy sum is divided by q·N, for N clients, and added to the model.
+
+The run ends before the first round that would exceed `target_epsilon`; how many rounds fit is known beforehand.
+
+Where this differs from the source:
+
+- Who takes part stands in the published log. So no amplification by the clients' sampling is claimed: a round is the
+  bare Gaussian mechanism with probability q and nothing otherwise, and everybody sees which. And no log hides that a
+  client is registered, so what is hidden is its data.
+- The divisor is the constant q·N, not the realised number m of clients. Here m is in the log, and dividing by it would
+  tell nothing new. But a round of one client would carry N times the noise of a full one, a round of nobody couldn't be
+  divided at all, and the proof would fall with any change that hides the log; with the constant, none of that.
+
+δ must be well below 1/N, for publishing all data of one client in N is (0, 1/N)-private. With ten clients that is
+easily met, and a promise about ten units says little. For a provider the same run promises less: see the proof.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from evaluator.accounting.events import Event, Gaussian, TwoStage, Unit
+from evaluator.contracts import SamplingRule
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.dp.gaussian_sum import GaussianSum
+from starter_kit.dp.sampling import poisson_sample
+from starter_kit.learning import LocalTraining, State
+from starter_kit.privacy import Guarantee, rounds_within
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings import PrivateSettings
+
+DELTA_EXPONENT = 1.1  # δ < N^-1.1, as is usual for "well below 1/N"
+
+
+@dataclass(frozen=True)
+class ClientDP:
+    """Client-level DP.
+
+    Attributes:
+        divisor: The expected number of clients, a public constant: never the realised number.
+    """
+
+    client_rate: float
+    noise: GaussianSum
+    divisor: float
+    local: LocalTraining
+
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        return poisson_sample(clients, self.client_rate, self.noise.keystream)
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
+        clipped = self.noise.clip(trained.change)
+        message = torch.zeros_like(task.weights) if clipped is None else clipped
+        return ClientUpdate(message, sampled=len(task.client.providers))
+
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+        total = torch.zeros_like(weights)
+        for message in messages:
+            total += message.vector
+        total = self.noise.noised_by_server(total)
+        return Aggregate(total, weights + total / self.divisor)
+
+
+class Settings(PrivateSettings):
+    """Of client-level DP: σ and the budget are both given, and `rounds` is the most that are run.
+
+    Attributes:
+        client_rate: q.
+        codec, secure_aggregation: Fixed: what rounds an update after it was clipped breaks the bound on it.
+        sampling_rule: Fixed: the log shows who takes part.
+    """
+
+    target_epsilon: float = Field(gt=0)
+    noise_multiplier: float = Field(gt=0)
+    client_rate: float = Field(gt=0, le=1)
+    codec: Literal["float32"] = "float32"
+    secure_aggregation: None = None
+    sampling_rule: Literal[SamplingRule.TWO_STAGE] = SamplingRule.TWO_STAGE
+
+    def build(self, clients: Sequence[Client]) -> ClientDP:
+        if not self.delta < (most := len(clients) ** -DELTA_EXPONENT):
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="delta",
+                expected=f"below {most:.3g}, as there are {len(clients)} clients",
+                found=self.delta,
+            )
+        noise = GaussianSum(self.clip_norm, self.noise_multiplier)
+        return ClientDP(self.client_rate, noise, self.client_rate * len(clients), self.local)
+
+    def guarantee(self, clients: Sequence[Client]) -> Guarantee:
+        return Guarantee(
+            unit=Unit.CLIENT,
+            delta=self.delta,
+            released=self.released,
+            rounds=rounds_within(self.target_epsilon, self.delta, self.released, at_most=self.rounds),
+            budget=self.target_epsilon,
+        )
+
+    def released(self, rounds: int) -> list[Event]:
+        """What so many rounds release."""
+        gaussian = Gaussian(unit=Unit.CLIENT, noise_multiplier=self.noise_multiplier)
+        if self.client_rate == 1:
+            return [gaussian.model_copy(update={"rounds": rounds})]
+        return [TwoStage(unit=Unit.CLIENT, rounds=rounds, client_rate=self.client_rate, within=gaussian)]
