@@ -1,0 +1,41 @@
+"""The Laplace mechanism on what a client makes of its records' gradients: output perturbation.
+
+Guarantees, for the clip norm C and the noise multiplier z: the gradient of each record has L1 norm at most C in a sum,
+and a vector that one record moves by at most Δ in L1 norm is released with Laplace noise of scale z·Δ in each
+coordinate. One release is then 1/z-DP for that record (Dwork et al. 2006).
+
+Sums are in float64 and are rounded to float32 once, after the noise was added: what follows the noise costs nothing, so
+that Δ needn't cover that rounding.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from starter_kit.dp.keystream import Keystream
+from starter_kit.dp.laplace import clip_l1, laplace_noise
+
+
+@dataclass(frozen=True)
+class LaplaceRelease:
+    """`clip_norm` is C, `noise_multiplier` is z. The keystream is one process's own and is never copied to another."""
+
+    clip_norm: float
+    noise_multiplier: float
+    keystream: Keystream = field(default_factory=Keystream, repr=False, compare=False)
+
+    def clipped_sum(self, gradients: Iterable[Tensor], size: int) -> Tensor:
+        """The sum (size,), float64, of the records' `gradients`, each clipped; one that is not finite adds nothing."""
+        total = torch.zeros(size, dtype=torch.float64)
+        for gradient in gradients:
+            clipped = clip_l1(gradient, self.clip_norm)
+            if clipped is not None:
+                total += clipped
+        return total
+
+    def noised(self, exact: Tensor, sensitivity: float) -> Tensor:
+        """`exact` (d,), float64, with the noise that covers `sensitivity`, as a float32 vector (d,)."""
+        noise = laplace_noise(len(exact), self.noise_multiplier * sensitivity, self.keystream)
+        return (exact + noise).float()

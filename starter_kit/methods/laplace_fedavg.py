@@ -1,0 +1,97 @@
+"""Federated averaging with Laplace output perturbation (APPFL's notes on differential privacy, example 1).
+
+Guarantees that all messages of a run together are (ε, δ)-indistinguishable when any one record, a question with its
+page and answer, is replaced by another (docs/proofs/laplace-fedavg.md). In each round every client p
+
+1. takes the gradient of each of its I_p records at the round's model w, clipped to L1 norm C;
+2. steps to z_p = w − η·(1/I_p)·Σ of these gradients;
+3. adds Laplace noise of scale Δ_p/ε̄ in each coordinate, with Δ_p = 2Cη/I_p, and sends z_p − w.
+
+The server takes the mean of the z_p, weighted by I_p/I; how many records there are, I_p and I, is public.
+
+What not to expect of it:
+
+- A record is one question. Nothing is promised about a provider, whose questions are many, nor about a client.
+- L1 norms grow with the number of weights d, and so does what the noise covers them with: the noise of a message has an
+  expected L1 norm of d·Δ_p/ε̄, its signal one of at most Cη = Δ_p·I_p/2, so that their ratio is at least 2d/(I_p·ε̄). At
+  10⁵ weights and some hundred records that is near a thousand, and next to nothing is learned. Train few weights.
+- Δ_p is a bound for this one step. Where clients take several local steps, as implementations of the source do, it
+  bounds nothing; and where gradients are clipped in L2, as they do, the L1 norm may exceed C by a factor of √d. Nor is
+  ε̄ the run's: rounds are composed here, and the run is told the sum.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from evaluator.accounting.events import Adjacency, Event, FedAvgLaplace
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.dp.laplace_release import LaplaceRelease
+from starter_kit.laplace_settings import LaplaceSettings, records
+from starter_kit.learning import State
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+
+
+@dataclass(frozen=True)
+class LaplaceFedAvg:
+    """`learning_rate` is η; `records` is I_p of each client."""
+
+    release: LaplaceRelease
+    learning_rate: float
+    records: Mapping[int, int]
+
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        return list(clients)
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        gradients = (task.learner.gradient(task.weights, [one], 1) for one in task.client.examples)
+        total = self.release.clipped_sum(gradients, len(task.weights))
+        step = -self.learning_rate / self.records[task.client.id] * total
+        message = self.release.noised(step, self.sensitivity(task.client.id))
+        return ClientUpdate(message, sampled=len(task.client.providers))
+
+    def sensitivity(self, client: int) -> float:
+        """Δ_p: how far one record of the client moves its step, in L1 norm."""
+        return 2 * self.release.clip_norm * self.learning_rate / self.records[client]
+
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+        total, step = torch.zeros_like(weights), torch.zeros_like(weights)
+        for message in messages:
+            total += message.vector
+            step += message.vector * (self.records[message.client] / sum(self.records.values()))
+        return Aggregate(total, weights + step)
+
+
+class Settings(LaplaceSettings):
+    """Of FedAvg with Laplace noise: `learning_rate` is η."""
+
+    learning_rate: float = Field(gt=0)
+
+    def build(self, clients: Sequence[Client]) -> LaplaceFedAvg:
+        for client, count in records(clients).items():
+            if count < 2:
+                raise refuse(
+                    ErrorCode.CONFIGURATION,
+                    where=f"client {client}",
+                    expected="at least 2 training questions at every client",
+                    found=count,
+                )
+        return LaplaceFedAvg(self.release, self.learning_rate, records(clients))
+
+    def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
+        method = self.build(clients)
+        smallest = min(method.records, key=lambda client: method.records[client])
+        return [
+            FedAvgLaplace(
+                adjacency=Adjacency.REPLACE,
+                rounds=rounds,
+                clip_norm=self.clip_norm,
+                learning_rate=self.learning_rate,
+                examples=method.records[smallest],
+                scale=method.release.noise_multiplier * method.sensitivity(smallest),
+            )
+        ]

@@ -1,0 +1,123 @@
+"""Inexact ADMM with Laplace output perturbation (APPFL's notes on differential privacy, example 2).
+
+Guarantees that all messages of a run together are (ε, δ)-indistinguishable when any one record, a question with its
+page and answer, is replaced by another (docs/proofs/laplace-iadmm.md). Each client p has a model z_p of its own, which
+is to agree with the server's model w, and a dual variable λ_p for that. In each round, for P clients with I records,
+
+1. the server takes w = (1/P)·Σ (z_p − λ_p/ρ); before the first round, w is the base model;
+2. every client takes the gradient of each of its records at its own last z_p, at first at w, clipped to L1 norm C, and
+   moves to z_p = w + (λ_p − (1/I)·Σ of these gradients)/ρ;
+3. adds Laplace noise of scale Δ/ε̄ in each coordinate, with Δ = 2C/(ρI), and sends z_p − w;
+4. on both sides, λ_p ← λ_p + ρ·(w − z_p), with z_p as it was sent, noise and all. At first λ_p = 0.
+
+So duals and models follow from what was sent, and only the gradients of step 2 touch data: with the noiseless z_p in
+step 4, duals would carry data from round to round, and Δ would bound nothing. A round needs every client.
+
+What not to expect of it is said in `laplace_fedavg`; all three points hold here as well.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from evaluator.accounting.events import Adjacency, AdmmLaplace, Event
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.dp.laplace_release import LaplaceRelease
+from starter_kit.laplace_settings import LaplaceSettings, records
+from starter_kit.learning import State
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+
+OWN, DUAL = "own", "dual"  # z_p and λ_p, what a client keeps: as of its last answer,
+ROUND, EARLIER = "round", "before-"  # which was in this round, and as of before it
+
+
+@dataclass(frozen=True)
+class LaplaceIADMM:
+    """`penalty` is ρ, `records` is I, `clients` is P."""
+
+    release: LaplaceRelease
+    penalty: float
+    records: int
+    clients: int
+
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        return list(clients)
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        own, dual = _before(task)
+        gradients = (task.learner.gradient(own, [one], 1) for one in task.client.examples)
+        mean = self.release.clipped_sum(gradients, len(own)) / self.records
+        message = self.release.noised((dual - mean) / self.penalty, self.sensitivity)
+        after = {OWN: task.weights + message, DUAL: self.next_dual(dual, message)}
+        before = {EARLIER + OWN: own, EARLIER + DUAL: dual}
+        task.state.update({ROUND: torch.tensor(task.round), **after, **before})
+        return ClientUpdate(message, sampled=len(task.client.providers))
+
+    @property
+    def sensitivity(self) -> float:
+        """Δ: how far one record moves its client's model, in L1 norm."""
+        return 2 * self.release.clip_norm / (self.penalty * self.records)
+
+    def next_dual(self, dual: Tensor, sent: Tensor) -> Tensor:
+        """λ_p (d,) after a message z_p − w (d,). Client and server come to the same float32 numbers."""
+        return dual - self.penalty * sent
+
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+        """`state` has each client's λ_p."""
+        total, arrived = torch.zeros_like(weights), 0
+        for message in messages:
+            name = f"{DUAL}-{message.client}"
+            state[name] = self.next_dual(state.get(name, torch.zeros_like(weights)), message.vector)
+            total += message.vector
+            arrived += 1
+        if arrived < self.clients:
+            raise refuse(
+                ErrorCode.CLIENTS_LOST, expected=f"answers of all {self.clients} clients", found=arrived
+            )
+        duals = torch.stack([state[name] for name in sorted(state)]).sum(dim=0)
+        return Aggregate(total, weights + (total - duals / self.penalty) / self.clients)
+
+
+def _before(task: ClientTask) -> tuple[Tensor, Tensor]:
+    """z_p and λ_p (d,) of the client as the round begins.
+
+    In a round that is begun again after a break, the client forgets what it answered, as the server does.
+
+    Raises:
+        ValueError: The client's state is of another round.
+    """
+    state = task.state
+    answered = int(state[ROUND]) if state else 0
+    if answered == task.round:
+        return state[EARLIER + OWN], state[EARLIER + DUAL]
+    if answered != task.round - 1:
+        raise ValueError(f"client {task.client.id} last answered in round {answered}, not {task.round - 1}")
+    if answered:
+        return state[OWN], state[DUAL]
+    return task.weights, torch.zeros_like(task.weights)
+
+
+class Settings(LaplaceSettings):
+    """Of inexact ADMM with Laplace noise: `penalty` is ρ."""
+
+    penalty: float = Field(gt=0)
+
+    def build(self, clients: Sequence[Client]) -> LaplaceIADMM:
+        return LaplaceIADMM(self.release, self.penalty, sum(records(clients).values()), len(clients))
+
+    def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
+        method = self.build(clients)
+        return [
+            AdmmLaplace(
+                adjacency=Adjacency.REPLACE,
+                rounds=rounds,
+                clip_norm=self.clip_norm,
+                penalty=self.penalty,
+                examples=method.records,
+                scale=method.release.noise_multiplier * method.sensitivity,
+            )
+        ]
