@@ -1,0 +1,148 @@
+"""Every row of the reproduction, trained by the kit's own methods and scored on the test split by the evaluator.
+
+What is finished is kept, so that an experiment that was broken off goes on where it stopped.
+"""
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import BaseModel, ConfigDict
+
+from evaluator import evaluator_version
+from evaluator.contracts import ArtifactKind
+from starter_kit.configuration import load_settings
+from starter_kit.credentials import Credentials
+from starter_kit.kept_scores import keep_scores
+from starter_kit.reporting.files import replace_file
+from starter_kit.reporting.metrics import SUMMARY, read_summary
+from starter_kit.reproduction.base import BaseSettings, create_base
+from starter_kit.reproduction.rows import ROWS, Outcome, Row
+from starter_kit.reproduction.task import TaskSettings, write_task
+from starter_kit.run_folder import RunFolder
+from starter_kit.training import evaluate, train
+from starter_kit.watching import Watcher
+
+TRACK = "reproduction"
+
+
+class Results(BaseModel):
+    """All outcomes, and what they were found with.
+
+    Attributes:
+        base_accuracy: Of the base on fresh public cards; see `starter_kit.reproduction.base.create_base`.
+        task: Of every seed's data, but for the seed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kit_version: str
+    torch_version: str
+    machine: str
+    base: BaseSettings
+    base_accuracy: float
+    task: TaskSettings
+    outcomes: list[Outcome]
+
+
+class Experiment:
+    """The rows of `seeds` seeds, in a folder of their own.
+
+    Args:
+        say: Told what begins and what has come out, a line each.
+        watch: A watcher for each training.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        seeds: int,
+        *,
+        base: BaseSettings,
+        task: TaskSettings,
+        say: Callable[[str], None],
+        watch: Callable[[str], Watcher] = lambda _: Watcher(),
+        rows: Sequence[Row] = ROWS,
+    ) -> None:
+        self._folder = folder
+        self._seeds = seeds
+        self._base = base
+        self._task = task
+        self._say = say
+        self._watch = watch
+        self._rows = rows
+
+    def run(self) -> Results:
+        """Whatever isn't there yet is made; the outcomes of all rows and seeds."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        accuracy = self._base_accuracy()
+        return Results(
+            kit_version=evaluator_version(),
+            torch_version=torch.__version__,
+            machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
+            base=self._base,
+            base_accuracy=accuracy,
+            task=self._task,
+            outcomes=list(self._outcomes()),
+        )
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for seed in range(1, self._seeds + 1):
+            data = self._data(seed)
+            for row in self._rows:
+                outcome = self._outcome(row, seed, data)
+                self._say(f"seed {seed}, {row.title}: ANLS {outcome.anls:.4f}")
+                yield outcome
+
+    def _base_accuracy(self) -> float:
+        kept = self._folder / "base_accuracy.txt"
+        if not kept.exists():
+            self._say("pre-training the base")
+            accuracy = create_base(self._folder / "base", self._base)
+            replace_file(kept, repr(accuracy).encode())
+        return float(kept.read_text())
+
+    def _data(self, seed: int) -> Path:
+        folder = self._folder / f"data-{seed}"
+        if not folder.exists():
+            unfinished = self._folder / f"data-{seed}.unfinished"
+            unfinished.mkdir(exist_ok=True)
+            write_task(unfinished, self._task.model_copy(update={"seed": seed}))
+            unfinished.rename(folder)
+        return folder
+
+    def _outcome(self, row: Row, seed: int, data: Path) -> Outcome:
+        """Of the run in the folder that is named after the row's settings; made where it isn't there."""
+        out = self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}"
+        if not out.exists():
+            self._train(row, seed, data, out)
+        summary = read_summary(out / SUMMARY)
+        if summary.anls is None or summary.accuracy is None or summary.split != "test":
+            checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
+            found = evaluate(
+                checkpoint, base=self._folder / "base", data=data, split="test", on_progress=lambda *_: None
+            )
+            keep_scores(out, found.result, "test")
+            summary = read_summary(out / SUMMARY)
+        return Outcome(
+            row=row.name,
+            seed=seed,
+            anls=summary.anls or 0.0,
+            accuracy=summary.accuracy or 0.0,
+            bytes_total=summary.bytes_total,
+            epsilon=summary.epsilon,
+            settings_sha256=row.settings_sha256,
+        )
+
+    def _train(self, row: Row, seed: int, data: Path, out: Path) -> None:
+        train(
+            load_settings(str(row.config_file), [*row.changes, f"seed={seed}"]),
+            data=data,
+            base=self._folder / "base",
+            out=out,
+            track=TRACK,
+            credentials=lambda: Credentials(Ed25519PrivateKey.generate(), None),
+            watcher=self._watch(row.name),
+        )

@@ -1,0 +1,51 @@
+"""The whole experiment on a task and a base that are far too small to learn anything."""
+
+from pathlib import Path
+
+import pytest
+
+from starter_kit.reproduction.base import BaseSettings
+from starter_kit.reproduction.experiment import Experiment, Results
+from starter_kit.reproduction.rows import ROWS
+from starter_kit.reproduction.task import TaskSettings
+
+BASE = BaseSettings(steps=2, batch_size=8)
+TASK = TaskSettings(providers=10, clients=10, valid_documents=4, test_documents=8)
+
+SOME = [row for row in ROWS if row.name in ("zero-shot", "fl-provider-dp-1", "lora-nf4", "fedavg")]
+
+
+def run(folder: Path, said: list[str]) -> Results:
+    return Experiment(folder, 1, base=BASE, task=TASK, say=said.append, rows=SOME).run()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment's folder with everything in it. Not to be changed."""
+    made = tmp_path_factory.mktemp("experiment")
+    run(made, [])
+    return made
+
+
+def test_every_row_is_trained_and_scored_on_the_test_split(folder: Path) -> None:
+    results = run(folder, [])
+    assert [outcome.row for outcome in results.outcomes] == [row.name for row in SOME]
+    by_row = {outcome.row: outcome for outcome in results.outcomes}
+    assert all(0 <= outcome.anls <= 1 for outcome in results.outcomes)
+    assert by_row["fl-provider-dp-1"].epsilon == pytest.approx(1, rel=1e-3)
+    assert by_row["zero-shot"].bytes_total == 0
+    assert by_row["fedavg"].epsilon is None
+    assert by_row["fedavg"].bytes_total > 100 * by_row["lora-nf4"].bytes_total > 0
+
+
+def test_what_is_there_is_not_trained_again(folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")}
+    said: list[str] = []
+    assert run(folder, said) == run(folder, [])
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")} == before
+    assert not any("pre-training" in line for line in said)
+
+
+def test_results_survive_being_written_down(folder: Path) -> None:
+    results = run(folder, [])
+    assert Results.model_validate_json(results.model_dump_json()) == results
