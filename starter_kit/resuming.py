@@ -69,7 +69,8 @@ class ResumeFolder:
             tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.items()}
         new = self.path / "state.new"
         numbers = {name: str(getattr(state, name)) for name in NUMBERS}
-        save_file({name: value.contiguous() for name, value in tensors.items()}, new, metadata=numbers)
+        copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+        save_file(copies, new, metadata=numbers)  # which refuses tensors that share memory
         new.replace(self.path / "state.safetensors")
 
     def load(self) -> RunState | None:
@@ -83,12 +84,13 @@ class ResumeFolder:
         with safe_open(path, "pt") as file:
             numbers = file.metadata()
             for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
-                match name.split("/", 2):
-                    case [str(only)] if only == WEIGHTS:
-                        weights = file.get_tensor(name)
-                    case [_, tensor]:
-                        server[tensor] = file.get_tensor(name)
-                    case [_, client, tensor]:
-                        clients.setdefault(int(client), {})[tensor] = file.get_tensor(name)
+                party, _, rest = name.partition("/")
+                if party == WEIGHTS:
+                    weights = file.get_tensor(name)
+                elif party == SERVER:
+                    server[rest] = file.get_tensor(name)
+                else:
+                    client, _, rest = rest.partition("/")
+                    clients.setdefault(int(client), {})[rest] = file.get_tensor(name)
         whole = {name: int(numbers[name]) for name in NUMBERS}
         return RunState(weights=weights, server=server, clients=clients, **whole)

@@ -8,7 +8,7 @@ from starter_kit.resuming import ResumeFolder, RunState
 STATE = RunState(
     round=3,
     weights=torch.arange(5.0),
-    server={"duals": torch.ones(2, 3)},
+    server={"duals": torch.ones(2, 3), "client/3": torch.tensor(3.0)},
     clients={0: {"left": torch.zeros(2)}, 11: {"left": torch.ones(2), "0.step": torch.tensor(7)}},
     breaks=2,
     broken_rounds=1,
@@ -29,6 +29,7 @@ def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
     assert (found.round, found.breaks, found.broken_rounds) == (3, 2, 1)
     assert torch.equal(found.weights, STATE.weights)
     assert torch.equal(found.server["duals"], STATE.server["duals"])
+    assert torch.equal(found.server["client/3"], torch.tensor(3.0))
     assert found.clients.keys() == {0, 11}
     assert torch.equal(found.clients[11]["0.step"], torch.tensor(7))
 
@@ -59,3 +60,12 @@ def test_the_round_that_began_is_known_after_a_break(tmp_path: Path) -> None:
 
 def test_what_clients_keep_is_for_the_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder(tmp_path).path.stat().st_mode) == 0o700
+
+
+def test_tensors_that_share_memory_are_kept_each_by_itself(tmp_path: Path) -> None:
+    resume, whole = folder(tmp_path), torch.arange(6.0)
+    resume.save(RunState(1, whole, server={"same": whole, "part": whole[::2]}))
+    found = resume.load()
+    assert found is not None
+    assert found.server["same"].tolist() == whole.tolist()
+    assert found.server["part"].tolist() == [0, 2, 4]
