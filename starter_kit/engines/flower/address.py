@@ -1,0 +1,99 @@
+"""Where a server listens, and how the way to it is secured."""
+
+import ipaddress
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.errors import ErrorCode, refuse
+
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach this machine from itself
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host name or IP address, and a port."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """`HOST:PORT`, with an IPv6 address in brackets. Raises `ProblemError` (`E_CONFIGURATION`)."""
+        host, _, port = text.rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 2**16):
+            raise refuse(ErrorCode.CONFIGURATION, where="address", expected="HOST:PORT", found=text)
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nothing that goes there leaves this machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def from_here(self) -> "Address":
+        """The same for the machine that listens there."""
+        return Address(EVERYWHERE.get(self.host, self.host), self.port)
+
+    def check_free(self) -> None:
+        """Raises `ProblemError` (`E_CONFIGURATION`) where this machine can't listen there."""
+        try:
+            socket.create_server((self.host, self.port), family=self._family).close()
+        except OSError as error:
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where=str(self),
+                expected="an address of this machine, with a free port",
+                found=error.strerror,
+            ) from error
+
+    @property
+    def _family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
+
+    def answers(self, timeout_s: float) -> bool:
+        """Whether a connection is accepted there, at once or within `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                socket.create_connection((self.host, self.port), 5.0).close()
+            except OSError:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.2)
+            else:
+                return True
+
+
+@dataclass(frozen=True)
+class ServerTLS:
+    """PEM files of a server: its certificate, the key of it, and the authority that signed it."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+def server_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> ServerTLS | None:
+    """The files as they are named, all or none. Raises `ProblemError` (`E_CONFIGURATION`) where one is missing."""
+    files = {"--certificate": certificate, "--certificate-key": key, "--authority": authority}
+    if certificate is None and key is None and authority is None:
+        return None
+    for option, path in files.items():
+        if path is None or not path.is_file():
+            raise refuse(ErrorCode.CONFIGURATION, where=option, expected="a PEM file", found=path)
+    return ServerTLS(*(path for path in files.values() if path))
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

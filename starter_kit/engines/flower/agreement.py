@@ -1,0 +1,64 @@
+"""What the parties of a federation must have alike, compared before the first round."""
+
+import hashlib
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evaluator import evaluator_version
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from starter_kit.configuration import method_names
+from starter_kit.run_setup import RunSetup
+from starter_kit.settings import RunSettings
+
+OWN_CHOICE = {"device"}  # settings that a party may have to itself
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The kit's version, and SHA-256 of the settings, of the base weights and of who has which providers."""
+
+    kit: str
+    settings: str
+    base: str
+    clients: str
+
+    @classmethod
+    def of(cls, setup: RunSetup) -> "Agreement":
+        return cls(
+            kit=evaluator_version(),
+            settings=_sha256(_settings(setup.settings)),
+            base=setup.base_sha256,
+            clients=_sha256({str(client.id): list(client.providers) for client in setup.clients}),
+        )
+
+    def check(self, other: "Agreement", party: str) -> None:
+        """Raises `ProblemError` (`E_CONFIGURATION`), with one problem for each thing in which `party` differs."""
+        theirs = asdict(other)
+        problems = [
+            refuse(
+                ErrorCode.CONFIGURATION,
+                where=f"{party}, {name}",
+                expected=value,
+                found=theirs[name],
+                next_step="Give server and nodes the same kit, settings, base weights and list of clients.",
+            ).problem
+            for name, value in asdict(self).items()
+            if theirs[name] != value
+        ]
+        if problems:
+            raise ProblemError(*problems)
+
+
+def _settings(settings: RunSettings) -> dict[str, object]:
+    """The settings, with a method's file by what is in it."""
+    values: dict[str, object] = settings.model_dump(mode="json", exclude=OWN_CHOICE)
+    if settings.method not in method_names():
+        file = Path(str(sys.modules[type(settings).__module__].__file__))
+        values["method"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return values
+
+
+def _sha256(values: object) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

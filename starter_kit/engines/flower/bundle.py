@@ -1,0 +1,58 @@
+"""The kit as a Flower app: three small files, for `flwr run` and for the runs that the kit itself starts.
+
+The app holds no code but two imports: server and nodes run the kit that is installed on their own machines.
+"""
+
+from pathlib import Path
+
+from flwr.cli.build import build_fab_from_files
+
+_PROJECT = """\
+[project]
+name = "pfl-federation"
+version = "1.0.0"
+license = { file = "LICENSE" }
+dependencies = ["flwr>=1.41,<1.42"]
+
+[tool.flwr.app]
+publisher = "pfl"
+fab-format-version = 1
+flwr-version-target = "1.41.0"
+
+[tool.flwr.app.components]
+serverapp = "pfl_federation.server:app"
+clientapp = "pfl_federation.client:app"
+
+# What the server trains with, and on its machine the run folder that it writes. `set` changes settings, as in
+# "rounds=5;local.max_steps=1".
+[tool.flwr.app.config]
+config = "fedavg"
+set = ""
+data = "data/public"
+base = "base"
+out = "run"
+wait-s = 600.0
+timeout-s = 600.0
+"""
+
+FILES = {
+    "pyproject.toml": _PROJECT,
+    "LICENSE": "SPDX-License-Identifier: Apache-2.0\n",
+    "pfl_federation/__init__.py": "",
+    "pfl_federation/server.py": "from starter_kit.engines.flower.server_app import app\n\n__all__ = ['app']\n",
+    "pfl_federation/client.py": "from starter_kit.engines.flower.client_app import app\n\n__all__ = ['app']\n",
+}
+
+
+def fab() -> bytes:
+    """The app as Flower sends it."""
+    return build_fab_from_files({name: text.encode() for name, text in FILES.items()})[0]
+
+
+def write_app(folder: Path) -> None:
+    """Write the app into `folder`, for `flwr run`. Raises OSError where that can't be done or a file exists."""
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,169 @@
+"""`pfl federate`: a run whose clients are on machines of their own. See docs/distributed.md."""
+
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.console import complaints, console, progress, refusals
+from starter_kit.site_options import ApiToken, KeyFile, Site, connect
+
+flower_app = typer.Typer(
+    help="Train with clients on machines of their own, over Flower.", no_args_is_help=True
+)
+
+Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")]
+DataFolder = Annotated[Path, typer.Option("--data", help="Data folder.", show_default=False)]
+BaseFolder = Annotated[
+    Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
+]
+WaitS = Annotated[
+    float, typer.Option("--wait", min=1, help="Seconds that the other side has to come, at the beginning.")
+]
+
+
+@flower_app.command()
+def server(
+    config: Config,
+    data: DataFolder,
+    base: BaseFolder,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    changes: Changes = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
+    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, PEM.")] = None,
+    certificate_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    authority: Annotated[Path | None, typer.Option(help="Certificate of who signed it, PEM.")] = None,
+    node_keys: Annotated[
+        Path | None, typer.Option(help="Public keys of the nodes that are let in, one a line; else all are.")
+    ] = None,
+    wait_s: WaitS = 600.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds that a client has for its answer.")
+    ] = 600.0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
+    ] = False,
+    track: Annotated[str, typer.Option(help="Track of the run token.")] = "track-2",
+    run_token: Annotated[str | None, typer.Option(envvar="PFL_RUN_TOKEN", help="From `pfl token`.")] = None,
+    key: KeyFile = None,
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
+    with refusals():
+        _require_flower()
+        from starter_kit.configuration import load_settings
+        from starter_kit.credentials import key_path, obtain
+        from starter_kit.engines.flower.address import Address, server_tls
+        from starter_kit.engines.flower.superlink import Listening, over_own_superlink
+        from starter_kit.training import train
+        from starter_kit.watching import watching
+
+        settings = load_settings(config, changes or [])
+        client = connect(site, token) if site and token else None
+        listening = Listening(
+            Address(host, port), server_tls(certificate, certificate_key, authority), node_keys
+        )
+        home = out.with_name(f"{out.name}.flower")
+        with _removed(home), watching(settings.experiment) as watcher:
+            train(
+                settings,
+                data=data,
+                base=base,
+                out=out,
+                track=track,
+                credentials=lambda: obtain(key_path(key), run_token, track, client),
+                watcher=watcher,
+                resume=resume,
+                open_engine=over_own_superlink(listening, home, wait_s=wait_s, timeout_s=timeout_s),
+            )
+    console.print(f"{out}: trained with {settings.method}, {settings.rounds} rounds", soft_wrap=True)
+
+
+@flower_app.command()
+def node(
+    config: Config,
+    data: DataFolder,
+    base: BaseFolder,
+    clients: Annotated[list[int], typer.Option("--client", help="A client of this node; may be repeated.")],
+    server: Annotated[str, typer.Option("--server", help="HOST:PORT of the server.")] = "127.0.0.1:9092",
+    changes: Changes = None,
+    authority: Annotated[
+        Path | None, typer.Option(help="Certificate of who signed the server's, PEM; else the system's.")
+    ] = None,
+    node_key: Annotated[
+        Path | None, typer.Option(help="This node's private key, if nodes are known.")
+    ] = None,
+    wait_s: WaitS = 600.0,
+    home: Annotated[
+        Path | None, typer.Option(help="Folder for Flower's files while the node runs; by default, here.")
+    ] = None,
+) -> None:
+    """Answer for some clients, until the server is gone."""
+    with refusals():
+        _require_flower()
+        from starter_kit.configuration import load_settings
+        from starter_kit.engines.flower.address import Address
+        from starter_kit.engines.flower.client_app import Host
+        from starter_kit.engines.flower.node import Calling, serve
+        from starter_kit.run_setup import RunSetup
+
+        calling = Calling(Address.parse(server), authority, node_key, wait_s)
+        setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
+        with progress("pages") as show:
+            host = Host.of(setup, clients, show)
+        home = home or Path(f"node-{'-'.join(map(str, clients))}.flower")
+        with _removed(home):
+            serve(host, calling, home, _tell)
+
+
+@flower_app.command()
+def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
+    """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
+    with refusals():
+        _require_flower()
+        from starter_kit.engines.flower.bundle import write_app
+
+        try:
+            write_app(folder)
+        except OSError as error:
+            raise refuse(
+                ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
+            ) from error
+    console.print(f"{folder}: an app for `flwr run`", soft_wrap=True)
+
+
+@contextmanager
+def _removed(home: Path) -> Iterator[None]:
+    """Flower's files in `home` are removed at the end, unless something went wrong, which they may explain."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _require_flower() -> None:
+    if find_spec("flwr") is None:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="this command",
+            expected="Flower",
+            found="no package flwr",
+            next_step="Install the kit with its extra `flower`.",
+        )
+
+
+def _tell(line: str) -> None:
+    complaints.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,91 @@
+"""The server's side as a ServerApp, for `flwr run` in a Flower deployment of one's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.configuration import load_settings
+from starter_kit.console import complaints
+from starter_kit.credentials import key_path, obtain
+from starter_kit.engines.flower.agreement import Agreement
+from starter_kit.engines.flower.engine import FlowerEngine
+from starter_kit.engines.flower.roll import Roll
+from starter_kit.rounds import Engine
+from starter_kit.run_setup import RunSetup
+from starter_kit.training import train
+from starter_kit.watching import Watcher, watching
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Train as the run's configuration says, and write the run folder that it names on the server's machine."""
+    given = {name: str(value) for name, value in context.run_config.items()}
+    settings = load_settings(given["config"], [change for change in given["set"].split(";") if change])
+    with watching(settings.experiment) as watcher:
+        train(
+            settings,
+            data=Path(given["data"]),
+            base=Path(given["base"]),
+            out=Path(given["out"]),
+            track="track-1",
+            credentials=lambda: obtain(key_path(None), None, "track-1", None),
+            watcher=watcher,
+            open_engine=over(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
+        )
+
+
+def over(
+    grid: Grid, *, wait_s: float, timeout_s: float
+) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
+    """Clients at the nodes that `grid` reaches. Nodes are told when the run is complete, and not if it is broken off.
+
+    Args:
+        wait_s: How long the nodes have to come at the beginning.
+        timeout_s: How long a client's answer is waited for.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The run keeps a training record; (`E_CLIENTS_LOST`) nodes are missing.
+    """
+
+    @contextmanager
+    def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+        refuse_records(setup)
+        roll = Roll(grid, [client.id for client in setup.clients], Agreement.of(setup), tell)
+        roll.await_all(wait_s)
+        yield FlowerEngine(
+            grid,
+            roll,
+            timeout_s=timeout_s,
+            needs_all=setup.settings.secure_aggregation is not None,
+            on_client=watcher.client_done,
+            tell=tell,
+        )
+        roll.dismiss()
+
+    return opened
+
+
+def refuse_records(setup: RunSetup) -> None:
+    """Raises `ProblemError` (`E_CONFIGURATION`) for a run with a training record.
+
+    Its annex tells how many providers took part in each round, and whoever runs the server would learn that from the
+    clients: more than the guarantee covers.
+    """
+    if setup.guarantee and setup.guarantee.record:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="method",
+            expected="a method without a training record, for nodes apart from the server",
+            found=setup.settings.method,
+            next_step="Run it with the engine local or processes; see docs/distributed.md for the reason.",
+        )
+
+
+def tell(line: str) -> None:
+    complaints.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,262 @@
+"""The engine over Flower, on a grid in this process; on real processes in test_flower_processes.py."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.engines.flower.agreement import Agreement
+from starter_kit.engines.flower.client_app import Host
+from starter_kit.engines.flower.engine import FlowerEngine
+from starter_kit.engines.flower.roll import Roll
+from starter_kit.engines.flower.server_app import over
+from starter_kit.learning import LocalTraining
+from starter_kit.methods.fedavg import FedAvg
+from starter_kit.reporting.metrics import METRICS, read_metrics
+from starter_kit.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
+from starter_kit.run_setup import RunSetup
+from starter_kit.secure_gathering import Securely
+from starter_kit.watching import Watcher
+from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
+from tests.starter_kit.engines.in_process_grid import InProcessGrid, as_server
+from tests.starter_kit.toy import DIMENSION, STREAM, Toy, wire_from
+
+AGREED = Agreement(kit="1", settings="2", base="3", clients="4")
+LOCAL = LocalTraining(learning_rate=0.05, batch_size=4)
+
+
+@pytest.fixture(autouse=True)
+def _server() -> Iterator[None]:
+    with as_server():
+        yield
+
+
+class Federation:
+    """A toy federation of four clients: 0 and 1 at node 10, 2 at node 20, 3 at node 30."""
+
+    def __init__(
+        self,
+        method: Method | None = None,
+        gathering: Callable[[Toy], Gathering] = lambda toy: Openly(wire_from(toy.weights)),
+        *,
+        needs_all: bool = False,
+        counts_are_public: bool = True,
+    ) -> None:
+        self.toy = Toy()
+        self.method = method or FedAvg(4, LOCAL)
+        self.gathering = gathering(self.toy)
+        self.grid = InProcessGrid()
+        self.told: list[str] = []
+        self.on_client: Callable[[], object] = lambda: None
+        self.counts_are_public = counts_are_public
+        for number, clients in ((10, [0, 1]), (20, [2]), (30, [3])):
+            self.grid.add(number, self.host(clients))
+        self.roll = Roll(self.grid, range(4), AGREED, self.told.append)
+        self.engine = FlowerEngine(
+            self.grid,
+            self.roll,
+            timeout_s=0.5,
+            needs_all=needs_all,
+            on_client=lambda: self.on_client(),
+            tell=self.told.append,
+        )
+
+    def host(self, clients: Sequence[int]) -> Host:
+        theirs = [client for client in self.toy.clients if client.id in clients]
+        participant = Participant(self.method, theirs, self.toy.learner, self.gathering, STREAM)
+        return Host(participant, AGREED, self.counts_are_public)
+
+    def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
+        """The clients that answer."""
+        model = wire_from(self.toy.weights).pack_model(self.toy.weights)
+        requests = [Request(number, client, len(clients), model) for client in clients]
+        return sorted(reply.client for reply in self.engine.ask(requests))
+
+    def round(self) -> Round:
+        server = Server(self.method, self.engine, self.gathering, STREAM)
+        (only,) = server.run(self.toy.weights, [1])
+        return only
+
+
+@pytest.fixture
+def federation() -> Federation:
+    made = Federation()
+    made.roll.await_all(5)
+    return made
+
+
+def test_a_run_over_flower_gives_what_a_local_one_gives(base: Path, data: Path, tmp_path: Path) -> None:
+    # An optimizer that goes on from round to round: without what the nodes keep, round 2 would differ.
+    changes = [
+        "clients_per_round=3",
+        "rounds=3",
+        "local.optimizer=shampoo",
+        "local.shampoo.statistics_every=1",
+    ]
+    settings = quick_settings("fedavg", [*changes, "local.shampoo.roots_every=1", "local.learning_rate=1.0"])
+    grid = InProcessGrid()
+    for number, clients in ((10, [2, 0]), (20, [1])):
+        setup = RunSetup(settings, data=data, base=base)
+        grid.add(number, Host.of(setup, clients, Watcher().pages))
+    apart = run(settings, base, data, tmp_path / "apart", over(grid, wait_s=5, timeout_s=30))
+    together = run(settings, base, data, tmp_path / "together")
+    assert torch.allclose(trained_tensor(apart), trained_tensor(together), rtol=0, atol=1e-5)
+    logs = [(folder.path / "communication_log.csv").read_text() for folder in (apart, together)]
+    assert sorted(logs[0].splitlines()) == sorted(logs[1].splitlines())
+    assert [line.providers for line in read_metrics(apart.path / METRICS)] == [7, 7, 7]
+
+
+def test_what_travels_is_the_payload_and_a_few_hundred_bytes(federation: Federation) -> None:
+    federation.grid.sent_bytes.clear()
+    federation.ask([2])
+    down, up = federation.grid.sent_bytes
+    assert 4 * DIMENSION < down < 4 * DIMENSION + 1500
+    assert 4 * DIMENSION < up < 4 * DIMENSION + 1500
+
+
+def test_counts_travel_only_where_nothing_is_private() -> None:
+    for public in (True, False):
+        federation = Federation(counts_are_public=public)
+        federation.roll.await_all(5)
+        assert set(federation.round().sampled.values()) == ({5} if public else {0})
+
+
+def test_the_text_of_an_error_stays_at_the_node() -> None:
+    class Talkative(FedAvg):
+        def client_update(self, task):
+            if task.client.id == 2:
+                raise ValueError(f"provider {next(iter(task.client.providers))} is odd")
+            return super().client_update(task)
+
+    federation = Federation(Talkative(4, LOCAL))
+    federation.roll.await_all(5)
+    assert federation.ask([1, 2]) == [1]
+    assert federation.told[-1] == "round 1: client 2 is lost (ValueError)"
+
+
+def test_secure_aggregation_works_over_nodes() -> None:
+    openly = Toy().server(FedAvg(4, LOCAL)).run(Toy().weights, [1])
+    federation = Federation(None, lambda toy: Securely(wire_from(toy.weights), 1.0), needs_all=True)
+    federation.roll.await_all(5)
+    assert torch.allclose(federation.round().weights, next(iter(openly)).weights, atol=1e-6)
+    assert federation.engine.apart
+    assert all(not node.context.state for node in federation.grid.nodes.values())  # no secret is left
+
+
+def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_answered(
+    federation: Federation,
+) -> None:
+    node = federation.grid.nodes[20]
+    node.mute = True
+    assert federation.ask([0, 2, 3], 1) == [0, 3]
+    assert federation.told[-1] == "round 1: client 2 is lost (no answer within 0.5 s)"
+    pushed = len(federation.grid.sent_bytes)
+    assert federation.ask([0, 2], 2) == [0]  # at once: it is not even asked
+    assert len(federation.grid.sent_bytes) == pushed + 2
+    node.mute = False
+    assert federation.ask([0, 2], 3) == [0, 2]
+    assert "client 2: the node is back" in federation.told
+
+
+def test_a_node_that_is_lost_in_the_middle_of_a_round_is_not_waited_for(federation: Federation) -> None:
+    federation.grid.nodes[30].mute = True
+    model = wire_from(federation.toy.weights).pack_model(federation.toy.weights)
+    replies = federation.engine.ask([Request(1, client, 2, model) for client in (2, 3)])
+    assert next(replies).client == 2
+    del federation.grid.nodes[30]
+    assert list(replies) == []
+    assert federation.told[-1] == "round 1: client 3 is lost (the node is unavailable)"
+    assert federation.ask([2, 3], 2) == [2]
+    assert federation.told[-1] == "round 2: client 3 is lost (its node is away)"
+
+
+def test_a_node_that_was_started_anew_takes_its_clients_over(federation: Federation) -> None:
+    del federation.grid.nodes[20]
+    assert federation.ask([2, 3], 1) == [3]
+    federation.grid.add(21, federation.host([2]))
+    assert federation.ask([2, 3], 2) in ([3], [2, 3])  # its hello may take longer than the others' answers
+    assert federation.ask([2, 3], 3) == [2, 3]
+
+
+def test_a_round_without_any_node_is_refused(federation: Federation) -> None:
+    federation.grid.nodes.clear()
+    with pytest.raises(ProblemError) as refused:
+        federation.round()
+    assert refused.value.problems[0].code is ErrorCode.CLIENTS_LOST
+    assert federation.told[-1] == "round 1: client 3 is lost (its node is away)"
+
+
+def test_a_round_that_needs_all_waits_for_a_node_that_is_away() -> None:
+    federation = Federation(needs_all=True)
+    federation.roll.await_all(5)
+    node = federation.grid.nodes.pop(20)
+    federation.on_client = lambda: federation.grid.nodes.setdefault(21, node)
+    assert federation.ask([2, 3]) == [2, 3]
+
+
+def test_clients_without_a_node_are_named() -> None:
+    federation = Federation()
+    del federation.grid.nodes[10]
+    with pytest.raises(ProblemError, match=r"none for client 0, 1 after 0\.3 s"):
+        federation.roll.await_all(0.3)
+
+
+def test_a_node_with_other_settings_takes_no_part_and_both_sides_are_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    federation = Federation()
+    node = federation.grid.nodes[20]
+    node.host = replace(node.host, agreement=replace(AGREED, settings="5", base="6"))
+    with pytest.raises(ProblemError, match="none for client 2"):
+        federation.roll.await_all(0.3)
+    told = "\n".join(federation.told)
+    assert "the node of client 2, settings" in told
+    assert "the node of client 2, base" in told
+    assert "this node, settings" in capsys.readouterr().err
+
+
+def test_server_and_nodes_agree_on_all_but_the_device(base: Path, data: Path, tmp_path: Path) -> None:
+    settings = quick_settings()
+    agreement = Agreement.of(RunSetup(settings, data=data, base=base))
+    elsewhere = RunSetup(settings, data=data, base=base)
+    elsewhere.settings = settings.model_copy(update={"device": "cuda"})
+    agreement.check(Agreement.of(elsewhere), "a node")
+    elsewhere.settings = settings.model_copy(update={"seed": 1})
+    with pytest.raises(ProblemError, match="a node, settings"):
+        agreement.check(Agreement.of(elsewhere), "a node")
+
+
+def test_a_run_with_a_training_record_is_refused(base: Path, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="without a training record") as refused:
+        run(
+            quick_settings("fl-provider-dp"),
+            base,
+            data,
+            tmp_path / "run",
+            over(InProcessGrid(), wait_s=1, timeout_s=1),
+        )
+    assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
+
+
+def test_a_resumed_run_is_refused_only_if_its_clients_had_kept_something() -> None:
+    class Keeping(FedAvg):
+        def client_update(self, task):
+            task.state["dual"] = task.weights + task.round
+            return super().client_update(task)
+
+    for method, resumes in ((FedAvg(4, LOCAL), True), (Keeping(4, LOCAL), False)):
+        federation = Federation(method)
+        federation.roll.await_all(5)
+        if resumes:
+            assert federation.ask([0, 1], 3) == [0, 1]
+        else:
+            with pytest.raises(ProblemError, match="from its first round on"):
+                federation.ask([0, 1], 3)
+
+
+def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) -> None:
+    with pytest.raises(ProblemError, match="some of 0, 1, 2"):
+        Host.of(RunSetup(quick_settings(), data=data, base=base), [7], Watcher().pages)

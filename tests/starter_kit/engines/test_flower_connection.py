@@ -1,0 +1,127 @@
+"""What stands between a server and its nodes: addresses, keys, the gate of the SuperLink, the app that Flower sends."""
+
+import socket
+import tomllib
+import zipfile
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from flwr.clientapp import ClientApp
+from flwr.serverapp import ServerApp
+from flwr.superlink import extensions, main
+from starlette.testclient import TestClient
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.engines.flower import gate
+from starter_kit.engines.flower.address import Address, ServerTLS, server_tls
+from starter_kit.engines.flower.bundle import fab, write_app
+from starter_kit.engines.flower.node import Calling
+from starter_kit.engines.flower.superlink import Listening, public_keys
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "loopback", "from_here"),
+    [
+        ("127.0.0.1:9092", "127.0.0.1", True, "127.0.0.1:9092"),
+        ("localhost:9092", "localhost", True, "localhost:9092"),
+        ("[::1]:9092", "::1", True, "[::1]:9092"),
+        ("0.0.0.0:9092", "0.0.0.0", False, "127.0.0.1:9092"),
+        ("fl.example.org:9092", "fl.example.org", False, "fl.example.org:9092"),
+    ],
+)
+def test_an_address_is_read_as_it_is_written(text: str, host: str, loopback: bool, from_here: str) -> None:
+    address = Address.parse(text)
+    assert (address.host, address.is_loopback, str(address), str(address.from_here)) == (
+        host,
+        loopback,
+        text,
+        from_here,
+    )
+
+
+@pytest.mark.parametrize("text", ["", "9092", "host:", "host:0", "host:65536", "host:http", ":9092"])
+def test_another_text_is_no_address(text: str) -> None:
+    with pytest.raises(ProblemError, match="HOST:PORT"):
+        Address.parse(text)
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_is_started() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address("127.0.0.1", listener.getsockname()[1])
+        assert address.answers(0.0)
+        with pytest.raises(ProblemError, match="free port"):
+            address.check_free()
+    address.check_free()
+    assert not address.answers(0.0)
+
+
+def test_only_this_machine_is_served_without_encryption(tmp_path: Path) -> None:
+    assert "--insecure" in Listening(Address("127.0.0.1", 9092)).options
+    for address, node_keys in ((Address("0.0.0.0", 9092), None), (Address("127.0.0.1", 9092), tmp_path)):
+        with pytest.raises(ProblemError) as refused:
+            Listening(address, None, node_keys)
+        assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
+    tls = ServerTLS(tmp_path / "server.pem", tmp_path / "server.key", tmp_path / "ca.pem")
+    options = Listening(Address("0.0.0.0", 9092), tls, tmp_path).options
+    assert "--insecure" not in options
+    assert "--enable-supernode-auth" in options
+
+
+def test_a_node_encrypts_the_way_to_another_machine() -> None:
+    assert "--insecure" in Calling(Address("127.0.0.1", 9092)).options
+    assert "--insecure" not in Calling(Address("fl.example.org", 9092)).options
+    assert "--insecure" not in Calling(Address("127.0.0.1", 9092), authority=Path("ca.pem")).options
+
+
+def test_the_files_of_a_certificate_come_together(tmp_path: Path) -> None:
+    assert server_tls(None, None, None) is None
+    file = tmp_path / "server.pem"
+    file.touch()
+    with pytest.raises(ProblemError, match="--certificate-key"):
+        server_tls(file, None, file)
+    assert server_tls(file, file, file) == ServerTLS(file, file, file)
+
+
+def test_public_keys_of_nodes_are_read_and_others_refused(tmp_path: Path) -> None:
+    file = tmp_path / "nodes"
+    lines = [_openssh(ec.generate_private_key(ec.SECP384R1()).public_key()) for _ in range(2)]
+    file.write_text(f"{lines[0]} hospital-a\n\n{lines[1]}\n")
+    assert [key.splitlines()[0] for key in public_keys(file)] == [b"-----BEGIN PUBLIC KEY-----"] * 2
+    file.write_text(_openssh(ed25519.Ed25519PrivateKey.generate().public_key()))
+    with pytest.raises(ProblemError, match="ssh-keygen -t ecdsa"):
+        public_keys(file)
+
+
+def test_other_machines_reach_what_is_for_nodes_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extensions, "get_middleware", extensions.get_middleware)  # restored afterwards
+    gate.install()
+    app = main.create_app()
+    elsewhere, here = TestClient(app, client=("192.0.2.7", 5000)), TestClient(app, client=("127.0.0.1", 5000))
+    for path in ("/v1/control/start-run", "/v1/control/register-node", "/v1/runtime/acquire-task", "/docs"):
+        assert elsewhere.post(path).status_code == 403
+        assert here.post(path).status_code != 403
+    assert elsewhere.post("/v1/fleet/register-node").status_code != 403
+
+
+def test_the_app_holds_no_code_but_imports_of_the_installed_kit(tmp_path: Path) -> None:
+    with zipfile.ZipFile(BytesIO(fab())) as app:
+        components = tomllib.loads(app.read("pyproject.toml").decode())["tool"]["flwr"]["app"]["components"]
+        modules = [name for name in app.namelist() if name.endswith(".py")]
+        for name in modules:
+            assert len(app.read(name).decode().splitlines()) <= 3
+    write_app(tmp_path / "app")
+    for component, kind in (("serverapp", ServerApp), ("clientapp", ClientApp)):
+        module, _, attribute = components[component].partition(":")
+        text = (tmp_path / "app" / f"{module.replace('.', '/')}.py").read_text()
+        imported = import_module(text.split()[1])
+        assert isinstance(getattr(imported, attribute), kind)
+    with pytest.raises(FileExistsError):
+        write_app(tmp_path / "app")
+
+
+def _openssh(key: ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey) -> str:
+    return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

@@ -1,0 +1,207 @@
+"""Federations of real processes on the loopback interface: server, SuperLink, nodes and SuperNodes."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+
+from evaluator.communication import read_log
+from starter_kit.engines.flower.address import free_port
+from starter_kit.run_folder import RunFolder
+from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
+
+DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
+COMMAND = "from starter_kit.engines.flower.commands import flower_app; flower_app()"
+PATIENCE_S = 150
+
+# FedAvg, whose client 2 stops in the middle of round 2, once it has said so.
+STOPPING = """
+import time
+from pathlib import Path
+from starter_kit.methods import fedavg
+
+class Stopping(fedavg.FedAvg):
+    def client_update(self, task):
+        if (task.round, task.client.id) == (2, 2):
+            Path(__file__).with_name("stopped").touch()
+            time.sleep(300)
+        return super().client_update(task)
+
+class Settings(fedavg.Settings):
+    def build(self, clients):
+        return Stopping(self.clients_per_round, self.local)
+"""
+
+
+@dataclass
+class Parties:
+    """The processes of one federation, in a folder of their own; see `ended`."""
+
+    folder: Path
+    data: Path
+    base: Path
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    family: set[psutil.Process] = field(default_factory=set)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        environment = {**os.environ, "HOME": str(self.folder / "home"), "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND, *arguments, "--data", str(self.data), "--base", str(self.base)],
+            cwd=self.folder,
+            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def look(self) -> list[psutil.Process]:
+        """All processes of the federation, which are remembered."""
+        for process in self.started:
+            if process.poll() is None:
+                self.family |= set(psutil.Process(process.pid).children(recursive=True))
+        return [process for process in self.family if process.is_running()]
+
+    def await_file(self, path: Path) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not path.exists():
+            assert time.monotonic() < deadline
+            self.look()
+            time.sleep(0.2)
+
+    def supernode_of(self, node: "subprocess.Popen[str]") -> int:
+        (found,) = [
+            child.pid
+            for child in psutil.Process(node.pid).children()
+            if "flwr.supernode.cli:flower_supernode" in child.cmdline()
+        ]
+        return found
+
+    def end(self) -> None:
+        """End what still runs, by pid; the processes of Flower end with those that started them."""
+        self.look()
+        for process in self.started:
+            if process.poll() is None:
+                process.terminate()
+        for process in self.started:
+            try:
+                process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+        _, alive = psutil.wait_procs(self.family, timeout=20)
+        for process in alive:
+            process.kill()
+        assert alive == []
+
+
+@pytest.fixture
+def parties(data: Path, base: Path, tmp_path: Path) -> Iterator[Parties]:
+    federation = Parties(tmp_path, data, base)
+    try:
+        yield federation
+    finally:
+        federation.end()
+
+
+def commands(name: str) -> str:
+    """A block of shell commands of docs/distributed.md."""
+    block = re.search(rf"^```sh {name}\n(.*?)^```$", DOCS.read_text(), re.DOTALL | re.MULTILINE)
+    assert block
+    return block[1]
+
+
+def answered(log: Path) -> set[tuple[int, int]]:
+    """Rounds and clients, of those whose updates came."""
+    seen: set[tuple[int, int]] = set()
+    read_log(
+        log,
+        clients=3,
+        max_rounds=3,
+        on_exchange=lambda e: seen.add((e.round, e.client)) if e.bytes_up else None,
+    )
+    return seen
+
+
+def changes(given: Sequence[str]) -> list[str]:
+    return [word for change in given for word in ("--set", change)]
+
+
+def test_server_and_nodes_train_as_one_machine_would(
+    parties: Parties, data: Path, base: Path, tmp_path: Path
+) -> None:
+    # An optimizer that goes on from round to round: without what the nodes keep, round 2 would differ.
+    given = ["clients_per_round=3", "local.optimizer=shampoo", "local.shampoo.statistics_every=1"]
+    given += ["local.shampoo.roots_every=1", "local.learning_rate=1.0"]
+    same = ["fedavg", *changes([*QUICK, *given]), "--wait", str(PATIENCE_S)]
+    port = str(free_port())
+    server = parties.start("server", *same, "--port", port, "--out", "run")
+    node = ["node", *same, "--server", f"127.0.0.1:{port}"]
+    nodes = [parties.start(*node, "--client", "0", "--client", "1"), parties.start(*node, "--client", "2")]
+    parties.await_file(tmp_path / "run")
+    for process in (server, *nodes):
+        printed, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, printed
+    together = run(quick_settings("fedavg", given), base, data, tmp_path / "together")
+    apart = RunFolder(tmp_path / "run")
+    assert torch.allclose(trained_tensor(apart), trained_tensor(together), rtol=0, atol=1e-5)
+    assert parties.look() == []
+    assert {path.name for path in tmp_path.iterdir()} - {"home"} == {"run", "together"}
+    assert not (tmp_path / "home" / ".flwr").exists()
+
+
+def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
+    parties: Parties, tmp_path: Path
+) -> None:
+    subprocess.run(
+        ["bash", "-eu", "-c", commands("certificates") + commands("keys")], cwd=tmp_path, check=True
+    )
+    (tmp_path / "stopping.py").write_text(STOPPING)
+    (tmp_path / "stopping.yaml").write_text(
+        "{method: stopping.py, experiment: stopping, rounds: 3, clients_per_round: 3, local: {learning_rate: 0.1}}"
+    )
+    same = ["stopping.yaml", *changes([*QUICK, "rounds=3"]), "--wait", str(PATIENCE_S)]
+    port = str(free_port())
+    listening = (
+        f"--port {port} --certificate server.pem --certificate-key server.key --authority authority.pem"
+    )
+    server = parties.start(
+        "server", *same, *listening.split(), "--node-keys", "nodes.pub", "--out", "run", "--timeout", "10"
+    )
+    node = ["node", *same, "--server", f"127.0.0.1:{port}", "--authority", "authority.pem"]
+    staying = parties.start(*node, "--client", "0", "--client", "1", "--node-key", "node-a")
+    killed = parties.start(*node, "--client", "2", "--node-key", "node-b")
+    stranger = parties.start(*node, "--client", "2", "--home", "stranger")
+    parties.await_file(tmp_path / "stopped")
+    os.kill(parties.supernode_of(killed), signal.SIGKILL)
+    parties.await_file(tmp_path / "run")
+    printed, _ = server.communicate(timeout=60)
+    assert server.returncode == 0, printed
+    assert "round 2: client 2 is lost (no answer within 10 s)" in printed
+    assert "round 3: client 2 is lost (its node is away)" in printed
+    assert answered(tmp_path / "run" / "communication_log.csv") == {
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+        (3, 0),
+        (3, 1),
+    }
+    assert staying.wait(60) == 0
+    refused, _ = stranger.communicate(timeout=60)
+    assert stranger.returncode == 2
+    assert "E_CONFIGURATION" in refused
