@@ -1,55 +1,67 @@
 """Settings of a training run: a YAML file, read safely, with single settings changed on the command line.
 
 The file's `method` names the module that has the settings' class. Unknown and impossible settings are refused by name,
-so that a misspelt one is never ignored.
+so that a misspelt one is never ignored; nothing is converted. A file of the competition's kit is translated first.
 """
 
 import importlib
-import importlib.util
-import sys
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from starter_kit.official_settings import adopt, is_official, translate
+from starter_kit.own_methods import MethodFile, own_file, run_method_file
+from starter_kit.setting_problems import problems_of
 from starter_kit.settings import RunSettings
+from starter_kit.settings_file import parse, read_settings_file, with_setting
 
 CONFIGS = Path(__file__).parent / "configs"
 METHODS = Path(__file__).parent / "methods"
+METHOD_SHA256 = "method_sha256"  # of the method's file, in the settings that a run keeps
 
 
-def load_settings(config: str, changes: Sequence[str] = ()) -> RunSettings:
+def load_settings(
+    config: str,
+    changes: Sequence[str] = (),
+    *,
+    flags: Mapping[str, object] = {},
+    tell: Callable[[str], None] | None = None,
+) -> RunSettings:
     """The settings of `config`, a YAML file or the name of one in starter_kit/configs, with `changes` applied.
 
     A change is `name=value`, with the value in YAML and dots for nested names: `local.learning_rate=0.001`.
+
+    Args:
+        flags: Of the competition's kit, see `starter_kit.official_settings.FLAGS`; `changes` have the last word.
+        tell: Given a line on each flag, and on each key of a file that is the competition's.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) One problem for each setting that is wrong.
     """
     path = find_config(config)
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise refuse(
-            ErrorCode.CONFIGURATION,
-            where=str(path),
-            expected="a YAML file",
-            found=" ".join(str(error).split()),
-        ) from error
-    if not isinstance(values, dict):
-        raise refuse(ErrorCode.CONFIGURATION, where=str(path), expected="settings, one a line", found=values)
+    values = read_settings_file(path)
+    translation = (translate if is_official(values) else adopt)(path, values, flags)
+    if tell:
+        for note in translation.notes:
+            tell(note)
+    values, origins = translation.values, translation.origins
     for change in changes:
-        _apply(values, change)
+        name, value = _read_change(change)
+        values = with_setting(values, name, value)
+        origins[name] = f"--set {name}"
     settings = settings_class(values.get("method"), path)
+    if file := own_file(settings):
+        values = _with_known_file(values, file, path)
     try:
-        return settings.model_validate(values)
+        return settings.model_validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
-        raise ProblemError(*_problems(error, settings, path.name)) from error
+        raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
 
 
 def find_config(config: str) -> Path:
@@ -60,8 +72,9 @@ def find_config(config: str) -> Path:
     raise refuse(
         ErrorCode.CONFIGURATION,
         where=config,
-        expected=f"a YAML file, or one of {', '.join(config_names())}",
+        expected="a YAML file, or the name of one of the kit's configs",
         found="no such file",
+        next_step=f"The kit's are {', '.join(config_names())}; `pfl methods` tells what they are.",
     )
 
 
@@ -75,91 +88,88 @@ def method_names() -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
 
 
+def method_module(method: str) -> ModuleType:
+    """The module of one of the kit's own methods."""
+    return importlib.import_module(f"starter_kit.methods.{method.replace('-', '_')}")
+
+
 def settings_class(method: object, config: Path) -> type[RunSettings]:
     """The settings of a method: one of the kit's by its name, or of a Python file by its path.
 
     A path is looked for beside the config, then from the current folder.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) There is no such method, or its file has no class `Settings`.
+        ProblemError: (`E_CONFIGURATION`) There is no such method, its file fails or has no class `Settings` of its own.
     """
+    module: ModuleType
     if method in method_names():
-        module = importlib.import_module(f"starter_kit.methods.{str(method).replace('-', '_')}")
+        module = method_module(str(method))
     else:
-        module = _module_of_file(method, config)
+        module = run_method_file(_find_method_file(method, config))
     settings = getattr(module, "Settings", None)
-    if not (isinstance(settings, type) and issubclass(settings, RunSettings)):
+    if (
+        not (isinstance(settings, type) and issubclass(settings, RunSettings))
+        or settings.__module__ != module.__name__
+    ):
         raise refuse(
             ErrorCode.CONFIGURATION,
             where=f"{config.name}, method",
-            expected="a file with a class Settings, derived from starter_kit.settings.RunSettings",
+            expected="a file with its own class Settings, derived from starter_kit.settings.RunSettings",
             found=method,
         )
     return settings
 
 
 def snapshot(settings: RunSettings) -> str:
-    """`settings` as YAML that `load_settings` reads again."""
-    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False)
+    """`settings` as YAML that `load_settings` reads again; with the SHA-256 of the file of a method of one's own."""
+    values = settings.model_dump(mode="json")
+    if file := own_file(type(settings)):
+        values = {"method": settings.method, METHOD_SHA256: file.sha256} | values
+    return yaml.safe_dump(values, sort_keys=False)
 
 
-def _module_of_file(method: object, config: Path) -> ModuleType:
-    for path in (config.parent / str(method), Path(str(method))):
-        if path.suffix == ".py" and path.is_file():
-            name = f"pfl_method_{path.stem}"
-            spec = importlib.util.spec_from_file_location(name, path.resolve())
-            if spec and spec.loader:
-                module = importlib.util.module_from_spec(spec)
-                sys.modules[name] = module  # dataclasses and pydantic look their module up
-                spec.loader.exec_module(module)
-                return module
+def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) -> dict[str, Any]:
+    """`values` with the name of the method's file, which must be the one that they were kept with, if they were."""
+    kept = values.get(METHOD_SHA256, file.sha256)
+    if kept != file.sha256:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=f"{config.name}, {METHOD_SHA256}",
+            expected=f"{kept}, the SHA-256 of the method's file",
+            found=f"{file.sha256}, of {file.path}",
+            next_step=f"The method has changed. To train with it as it is, take {METHOD_SHA256} out.",
+        )
+    return {name: value for name, value in values.items() if name != METHOD_SHA256} | {
+        "method": file.path.name
+    }
+
+
+def _read_change(change: str) -> tuple[str, object]:
+    """Name and value of `name=value`."""
+    name, equals, text = change.partition("=")
+    found = change
+    try:
+        value = parse(text)
+    except yaml.YAMLError as error:
+        equals, found = "", getattr(error, "problem", None) or change
+    if name and equals:
+        return name, value
     raise refuse(
         ErrorCode.CONFIGURATION,
-        where=f"{config.name}, method",
-        expected=f"one of {', '.join(method_names())}, or the path of a Python file",
-        found=method,
+        where=f"--set {change}",
+        expected="name=value, such as rounds=5 or local.batch_size=8",
+        found=found,
     )
 
 
-def _apply(values: dict[str, Any], change: str) -> None:
-    name, equals, text = change.partition("=")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        equals = ""
-    if not (name and equals):
-        raise refuse(ErrorCode.CONFIGURATION, where=f"--set {change}", expected="name=value", found=change)
-    *parents, last = name.split(".")
-    for parent in parents:
-        values = values.setdefault(parent, {})
-        if not isinstance(values, dict):
-            raise refuse(
-                ErrorCode.CONFIGURATION, where=f"--set {change}", expected="a group of settings", found=parent
-            )
-    values[last] = value
-
-
-def _problems(error: ValidationError, settings: type[RunSettings], file: str) -> list[Problem]:
-    problems = []
-    for detail in error.errors(include_url=False):
-        name = ".".join(str(part) for part in detail["loc"])
-        problems.append(
-            refuse(
-                ErrorCode.CONFIGURATION,
-                where=f"{file}, {name}" if name else file,
-                expected=_expected(detail, settings),
-                found="" if isinstance(detail["input"], dict) else detail["input"],
-            ).problem
-        )
-    return problems
-
-
-def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
-    if detail["type"] != "extra_forbidden":
-        return detail["msg"].removeprefix("Value error, ")
-    group = settings
-    for part in detail["loc"][:-1]:
-        annotation = group.model_fields[str(part)].annotation
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        group = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
-    return f"one of {', '.join(sorted(group.model_fields))}"
+def _find_method_file(method: object, config: Path) -> Path:
+    for path in (config.parent / str(method), Path(str(method))):
+        if path.suffix == ".py" and path.is_file():
+            return path
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"{config.name}, method",
+        expected="one of the kit's methods, or the path of a Python file",
+        found="nothing" if method is None else method,
+        next_step=f"The kit's are {', '.join(method_names())}; `pfl new` begins one of your own.",
+    )

@@ -1,4 +1,7 @@
-"""Which trainer made a run: one hash over the starter kit's sources and the run's settings."""
+"""Which trainer made a run: one hash over the starter kit's sources and the run's settings.
+
+The settings name the file of a participant's own method by its SHA-256, so the hash covers that file as well.
+"""
 
 import hashlib
 from pathlib import Path

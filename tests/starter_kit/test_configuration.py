@@ -67,21 +67,64 @@ def test_a_snapshot_reads_back_the_same(tmp_path: Path) -> None:
 
 def test_an_unknown_setting_is_named_never_ignored() -> None:
     problem = refusal("fedavg", "learning_rate=1").problem
-    assert problem.where == "fedavg.yaml, learning_rate"
+    assert problem.where == "--set learning_rate"
     assert "clients_per_round" in problem.expected
+    assert "local.learning_rate" in problem.next_step
     nested = refusal("fedavg", "lora.ranks=3").problem
-    assert nested.where == "fedavg.yaml, lora.ranks"
+    assert nested.where == "--set lora.ranks"
     assert nested.expected == "one of alpha, dropout, rank, targets"
-    assert "rounds" in refusal("fedavg", "rounds=-1").problem.where
+    assert "lora.rank" in nested.next_step
+
+
+def test_all_settings_that_there_are_are_told_however_many(tmp_path: Path) -> None:
+    text = SMALL.replace("fedavg", "fl-provider-dp") + "nothing: 1"
+    unknown = refusal(written(tmp_path, text)).problems[-1]
+    assert unknown.where == "mine.yaml, nothing"
+    assert unknown.expected == f"one of {', '.join(sorted(fl_provider_dp.Settings.model_fields))}"
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
     error = refusal("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
-    assert {problem.where.split(", ")[1] for problem in error.problems} == {
-        "local.batch_size",
-        "clip_norm",
-        "provider_rate",
+    assert {problem.where: problem.expected for problem in error.problems} == {
+        "--set local.batch_size": "whole number, at least 1",
+        "--set clip_norm": "number, above 0",
+        "--set provider_rate": "number, above 0, at most 1, or null",
     }
+
+
+def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.replace("rounds: 2", "rounds: two"))
+    problems = refusal(path, "local.learning_rate=0").problems
+    assert [problem.where for problem in problems] == ["mine.yaml, rounds", "--set local.learning_rate"]
+    assert refusal(written(tmp_path, "method: fedavg")).problems[0].found == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "found"),
+    [
+        ("rounds=2.5", "whole number, at least 0", "2.5"),
+        ("rounds=true", "whole number, at least 0", "true"),
+        ("rounds='5'", "whole number, at least 0", '"5", which is text'),
+        ("dropout=1", "true or false", "1"),
+        ("experiment=3", "text, up to 100 letters, digits, dots, hyphens and underscores", "3"),
+        ("trainable=all", "list of texts, not empty, or null", '"all"'),
+        ("frozen=[3]", "list of texts", "3"),
+        ("local=3", "group of epochs, max_steps", "3"),
+        ("device=gpu", "cpu or cuda", '"gpu"'),
+        ("local.optimizer=adam", "adamw, sgd or shampoo", '"adam"'),
+    ],
+)
+def test_the_type_that_is_wanted_is_told_in_words_and_nothing_is_converted(
+    change: str, expected: str, found: str
+) -> None:
+    problem = refusal("fedavg", change).problem
+    assert problem.expected.startswith(expected)
+    assert problem.found == found
+
+
+def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
+    assert load_settings(written(tmp_path, SMALL.replace("0.01", "1e-4"))).local.learning_rate == 1e-4
+    assert load_settings("fedavg", ["local.learning_rate=2E-5"]).local.learning_rate == 2e-5
 
 
 def test_a_target_or_the_noise_is_given() -> None:
@@ -97,18 +140,52 @@ def test_private_training_has_rounds_while_fedavg_may_have_none() -> None:
 
 
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
-    assert ", ".join(config_names()) in refusal("fedavgg").problem.expected
-    assert ", ".join(method_names()) in refusal("fedavg", "method=fedavgg").problem.expected
+    assert ", ".join(config_names()) in refusal("fedavgg").problem.next_step
+    assert ", ".join(method_names()) in refusal("fedavg", "method=fedavgg").problem.next_step
 
 
-@pytest.mark.parametrize("text", ["- a list", "{", "!!python/object/apply:os.getcwd []", ""])
-def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str) -> None:
-    refusal(written(tmp_path, text))
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("- a list", "a list"),
+        ("{", "expected the node content"),
+        ("", "an empty file"),
+        ("a: !!python/object/apply:os.getcwd []", "the Python object object/apply:os.getcwd"),
+        ("rounds: 3\nseed: 1\nrounds: 4", "rounds twice"),
+        ("local: {epochs: 1, epochs: 2}", "epochs twice"),
+        ("rounds: .inf", ".inf, which is no number"),
+        ("rounds: 1e999", "1e999, which is no number"),
+        ("3: 4", "3 in place of a name"),
+        ("{[1]: 4}", "[1] in place of a name"),
+    ],
+)
+def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    problem = refusal(written(tmp_path, text)).problem
+    assert found in problem.found
+    assert "mine.yaml" in problem.where
 
 
-@pytest.mark.parametrize("change", ["rounds", "=3", "rounds=[", "rounds.deep=1"])
+def test_the_line_of_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    assert refusal(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
+        "mine.yaml, line 3"
+    )
+
+
+def test_groups_may_be_merged_as_yaml_has_it(tmp_path: Path) -> None:
+    lora = load_settings(written(tmp_path, SMALL + "lora: {<<: {rank: 3, alpha: 2.0}, rank: 4}")).lora
+    assert lora is not None
+    assert (lora.rank, lora.alpha) == (4, 2.0)
+
+
+@pytest.mark.parametrize("change", ["rounds", "=3", "rounds=[", "rounds=.nan"])
 def test_a_change_that_is_no_change_is_refused(change: str) -> None:
     assert change in refusal("fedavg", change).problem.where
+
+
+def test_a_change_goes_through_groups_only() -> None:
+    problem = refusal("fedavg", "rounds.deep=1").problem
+    assert (problem.where, problem.found) == ("rounds.deep", "10")
+    assert load_settings("fedavg", ["lora.rank=2"]).lora.rank == 2
 
 
 @pytest.mark.parametrize(
@@ -121,35 +198,11 @@ def test_a_change_that_is_no_change_is_refused(change: str) -> None:
         (["clients_per_round=2"], "give provider_rate, or both"),
         (["provider_rate=null", "providers_per_client=2"], "give provider_rate, or both"),
         (["codec=nf4"], "codec nf4"),
-        (["codec=zip"], "'float32' or 'nf4'"),
-        (["local.optimizer=adam"], "'adamw', 'sgd' or 'shampoo'"),
-        (["delta=1"], "less than 1"),
+        (["codec=zip"], "float32 or nf4"),
+        (["local.optimizer=adam"], "adamw, sgd or shampoo"),
+        (["delta=1"], "below 1"),
     ],
 )
 def test_what_can_not_be_private_is_refused_with_what_can(changes: list[str], said: str) -> None:
     problem = refusal("fl-provider-dp", *changes).problem
     assert said in f"{problem.where} {problem.expected}"
-
-
-OWN = """
-from starter_kit.methods import fedavg
-
-class Settings(fedavg.Settings):
-    own: int = 3
-"""
-
-
-def test_a_method_of_ones_own_is_a_python_file_beside_the_config(tmp_path: Path) -> None:
-    (tmp_path / "my_method.py").write_text(OWN)
-    config = written(tmp_path, SMALL.replace("fedavg", "my_method.py"))
-    assert load_settings(config, ["own=4"]).model_dump()["own"] == 4
-    assert "own" in refusal(config, "own=x").problem.where
-
-
-@pytest.mark.parametrize("text", ["", "Settings = 3", "class Settings: pass"])
-def test_a_file_without_settings_is_no_method(tmp_path: Path, text: str) -> None:
-    (tmp_path / "empty_method.py").write_text(text)
-    assert (
-        "class Settings"
-        in refusal(written(tmp_path, SMALL.replace("fedavg", "empty_method.py"))).problem.expected
-    )

@@ -1,0 +1,85 @@
+"""What a setting may be, in words: for messages, and for the reference in docs/settings.md."""
+
+import json
+from collections.abc import Sequence
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+PLAIN: dict[object, str] = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+PATTERNS = {r"^[\w.-]{1,100}$": "up to 100 letters, digits, dots, hyphens and underscores"}
+
+
+def kind(field: FieldInfo) -> str:
+    """Type and range of a setting: `whole number, at least 1, or null`."""
+    words = ", ".join([_type(field.annotation), *_limits(field.metadata)])
+    return f"{words}, or null" if NoneType in get_args(field.annotation) else words
+
+
+def group_of(annotation: object) -> type[BaseModel] | None:
+    """The class of a setting that is a group of settings; None for others."""
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def dotted_names(settings: type[BaseModel]) -> list[str]:
+    """All settings, those of groups with the group's name before them: `local.learning_rate`."""
+    names = []
+    for name, field in settings.model_fields.items():
+        names.append(name)
+        if group := group_of(field.annotation):
+            names += [f"{name}.{below}" for below in dotted_names(group)]
+    return names
+
+
+def choices(values: Sequence[object]) -> str:
+    """`a, b or c`."""
+    *most, last = map(str, values)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def written(value: object) -> str:
+    """A value as a settings file has it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _type(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return choices(arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(_type(part) for part in arguments if part is not NoneType)
+    if origin is Annotated:
+        return ", ".join([_type(arguments[0]), *_limits(arguments[1:])])
+    if origin is list:
+        return f"list of {_type(arguments[0])}s"
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return choices([member.value for member in annotation])
+    if group := group_of(annotation):
+        return f"group of {', '.join(group.model_fields)}"
+    return PLAIN.get(annotation, str(annotation))
+
+
+def _limits(metadata: Sequence[object]) -> list[str]:
+    limits = []
+    for limit in metadata:
+        match limit:
+            case Gt(gt=bound):
+                limits.append(f"above {bound}")
+            case Ge(ge=bound):
+                limits.append(f"at least {bound}")
+            case Lt(lt=bound):
+                limits.append(f"below {bound}")
+            case Le(le=bound):
+                limits.append(f"at most {bound}")
+            case MinLen(min_length=1):
+                limits.append("not empty")
+            case _ if pattern := getattr(limit, "pattern", None):
+                limits.append(PATTERNS.get(pattern, f"matching {pattern}"))
+    return limits

@@ -1,0 +1,114 @@
+"""Settings files: YAML of plain values, read as it is meant.
+
+Beyond YAML 1.1, `2e-4` is a number as well. A setting that stands twice is refused, and so is a number that is none.
+"""
+
+import math
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+
+PLAIN_EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
+MERGE_TAG = "tag:yaml.org,2002:merge"
+PYTHON_TAG = "tag:yaml.org,2002:python/"
+
+
+class _Loader(yaml.SafeLoader):
+    """Makes plain values and nothing else."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names: set[str] = set()
+        for key, _ in node.value:
+            if key.tag == MERGE_TAG:
+                continue
+            name = self.construct_object(key, deep=True)
+            if not isinstance(name, str) or name in names:
+                problem = f"{name} twice" if isinstance(name, str) else f"{name} in place of a name"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+            names.add(name)
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        value: float = super().construct_yaml_float(node)
+        if not math.isfinite(value):
+            raise yaml.constructor.ConstructorError(
+                problem=f"{node.value}, which is no number", problem_mark=node.start_mark
+            )
+        return value
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", PLAIN_EXPONENT, list("-+0123456789"))
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+
+
+def read_settings_file(path: Path) -> dict[str, Any]:
+    """The settings in `path`, as plain values.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) It can't be read or holds no settings.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise refuse(ErrorCode.CONFIGURATION, where=str(path), expected="a YAML file", found=error) from error
+    try:
+        values = parse(text)
+    except yaml.YAMLError as error:
+        raise _refusal(path, error) from error
+    if not isinstance(values, dict):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=str(path),
+            expected="settings, one a line, such as rounds: 5",
+            found="an empty file" if values is None else values,
+        )
+    return values
+
+
+def parse(text: str) -> Any:
+    """The value that `text` is in a settings file. Raises yaml.YAMLError."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+def with_setting(values: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
+    """`values` with the setting of that dotted name.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The name goes through a plain value.
+    """
+    first, dot, rest = name.partition(".")
+    if not dot:
+        return {**values, first: value}
+    group = values.get(first)
+    if not isinstance(group, Mapping | None):
+        raise refuse(
+            ErrorCode.CONFIGURATION, where=name, expected=f"a group of settings in {first}", found=group
+        )
+    return {**values, first: with_setting(group or {}, rest, value)}
+
+
+def _refusal(path: Path, error: yaml.YAMLError) -> ProblemError:
+    where, found = str(path), str(error)
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        where = f"{path}, line {mark.line + 1}" if mark else where
+        found = error.problem or found
+    if PYTHON_TAG in found:
+        return refuse(
+            ErrorCode.CONFIGURATION,
+            where=where,
+            expected="plain values",
+            found=f"the Python object {found.split(PYTHON_TAG)[1].rstrip(chr(39))}",
+            next_step="Of the competition's kit, name a file in configs/models, not an experiment_config.yml that it "
+            "wrote.",
+        )
+    return refuse(ErrorCode.CONFIGURATION, where=where, expected="a YAML file", found=" ".join(found.split()))
