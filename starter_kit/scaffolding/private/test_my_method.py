@@ -1,0 +1,62 @@
+"""my_method on a federation that can be computed by hand. To run it: python test_my_method.py"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from starter_kit.configuration import load_settings
+from starter_kit.rounds import Round
+from starter_kit.scaffolding.toy import Toy
+
+CONFIG = str(Path(__file__).with_name("my_method.yaml"))
+NO_NOISE = ["target_epsilon=null", "noise_multiplier=1e-9"]
+
+
+def rounds(toy: Toy, count: int, *changes: str) -> list[Round]:
+    """So many rounds with the settings of the config, some of them changed."""
+    settings = load_settings(CONFIG, [f"rounds={count}", *changes])
+    return toy.run(settings.build(toy.clients), count)
+
+
+def test_a_round_is_what_the_equations_say() -> None:
+    toy = Toy(clients=4, providers=5)
+    first, second = rounds(toy, 2, *NO_NOISE, "provider_rate=1", "momentum=0.5", "server_learning_rate=2.0")
+    mean, next_mean = (r.aggregate.total / 20 for r in (first, second))
+    velocity = mean
+    assert torch.allclose(first.weights, toy.weights + 2.0 * velocity)
+    velocity = 0.5 * velocity + next_mean
+    assert torch.allclose(second.weights, first.weights + 2.0 * velocity)
+
+
+def test_no_provider_moves_the_sum_by_more_than_the_clip_norm() -> None:
+    toy = Toy(clients=1, providers=2)
+    changes = (*NO_NOISE, "provider_rate=1", "clip_norm=0.01", "local.learning_rate=10")
+    (both,) = rounds(toy, 1, *changes)
+    del toy.clients[0].providers["provider 1"]
+    (one,) = rounds(toy, 1, *changes)
+    moved = float((both.aggregate.total - one.aggregate.total).norm())
+    assert 0.009 < moved <= 0.01 * (1 + 1e-6)
+
+
+def test_the_sum_has_the_noise_that_was_asked_for() -> None:
+    toy = Toy()
+    settings = ("target_epsilon=null", "noise_multiplier=100", "clip_norm=1", "provider_rate=1")
+    noise = torch.cat(
+        [r.aggregate.total for r in rounds(toy, 50, *settings)]
+    )  # 400 numbers, hardly any signal
+    assert float(noise.std()) == pytest.approx(100, rel=0.25)
+
+
+def test_the_guarantee_is_that_of_the_target() -> None:
+    toy = Toy()
+    guarantee = load_settings(CONFIG).guarantee(toy.clients)
+    assert guarantee is not None
+    assert guarantee.unit == "provider"
+    assert 7.9 < guarantee.epsilon(guarantee.rounds) <= 8
+
+
+if __name__ == "__main__":  # without the settings of a project around it
+    sys.exit(pytest.main([__file__, "--rootdir", str(Path(__file__).parent), "-c", os.devnull]))

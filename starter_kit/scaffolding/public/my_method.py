@@ -1,0 +1,82 @@
+"""Federated averaging with momentum at the server (Hsu, Qi and Brown 2019, arXiv:1909.06335).
+
+This is where your method begins: it works as it is. Say above, in a line, what it is and where it comes from.
+
+In each round, K clients drawn at random train from the model w on all their examples. With the mean Δ of what that
+changed, the server sets
+
+    v ← β·v + Δ
+    w ← w + η·v
+
+When you change a step, change the equations here and their test in test_my_method.py.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.learning import LocalTraining, State
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings import RunSettings
+
+
+class Settings(RunSettings):
+    """What my_method.yaml may say beside the settings of all methods. Whatever isn't named here is refused.
+
+    Attributes:
+        clients_per_round: K.
+        momentum: β.
+        server_learning_rate: η.
+    """
+
+    clients_per_round: int = Field(default=2, ge=1)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    server_learning_rate: float = Field(default=1.0, gt=0)
+
+    def build(self, clients: Sequence[Client]) -> "MyMethod":
+        # The place to refuse settings that don't go with the clients.
+        if self.clients_per_round > len(clients):
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="clients_per_round",
+                expected=f"from 1 to {len(clients)}, the clients that there are",
+                found=self.clients_per_round,
+            )
+        return MyMethod(self.clients_per_round, self.momentum, self.server_learning_rate, self.local)
+
+
+@dataclass(frozen=True)
+class MyMethod:
+    """The three steps of a round, of which the second runs at a client."""
+
+    clients_per_round: int
+    momentum: float
+    server_learning_rate: float
+    local: LocalTraining
+
+    def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
+        # `stream` follows from the run's seed: the same seed, the same choice.
+        return sorted(stream.random().sample(list(clients), self.clients_per_round))
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        # `task.learner` also has `provider_changes`, one provider after another, and `gradient`. What a client keeps
+        # from round to round, such as dual variables, goes into `task.state`, by name; it is never sent.
+        trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
+        # The message is all that the server gets, one vector as long as the model, and its bytes are what is counted.
+        return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
+
+    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+        total, count = torch.zeros_like(weights), 0
+        for message in messages:
+            total += message.vector
+            count += message.contributors
+        mean = total / max(count, 1)
+        # What the server keeps from round to round goes into `state`, where a run that is broken off finds it again.
+        velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + mean
+        state["velocity"] = velocity
+        return Aggregate(total, weights + self.server_learning_rate * velocity)

@@ -1,0 +1,59 @@
+"""A federation small enough to compute by hand what a round must do: linear regression on made-up points.
+
+For tests of a method of one's own; it takes milliseconds, and no base weights.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from starter_kit.compression.codecs import codec
+from starter_kit.engines.local import LocalEngine
+from starter_kit.learning import Learner
+from starter_kit.randomness import Stream
+from starter_kit.rounds import Client, Method, Openly, Participant, Round, Server
+from starter_kit.tensors import TrainableTensors
+from starter_kit.wire import Wire
+
+DIMENSION = 8
+
+
+class Toy:
+    """Clients with the same number of providers, each of which has two points of one linear function.
+
+    Attributes:
+        truth: The function (d,), which training is to find.
+        weights: The model (d,) that it starts from: zero.
+    """
+
+    def __init__(self, clients: int = 4, providers: int = 5) -> None:
+        generator = torch.Generator().manual_seed(7)
+        self.truth = torch.linspace(-1, 1, DIMENSION)
+        self.weights = torch.zeros(DIMENSION)
+        self._inputs = torch.randn(clients * providers * 2, DIMENSION, generator=generator)
+        self._model = nn.Linear(DIMENSION, 1, bias=False)
+        self.learner = Learner(TrainableTensors(dict(self._model.named_parameters())), self.loss)
+        self.clients = [
+            Client(client, {f"provider {number}": [2 * number, 2 * number + 1] for number in numbers})
+            for client in range(clients)
+            for numbers in [range(client * providers, (client + 1) * providers)]
+        ]
+
+    def loss(self, examples: Sequence[int]) -> Tensor:
+        """The mean squared error on the points of these indexes."""
+        inputs = self._inputs[list(examples)]
+        predicted: Tensor = self._model(inputs).squeeze(-1)
+        return (predicted - inputs @ self.truth).square().mean()
+
+    def distance(self, weights: Tensor) -> float:
+        """How far `weights` (d,) are from the function."""
+        return float((weights - self.truth).norm())
+
+    def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
+        """So many rounds from `weights`, all clients in this process."""
+        stream = Stream(seed)
+        gathering = Openly(Wire(codec("float32"), self.weights))
+        participant = Participant(method, self.clients, self.learner, gathering, stream)
+        server = Server(method, LocalEngine(participant), gathering, stream)
+        return list(server.run(self.weights, range(1, rounds + 1)))

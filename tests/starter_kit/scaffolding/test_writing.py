@@ -1,0 +1,131 @@
+"""`pfl new`: what is written works as it is, for somebody who has the kit and pytest and nothing else of ours."""
+
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluator.contracts import PrivacyRules, TrackRules
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.checking import check_run
+from starter_kit.configuration import load_settings
+from starter_kit.rounds import Client
+from starter_kit.scaffolding.writing import TEMPLATES, write_method
+from tests.starter_kit.training_runs import trained
+from tests.test_proofs import PARTS
+
+CLIENTS = [Client(c, {f"{c}-{n}": [0] for n in range(40)}) for c in range(10)]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTHONPATH": str(Path(__file__).parents[3]),
+}
+KINDS = pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
+
+
+@KINDS
+def test_the_files_carry_the_methods_name_and_nothing_of_the_templates(tmp_path: Path, private: bool) -> None:
+    files = write_method("clever_idea", tmp_path / "new", private=private)
+    names = ["clever_idea.py", "clever_idea.yaml", "test_clever_idea.py"] + ["clever_idea_proof.md"] * private
+    assert sorted(path.name for path in files) == sorted(names)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(names)
+    text = "".join(path.read_text() for path in files)
+    assert "my_method" not in text
+    assert "MyMethod" not in text
+    assert "class CleverIdea" in text
+
+
+@pytest.mark.parametrize(
+    ("private", "command"), [(False, ["-m", "pytest", "-q"]), (True, [])], ids=["public", "private"]
+)
+def test_its_own_test_passes_outside_of_this_repository(
+    tmp_path: Path, private: bool, command: list[str]
+) -> None:
+    write_method("clever_idea", tmp_path, private=private)
+    ran = subprocess.run(
+        [sys.executable, *command, "test_clever_idea.py"],
+        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "4 passed" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("self.momentum * state", "0.9 * state"), ("self.server_learning_rate * velocity", "velocity")],
+)
+@KINDS
+def test_its_own_test_fails_when_a_step_is_not_what_the_equations_say(
+    tmp_path: Path, private: bool, old: str, new: str
+) -> None:
+    write_method("clever_idea", tmp_path, private=private)
+    check = runpy.run_path(str(tmp_path / "test_clever_idea.py"))["test_a_round_is_what_the_equations_say"]
+    check()
+    method = tmp_path / "clever_idea.py"
+    assert old in method.read_text()
+    method.write_text(method.read_text().replace(old, new))
+    with pytest.raises(AssertionError):
+        check()
+
+
+@KINDS
+def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Path, private: bool) -> None:
+    write_method("clever_idea", tmp_path, private=private)
+    run = trained(str(tmp_path / "clever_idea.yaml"), base, data, tmp_path / "run")
+    rules = TrackRules(
+        reference="local",
+        test_set="local",
+        clients=3,
+        max_rounds=10,
+        privacy=PrivacyRules(epsilon=8, delta=1e-5) if private else None,
+    )
+    assert check_run(run, rules, base)
+
+
+def test_a_private_one_claims_what_it_is_given_and_says_that_its_server_does_more() -> None:
+    settings = load_settings(str(TEMPLATES / "private" / "my_method.yaml"))
+    guarantee = settings.guarantee(CLIENTS)
+    assert guarantee is not None
+    assert guarantee.record is not None
+    assert guarantee.record.server.rule == "other"
+    assert 7.9 < guarantee.epsilon(guarantee.rounds) <= 8
+
+
+def test_its_proof_has_the_parts_that_are_asked_for(tmp_path: Path) -> None:
+    write_method("clever_idea", tmp_path, private=True)
+    text = (tmp_path / "clever_idea_proof.md").read_text()
+    assert [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")] == PARTS
+
+
+@KINDS
+def test_the_config_holds_settings_only_that_the_method_has(tmp_path: Path, private: bool) -> None:
+    _, config, *_ = sorted(write_method("clever_idea", tmp_path, private=private))
+    values = yaml.safe_load(config.read_text())
+    assert values["method"] == "clever_idea.py"
+    assert set(values) <= set(load_settings(str(config)).model_dump())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "my-method", "My_method", "3d", "a/b", "../up", "class", "torch", "json", "a" * 50, "naïve", "a.py"],
+)
+def test_what_is_no_name_for_a_file_of_python_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        write_method(name, tmp_path, private=False)
+    assert caught.value.problem.code is ErrorCode.CONFIGURATION
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("existing", ["clever_idea.py", "clever_idea.yaml", "clever_idea_proof.md"])
+def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path, existing: str) -> None:
+    (tmp_path / existing).write_text("mine")
+    with pytest.raises(ProblemError) as caught:
+        write_method("clever_idea", tmp_path, private=True)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    assert existing in caught.value.problem.where
+    assert [path.name for path in tmp_path.iterdir()] == [existing]
+    assert (tmp_path / existing).read_text() == "mine"
