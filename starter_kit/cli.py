@@ -11,10 +11,12 @@ import typer
 from evaluator import evaluator_version
 from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, refuse
-from starter_kit.console import REFUSED, console, progress, refusals
+from starter_kit.console import REFUSED, complaints, console, progress, refusals
 from starter_kit.data.commands import data_app
 from starter_kit.key_commands import key_app
+from starter_kit.official_options import WithOfficialFlags, config_of, given_flags
 from starter_kit.privacy_commands import privacy_app
+from starter_kit.reporting.comparison import Format
 from starter_kit.site_options import ApiToken, KeyFile, Site, connect
 
 app = typer.Typer(
@@ -79,18 +81,54 @@ def token(
 
 
 @app.command()
+def methods() -> None:
+    """List the methods and the configs that come with the kit."""
+    from starter_kit.method_list import as_table
+
+    console.print(as_table())
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the method, such as my_method.", show_default=False)],
+    private: Annotated[
+        bool, typer.Option("--private", help="Begin with provider-level privacy, and with its proof.")
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
+) -> None:
+    """Begin a method of your own: a file that works, its config and its test. Nothing is overwritten."""
+    from starter_kit.scaffolding.writing import write_method
+
+    with refusals():
+        files = write_method(name, out, private=private)
+    for path in files:
+        console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+    test, config = out / f"test_{name}.py", out / f"{name}.yaml"
+    for line in (
+        f"Try it:   python {test}",
+        f"Train it: pfl train {config} --data <data> --base <base> --out save/{name}",
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command(cls=WithOfficialFlags)
 def train(
-    config: Annotated[
-        str, typer.Argument(help="A YAML file, or the name of a baseline; `pfl methods` lists them.")
-    ],
+    context: typer.Context,
     data: DataFolder,
     base: BaseFolder,
     out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    config: Annotated[
+        str | None,
+        typer.Argument(help="A YAML file, or the name of one of the kit's: `pfl methods` lists them."),
+    ] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")] = None,
     track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
     ] = False,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes in which clients train, each with a model of its own.")
+    ] = 1,
     run_token: Annotated[
         str | None,
         typer.Option(
@@ -101,14 +139,23 @@ def train(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """Train a baseline. Writes the checkpoint, the communication log and, with privacy, the signed training record."""
+    """Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed record.
+
+    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
+    """
     from starter_kit.configuration import load_settings
     from starter_kit.credentials import key_path, obtain
+    from starter_kit.engines.processes import in_processes
+    from starter_kit.own_methods import own_file
+    from starter_kit.training import in_process
     from starter_kit.training import train as run_training
     from starter_kit.watching import watching
 
     with refusals():
-        settings = load_settings(config, changes or [])
+        settings = load_settings(
+            config_of(context, config), changes or [], flags=given_flags(context), tell=_note
+        )
+        _check_device(settings.device)
         client = connect(site, token) if site and token else None
         with watching(settings.experiment) as watcher:
             run_training(
@@ -120,8 +167,12 @@ def train(
                 credentials=lambda: obtain(key_path(key), run_token, track, client),
                 watcher=watcher,
                 resume=resume,
+                open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
             )
-    console.print(f"{out}: trained with {settings.method}, {settings.rounds} rounds", soft_wrap=True)
+        if file := own_file(type(settings)):
+            file.keep(out)
+        outcome = _outcome(out)
+    console.print(outcome, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -136,6 +187,7 @@ def evaluate(
     """Score a checkpoint with the evaluator's own code."""
     from evaluator.contracts import ArtifactKind
     from starter_kit.evaluating import tell
+    from starter_kit.kept_scores import keep_scores
     from starter_kit.run_folder import RunFolder
     from starter_kit.training import evaluate as run_evaluation
 
@@ -143,6 +195,54 @@ def evaluate(
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
         findings = run_evaluation(path, base=base, data=data, split=split, on_progress=show)
     tell(findings, split)
+    if checkpoint.is_dir():
+        with refusals():
+            keep_scores(checkpoint, findings.result, split)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    group: Annotated[
+        bool, typer.Option("--group", help="One row for runs that differ in nothing but their seed.")
+    ] = False,
+    by_anls: Annotated[bool, typer.Option("--by-anls", help="The highest ANLS first.")] = False,
+) -> None:
+    """Print runs beside each other: method, ANLS, accuracy, gigabytes and ε."""
+    from starter_kit.reporting.comparison import compare as compared
+
+    with refusals():
+        comparison = compared(runs, form=form, by_anls=by_anls, group=group)
+    if isinstance(comparison, str):
+        typer.echo(comparison, nl=False)
+    else:
+        console.print(comparison)
+
+
+@app.command()
+def report(run: RunDirectory) -> None:
+    """Write RUN/report.html anew, from the run's settings and numbers."""
+    from starter_kit.reporting.report import write_report
+
+    with refusals():
+        path = write_report(run)
+    console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def tensorboard(
+    run: RunDirectory,
+    log_dir: Annotated[
+        Path, typer.Option("--log-dir", help="Folder for TensorBoard's files.", show_default=False)
+    ],
+) -> None:
+    """Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them."""
+    from starter_kit.reporting.tensorboard import write_events
+
+    with refusals():
+        write_events(run, log_dir)
+    console.print(str(log_dir), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -258,6 +358,36 @@ def submit(
         console.print(f"Submitted: {submission['url']}", highlight=False, soft_wrap=True)
         if wait and not watch(client, submission["id"]):
             raise typer.Exit(1)
+
+
+def _note(text: str) -> None:
+    complaints.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _check_device(device: str) -> None:
+    """Raises `ProblemError` (`E_CONFIGURATION`) where there is no GPU to train on."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="device",
+            expected="cpu, for torch finds no GPU on this machine",
+            found=device,
+            next_step="Add --set device=cpu.",
+        )
+
+
+def _outcome(run: Path) -> str:
+    """A finished run in a line."""
+    from starter_kit.reporting.metrics import SUMMARY, read_summary
+    from starter_kit.reporting.rounding import epsilon_text, size_text
+
+    summary = read_summary(run / SUMMARY)
+    told = f"{run}: trained with {summary.method}, {summary.rounds} rounds, {size_text(summary.bytes_total)} sent"
+    if summary.epsilon is None:
+        return told
+    return f"{told}, ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The `pfl` command as a shell sees it: output, exit status, no tracebacks."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,15 @@ def run(tmp_path_factory: pytest.TempPathFactory, base: Path, data: Path) -> Pat
     return out
 
 
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory, run: Path, base: Path, data: Path) -> Path:
+    """A copy of the run that was evaluated; `told` is what that printed."""
+    folder = shutil.copytree(run, tmp_path_factory.mktemp("scored") / "scored")
+    told = pfl("evaluate", folder, "--base", base, "--data", data).stdout
+    (folder / "told").write_text(told)
+    return folder
+
+
 def test_the_command_starts_without_loading_torch() -> None:
     code = (
         "import sys, starter_kit.cli; "
@@ -44,8 +54,17 @@ def test_the_command_starts_without_loading_torch() -> None:
 
 def test_help_lists_the_commands() -> None:
     listed = pfl("--help").stdout
-    commands = ("data", "base", "key", "token", "train", "privacy", "evaluate", "check", "convert", "submit")
-    assert all(name in listed for name in commands)
+    commands = (
+        *("data", "base", "key", "token", "methods", "new", "train", "privacy", "evaluate"),
+        *("compare", "report", "tensorboard", "check", "convert", "submit"),
+    )
+    assert all(re.search(rf"^\W+{name} ", listed, re.MULTILINE) for name in commands)
+
+
+def test_the_methods_are_listed() -> None:
+    listed = pfl("methods").stdout
+    assert "fl-provider-dp" in listed
+    assert "arXiv:1602.05629" in listed
 
 
 def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -> None:
@@ -97,12 +116,81 @@ def test_the_checks_name_everything_that_is_wrong(run: Path, base: Path, tmp_pat
         assert f"{step}: refused" in refused.stdout
 
 
-def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, base: Path, data: Path) -> None:
-    common = ["--base", base, "--data", data]
-    by_folder = pfl("evaluate", run, *common).stdout
+def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, scored: Path, base: Path, data: Path) -> None:
+    by_folder = (scored / "told").read_text()
     assert "ANLS" in by_folder
     assert "12 questions (valid)" in by_folder
-    assert pfl("evaluate", run / "model.safetensors", *common).stdout == by_folder
+    by_file = pfl("evaluate", run / "model.safetensors", "--base", base, "--data", data)
+    assert by_file.stdout == by_folder
+
+
+def test_runs_are_compared_reported_and_shown_in_tensorboard(run: Path, scored: Path, tmp_path: Path) -> None:
+    score = (scored / "told").read_text().split()[1].rstrip(",")
+    markdown = pfl("compare", run, scored, "--format", "markdown", "--by-anls").stdout
+    assert re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|", markdown, re.MULTILINE)[1:] == [
+        ("scored", score),
+        ("run", "–"),
+    ]
+    assert score in (scored / "report.html").read_text()
+    (scored / "report.html").unlink()
+    assert "report.html" in pfl("report", scored).stdout
+    assert score in (scored / "report.html").read_text()
+    pfl("tensorboard", scored, "--log-dir", tmp_path / "events")
+    assert list((tmp_path / "events").iterdir())
+    assert "summary.json" in pfl("compare", tmp_path, status=2).stderr
+
+
+def test_scores_of_a_folder_without_a_summary_are_told_and_kept_nowhere(
+    run: Path, base: Path, data: Path, tmp_path: Path
+) -> None:
+    shutil.copy(run / "model.safetensors", tmp_path)
+    assert "ANLS" in pfl("evaluate", tmp_path, "--base", base, "--data", data).stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_new_method_is_written_trained_and_kept_with_its_run(
+    tmp_path: Path, base: Path, data: Path
+) -> None:
+    told = pfl("new", "clever_idea", "--out", tmp_path).stdout
+    assert "clever_idea.yaml --data" in told.replace("\n", "")
+    trained = pfl(
+        *("train", tmp_path / "clever_idea.yaml", "--data", data, "--base", base, "--out", tmp_path / "run"),
+        *QUICK,
+    )
+    assert "trained with clever_idea.py, 1 rounds" in trained.stdout
+    assert (tmp_path / "run" / "clever_idea.py").read_bytes() == (tmp_path / "clever_idea.py").read_bytes()
+    assert "nothing is overwritten" in pfl("new", "clever_idea", "--out", tmp_path, status=2).stderr
+
+
+OFFICIAL = """
+model_name: VT5
+device: cpu
+training_parameters: {lr: 2e-4, batch_size: 10}
+fl_parameters: {sample_clients: 2, total_clients: 10, num_rounds: 50, iterations_per_fl_round: 1}
+dp_parameters: {providers_per_fl_round: 1, sensitivity: 0.5, noise_multiplier: 1.182}
+"""
+
+
+def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_told(
+    tmp_path: Path, base: Path, data: Path
+) -> None:
+    (tmp_path / "VT5.yml").write_text(OFFICIAL)
+    common = ["--data", data, "--base", base, "--set", "max_input_tokens=32"]
+    result = pfl(
+        *("train", "-m", tmp_path / "VT5.yml", "-d", "PFL-DocVQA", "--flower", "--use_dp"),
+        *("--num_rounds", "1", "-bs", "4", *common, "--out", tmp_path / "run"),
+    )
+    for note in (
+        "fl_parameters.sample_clients: 2 -> clients_per_round: 2",
+        "--num_rounds: 1 -> rounds: 1",
+        "--batch-size: 4 -> local.batch_size: 4",
+        "dp_parameters.sensitivity: 0.5 -> clip_norm: 0.5",
+    ):
+        assert note in result.stderr.splitlines()
+    assert "method: fl-provider-dp" in result.stderr
+    assert "ε = " in result.stdout
+    settings = (tmp_path / "run" / "settings.yaml").read_text()
+    assert "experiment: VT5_PFL-DocVQA_dp\n" in settings
 
 
 @pytest.mark.parametrize(
