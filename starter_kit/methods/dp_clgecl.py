@@ -1,0 +1,79 @@
+"""DP-CLGECL (PFL-DocVQA competition paper, appendix D.2, algorithm 2): FL-PROVIDER-DP with dual variables.
+
+Clients differ, and each pulls the model its own way. A client's dual variable λ (d,) adds up how far the server's model
+was from the client's own, and is added to each of its providers' updates. In a round that starts from the server's
+model w, a client
+
+1. takes λ = 0 at its first participation and λ ← λ + w − w′ later, with w′ its own model after the last one;
+2. lets each sampled provider train from w, adds λ to what that changed, and clips the two together to `clip_norm`;
+3. sends s, the sum of these with noise of its own on it;
+4. keeps λ and w′ = w + η·s/M, with the server learning rate η, which is 1 in the paper, and M, the expected number of
+   providers that a client samples: a public constant, the same for all clients.
+
+The server takes w ← w + η·Σs/(E·M), with the expected number E of clients: the mean of all w′ where all take part.
+
+Guarantees what FL-PROVIDER-DP does with placement `client_full`, for λ follows from models and noised messages alone;
+the proof is in docs/proofs/dp-clgecl.md. With any other placement, w′ would hold bare updates, and λ would carry them
+into later rounds: it is refused.
+
+The paper draws the first λ at random. Zero is as public, and gives no client a pull that its data didn't ask for.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from pydantic import model_validator
+from torch import Tensor
+
+from starter_kit.dp.gaussian_sum import NoisePlacement
+from starter_kit.learning import State
+from starter_kit.methods import fl_provider_dp
+from starter_kit.methods.fl_provider_dp import ProviderDP
+from starter_kit.rounds import Client, ClientTask, ClientUpdate
+
+DUAL, MODEL = "dual", "model"  # λ and w′, what a client keeps
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPCLGECL(ProviderDP):
+    """`client_step` is η/M: what a client's message times it moves the client's own model by."""
+
+    client_step: float
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        dual = _dual(task.weights, task.state)
+        update = super().client_update(replace(task, state={DUAL: dual}))
+        task.state.update({DUAL: dual, MODEL: task.weights + self.client_step * update.message})
+        return update
+
+    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
+        for change in super().provider_updates(task, providers):
+            yield change + task.state[DUAL]
+
+
+class Settings(fl_provider_dp.Settings):
+    """Of DP-CLGECL: those of FL-PROVIDER-DP, with the noise of the clients."""
+
+    placement: NoisePlacement = NoisePlacement.CLIENT_FULL
+
+    @model_validator(mode="after")
+    def _duals_follow_from_released_values(self) -> Self:
+        if self.placement is not NoisePlacement.CLIENT_FULL:
+            raise ValueError(
+                f"with placement {self.placement}, a client's dual variable would carry its providers' bare updates "
+                "into later rounds; DP-CLGECL goes with placement client_full only"
+            )
+        return self
+
+    def build(self, clients: Sequence[Client]) -> DPCLGECL:
+        private = super().build(clients)
+        expected_clients = self.clients_per_round or self.client_rate * len(clients)
+        expected_providers = private.divisor / expected_clients
+        return DPCLGECL(**vars(private), client_step=private.server_learning_rate / expected_providers)
+
+
+def _dual(weights: Tensor, kept: State) -> Tensor:
+    """λ of a round that starts from `weights` (d,)."""
+    return kept[DUAL] + weights - kept[MODEL] if DUAL in kept else torch.zeros_like(weights)
