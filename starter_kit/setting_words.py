@@ -10,7 +10,14 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-PLAIN: dict[object, str] = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+PLAIN: dict[object, str] = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    None: "null",
+    NoneType: "null",
+}
 PATTERNS = {r"^[\w.-]{1,100}$": "up to 100 letters, digits, dots, hyphens and underscores"}
 
 
@@ -40,13 +47,13 @@ def dotted_names(settings: type[BaseModel]) -> list[str]:
 
 def choices(values: Sequence[object]) -> str:
     """`a, b or c`."""
-    *most, last = map(str, values)
+    *most, last = map(written, values)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def written(value: object) -> str:
     """A value as a settings file has it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _type(annotation: Any) -> str:
@@ -66,18 +73,25 @@ def _type(annotation: Any) -> str:
     return PLAIN.get(annotation, str(annotation))
 
 
+def _number(bound: object) -> str:
+    """Powers of two as such where they are long."""
+    if isinstance(bound, int) and bound > 10**9 and bound.bit_count() == 1:
+        return f"2^{bound.bit_length() - 1}"
+    return str(bound)
+
+
 def _limits(metadata: Sequence[object]) -> list[str]:
     limits = []
     for limit in metadata:
         match limit:
             case Gt(gt=bound):
-                limits.append(f"above {bound}")
+                limits.append(f"above {_number(bound)}")
             case Ge(ge=bound):
-                limits.append(f"at least {bound}")
+                limits.append(f"at least {_number(bound)}")
             case Lt(lt=bound):
-                limits.append(f"below {bound}")
+                limits.append(f"below {_number(bound)}")
             case Le(le=bound):
-                limits.append(f"at most {bound}")
+                limits.append(f"at most {_number(bound)}")
             case MinLen(min_length=1):
                 limits.append("not empty")
             case _ if pattern := getattr(limit, "pattern", None):
