@@ -88,7 +88,7 @@ class LaplaceSettings(PrivateSettings):
             delta=self.delta,
             released=released,
             rounds=rounds,
-            per_client=True,
+            seen_by_server=True,
             budget=self.target_epsilon,
         )
 

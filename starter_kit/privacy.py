@@ -38,8 +38,8 @@ class Guarantee:
         unit: Whose presence is hidden.
         released: What so many rounds release.
         rounds: How many are planned; no more than fit into the budget.
-        per_client: Whether each client's message counts as seen, not only what the server makes of them. A round that
-            was broken off is then spent as well.
+        seen_by_server: Whether the server's view counts, not only what it publishes. A round that was broken off is then
+            spent as well, since messages of it, or their sum, may have arrived.
         budget: ε that no round may exceed; None where none was set.
         record: For the training record; None where the benchmark's record has no words for the method.
     """
@@ -48,7 +48,7 @@ class Guarantee:
     delta: float
     released: Callable[[int], list[Event]]
     rounds: int
-    per_client: bool = False
+    seen_by_server: bool = False
     budget: float | None = None
     record: RecordTerms | None = None
 

@@ -8,6 +8,7 @@ record, so that they can't be chosen to please.
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,7 @@ from evaluator.records.lines import (
 )
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
+from starter_kit.resuming import make_durable
 from starter_kit.rounds import Round
 from starter_kit.run_folder import FILES
 
@@ -91,6 +93,7 @@ class PrivateRecorder:
         client_rate, provider_rate = _rates(self._run)
         total = round.aggregate.total.numpy()
         total.astype("<f4", copy=False).tofile(self._sum_file(round.number))
+        make_durable(self._sum_file(round.number))
         self._count(
             RoundLine(
                 round=round.number,
@@ -109,6 +112,8 @@ class PrivateRecorder:
         self._sampled.append(round.sampled)
         with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
             file.write(_counts_line(round.sampled))
+        make_durable(self._sums / SAMPLED)
+        os.fsync(self._file.fileno())
 
     def _count(self, line: RoundLine) -> None:
         self._record.round(line)

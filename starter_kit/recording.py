@@ -41,7 +41,7 @@ from starter_kit.reporting.metrics import (
 )
 from starter_kit.reporting.plots import write_plots
 from starter_kit.reporting.report import write_report
-from starter_kit.resuming import ResumeFolder, RunState
+from starter_kit.resuming import ResumeFolder, RunState, make_durable
 from starter_kit.rounds import Round
 from starter_kit.run_folder import FILES
 
@@ -102,12 +102,17 @@ class Recorder:
         self._resume.begin(round_number)
 
     def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
-        """Record a finished round, also one in which nobody took part, and the state that it led to."""
+        """Record a finished round, also one in which nobody took part, and the state that it led to.
+
+        The state comes last, when all else of the round is on disk: where it is, nothing of the round is missing.
+        """
         append_to_log(self._log, finished.messages)
         write_line(self._metrics_file, metrics)
         self.metrics.append(metrics)
         if self._private:
             self._private.round(finished)
+        make_durable(self._log)
+        make_durable(self._unfinished / METRICS)
         self._resume.save(state)
 
     def finish(self, model: VT5, summary: Callable[[str], RunSummary]) -> None:

@@ -39,6 +39,15 @@ class RunState:
     broken_rounds: int = 0
 
 
+def make_durable(path: Path) -> None:
+    """Have what was written to a file, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class ResumeFolder:
     """The part of an unfinished run folder that a later process goes on from."""
 
@@ -50,9 +59,8 @@ class ResumeFolder:
 
     def begin(self, round_number: int) -> None:
         """Note that this round begins, before anything of it is sent."""
-        with (self.path / "begun").open("w") as file:
-            file.write(str(round_number))
-            os.fsync(file.fileno())
+        (self.path / "begun").write_text(str(round_number))
+        make_durable(self.path / "begun")
 
     @property
     def begun(self) -> int:
@@ -71,7 +79,9 @@ class ResumeFolder:
         numbers = {name: str(getattr(state, name)) for name in NUMBERS}
         copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
         save_file(copies, new, metadata=numbers)  # which refuses tensors that share memory
+        make_durable(new)
         new.replace(self.path / "state.safetensors")
+        make_durable(self.path)
 
     def load(self) -> RunState | None:
         """The state after the last whole round; None before the first."""

@@ -172,7 +172,7 @@ class Spending:
 
     @property
     def _broken(self) -> int:
-        return self.state.broken_rounds if self.guarantee and self.guarantee.per_client else 0
+        return self.state.broken_rounds if self.guarantee and self.guarantee.seen_by_server else 0
 
 
 def _metrics(

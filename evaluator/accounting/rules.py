@@ -139,11 +139,12 @@ def joint_epsilon(events: Iterable[Event], delta: float) -> float:
 
 
 def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
-    """Rounds that were broken off, where clients' messages are seen one by one, as the rounds that replaced them.
+    """Rounds that were broken off, as the rounds that replaced them, where clients draw the noise.
 
-    What an aggregate would have shown of a broken round was never computed, so there is nothing to account.
+    The server, which is then not trusted, may have had their messages, or even their sum. A server that draws the noise
+    is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.
     """
-    if record.run.noise.release_view == "aggregate":
+    if record.run.noise.placement == "server":
         return []
     return [record.rounds[resume.round - 1] for resume in record.resumes if resume.begun]
 

@@ -177,7 +177,7 @@ class Settings(PrivateSettings):
             delta=self.delta,
             released=released,
             rounds=rounds,
-            per_client=RELEASE_VIEW[self.placement] == "per_client",
+            seen_by_server=self.placement is not NoisePlacement.SERVER,
             budget=self.target_epsilon,
             record=RecordTerms(
                 sampling=method.sampling.recorded(sizes),

@@ -357,20 +357,23 @@ def test_a_run_that_was_broken_off_and_resumed_ends_as_if_it_had_not_been(
     assert len(read_metrics(resumed.path / METRICS)) == 5
 
 
-@pytest.mark.parametrize("placement", ["server", "client_full"])
+@pytest.mark.parametrize("placement", ["server", "client_full", "client_share"])
 def test_the_record_of_a_resumed_run_tells_the_break_and_accounts_for_what_was_seen(
     base: Path, data: Path, tmp_path: Path, placement: str
 ) -> None:
     changes = [f"placement={placement}", "rounds=3", "target_epsilon=null", "noise_multiplier=6"]
+    replies = 5
+    if placement == "client_share":
+        changes, replies = [*changes, "secure_aggregation={}"], 17  # four legs for each of three clients
     with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
+        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(replies))
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     record = run.record(max_rounds=3)
     spent = read_summary(run.path / SUMMARY).epsilon
     assert record.resumes == [ResumeLine(round=2, begun=True, claimed_epsilon=spent)]
     assert len(record.rounds) == 3
     whole = trained("fl-provider-dp", base, data, tmp_path / "whole", changes).record(max_rounds=3)
-    seen = 4 if placement == "client_full" else 3
+    seen = 3 if placement == "server" else 4
     (event,) = releases(record, SamplingRule.TWO_STAGE)
     assert event.rounds == seen
     assert releases(whole, SamplingRule.TWO_STAGE)[0].rounds == 3
@@ -379,7 +382,7 @@ def test_the_record_of_a_resumed_run_tells_the_break_and_accounts_for_what_was_s
     assert rounds.status is CheckStatus.FLAGGED
     assert rounds.where == "resumed at round 2"
     assert result.epsilon == pytest.approx(spent, rel=1e-3)
-    assert (spent > record.run.claimed_epsilon) == (placement == "client_full")
+    assert (spent > record.run.claimed_epsilon) == (placement != "server")
 
 
 def test_a_broken_round_that_was_seen_leaves_no_budget_for_all_that_were_planned(

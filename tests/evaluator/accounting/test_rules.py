@@ -317,13 +317,23 @@ def test_two_stages_never_cost_less_than_the_product_by_either_accountant(
         assert staged >= product * (1 - 1e-4) - 1e-6
 
 
-@pytest.mark.parametrize(("view", "seen"), [("aggregate", 3), ("per_client", 5)])
-def test_a_broken_round_is_accounted_where_its_messages_were_seen(view: str, seen: int) -> None:
+@pytest.mark.parametrize(
+    ("placement", "view", "seen"),
+    [
+        ("server", "aggregate", 3),
+        ("client_share", "aggregate", 5),
+        ("client_full", "aggregate", 5),
+        ("client_full", "per_client", 5),
+    ],
+)
+def test_a_broken_round_is_accounted_where_the_server_is_not_trusted(
+    placement: str, view: str, seen: int
+) -> None:
     noise = Noise(
         multiplier=1.5,
-        placement="client_full",
+        placement=placement,
         release_view=view,
-        secure_aggregation="simulated",
+        secure_aggregation="none" if placement == "server" else "simulated",
     )
     whole = record(*[(1.0, 1.0, 1.5)] * 3, sampling=GlobalPoisson(provider_rate=1.0), noise=noise)
     broken = replace(
