@@ -12,7 +12,7 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(TORCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint benchmark docs constraints clean
+.PHONY: help demo test lint benchmark reproduce docs constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 
 benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references, written to docs/performance.md
 	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q --performance docs/performance.md
+
+reproduce: $(VENV)/.demo  ## train every baseline on a small task, three times, and write docs/reproduction.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md
 
 docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors import catalogue; print(catalogue(), end="")' > docs/errors.md

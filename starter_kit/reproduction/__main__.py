@@ -1,0 +1,33 @@
+"""`make reproduce`: train every baseline, write docs/reproduction.md and the numbers that it is made of."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from starter_kit.console import complaints, refusals
+from starter_kit.reporting.files import replace_file
+from starter_kit.reproduction.base import BaseSettings
+from starter_kit.reproduction.experiment import Experiment
+from starter_kit.reproduction.page import page
+from starter_kit.reproduction.task import TaskSettings
+
+
+def reproduce(
+    page_file: Annotated[Path, typer.Argument(help="Page to write; the numbers go beside it, as .json.")],
+    folder: Annotated[Path, typer.Option(help="Where data and runs are kept.")] = Path("var/reproduction"),
+    seeds: Annotated[int, typer.Option(min=1, help="How often every row is trained.")] = 3,
+) -> None:
+    """Train every baseline on the task that a small model learns, and say whether the papers' order holds."""
+
+    def say(line: str) -> None:
+        complaints.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    with refusals():
+        results = Experiment(folder, seeds, base=BaseSettings(), task=TaskSettings(), say=say).run()
+        replace_file(page_file.with_suffix(".json"), results.model_dump_json(indent=1) + "\n")
+        replace_file(page_file, page(results))
+    say(f"{page_file}: written")
+
+
+typer.run(reproduce)
