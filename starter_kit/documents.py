@@ -1,14 +1,15 @@
 """A training split as examples: every question encoded once, every page's image features computed once."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.images import read_page
 from evaluator.docvqa.tokenization import Tokenizer
-from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.rounds import Client
 
@@ -53,15 +54,36 @@ class Documents:
         self._answers = dict(zip(asked, tokenizer.encode_answers(answers), strict=True))
         self._features = _features(model, dataset, pages, on_page)
 
+    @property
+    def longest(self) -> int:
+        """The example with the longest text, which is the one that takes most memory."""
+        return max(self._texts, key=lambda example: len(self._texts[example]))
+
     def loss(self, examples: Sequence[int]) -> Tensor:
         """The model's mean loss over the tokens of the examples' answers."""
-        batch = Batch.pad(
+        return self._model.loss(self._batch(examples))
+
+    def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
+        """The `loss` (G,) of each group of examples, from one pass of the model over all of them in their order."""
+        batch = self._batch([example for group in groups for example in group])
+        labels = cast(Tensor, batch.labels)
+        of_tokens = nn.functional.cross_entropy(
+            self._model.logits(batch).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+        )
+        of_examples = of_tokens.view_as(labels).sum(1)
+        tokens = (labels != IGNORED).sum(1).to(of_examples)
+        sizes = torch.tensor([len(group) for group in groups])
+        place = torch.arange(len(groups)).repeat_interleave(sizes).to(labels.device)
+        zeros = of_examples.new_zeros(len(groups))
+        return zeros.index_add(0, place, of_examples) / zeros.index_add(0, place, tokens)
+
+    def _batch(self, examples: Sequence[int]) -> Batch:
+        return Batch.pad(
             [self._texts[example] for example in examples],
             self._features[[self._page_row[example] for example in examples]],
             [self._answers[example] for example in examples],
             pad_token_id=self._model.config.pad_token_id,
-        )
-        return self._model.loss(batch.to(next(self._model.parameters()).device))
+        ).to(next(self._model.parameters()).device)
 
 
 def clients_of(dataset: Dataset) -> list[Client]:

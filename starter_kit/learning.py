@@ -48,6 +48,8 @@ class LocalTraining(BaseModel):
         weight_decay: Of AdamW.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
         momentum: Of SGD.
+        providers_at_once: How many providers train at once where they can (`starter_kit.stacking`): a matter of time
+            and memory, not of results. null for as many as 512 MiB hold, on a GPU as a quarter of its memory does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,6 +63,7 @@ class LocalTraining(BaseModel):
     adam_epsilon: float = Field(default=1e-8, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)
     shampoo: ShampooSettings = ShampooSettings()
+    providers_at_once: int | None = Field(default=None, ge=1)
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Learner:
         if not examples:
             return Trained(torch.zeros_like(weights), None)
         self.tensors.write(weights)
-        optimizer = _optimizer(list(self.tensors.parameters.values()), local, state)
+        optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
         losses = []
         with torch.random.fork_rng(devices=self.tensors.cuda_devices):
             torch.manual_seed(stream.number)
@@ -112,7 +115,7 @@ class Learner:
         optimizer.zero_grad()
         if state is not None and isinstance(optimizer, Shampoo):
             state.update(optimizer.export_state())
-        return Trained(self.tensors.read() - weights, float(torch.stack(losses).mean()))
+        return Trained(self.tensors.read().sub_(weights), float(torch.stack(losses).mean()))
 
     def provider_changes(
         self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
@@ -146,9 +149,10 @@ def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> It
             steps += 1
 
 
-def _optimizer(
-    parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None
+def make_optimizer(
+    parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None = None
 ) -> torch.optim.Optimizer:
+    """A new optimizer of the settings' kind; Shampoo goes on from `state`."""
     match local.optimizer:
         case "adamw":
             return torch.optim.AdamW(
@@ -156,10 +160,10 @@ def _optimizer(
                 lr=local.learning_rate,
                 weight_decay=local.weight_decay,
                 eps=local.adam_epsilon,
-                foreach=True,
+                fused=True,
             )
         case "sgd":
-            return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, foreach=True)
+            return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
         case "shampoo":
             shampoo = Shampoo(parameters, lr=local.learning_rate, **local.shampoo.model_dump())
             if state:

@@ -13,13 +13,13 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from starter_kit.compression.codecs import codec
 from starter_kit.documents import Documents, clients_of
-from starter_kit.learning import Learner
 from starter_kit.payload import Payload
 from starter_kit.privacy import Guarantee
 from starter_kit.randomness import Stream
 from starter_kit.rounds import Client, Gathering, Openly, Participant
 from starter_kit.secure_gathering import Securely, overhead_bytes
 from starter_kit.settings import RunSettings
+from starter_kit.stacking import make_learner
 from starter_kit.wire import Wire
 
 
@@ -99,5 +99,5 @@ class RunSetup:
             max_input_tokens=self.settings.max_input_tokens,
             on_page=on_page,
         )
-        learner = Learner(self.payload.tensors, documents.loss)
+        learner = make_learner(self.model, self.payload, documents, self.settings.local)
         return Participant(self.method, clients, learner, self.gathering, self.stream)

@@ -5,12 +5,12 @@ and B are trained. B begins at zero, so that training starts from the base model
 the weights, and the checkpoint has the tensors of the base weights and no others.
 
 Adapters stand beside the model and reach into it by hooks, so that no tensor of the model changes its name. `using`
-puts stacked adapters (G, rank, in) and (G, out, rank) in their place for a batch that is made of G equal parts: each
-part then passes through its own adapters.
+puts stacked adapters (G, rank, in) and (G, out, rank) in their place for batches that are made of G parts: each part
+then passes through its own adapters.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
@@ -75,8 +75,16 @@ class Adapters:
         ]
 
     @contextmanager
-    def using(self, stacked: Mapping[str, Tensor]) -> Iterator[None]:
-        """Inside, batches pass through these tensors, named as in `parameters`, with G in front."""
+    def using(self, stacked: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[None]:
+        """Inside, batches pass through these tensors, named as in `parameters`, with G in front.
+
+        Args:
+            sizes: How many rows of a batch belong to the first of G, the second and so on.
+        """
+        if len(set(sizes)) > 1:  # then each row is a part of its own
+            device = next(iter(stacked.values())).device
+            part = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(device)
+            stacked = {name: tensor.index_select(0, part) for name, tensor in stacked.items()}
         self._active = stacked
         try:
             yield

@@ -36,6 +36,20 @@ def test_the_loss_of_a_batch_is_the_token_weighted_mean_of_its_examples(base: Pa
     assert together == pytest.approx(singles / sum(lengths[index] for index in chosen), rel=1e-4)
 
 
+def test_each_group_has_the_loss_that_it_has_as_a_batch_of_its_own(base: Path, data: Path) -> None:
+    examples = documents(base, data)
+    groups = [[0, 5, 8], [3], [11, 3]]
+    expected = [examples.loss(group).item() for group in groups]
+    assert examples.losses(groups).tolist() == pytest.approx(expected, rel=1e-4)
+    assert len({round(loss, 3) for loss in expected}) == 3
+
+
+def test_the_longest_example_is_the_one_with_the_longest_text(base: Path, data: Path) -> None:
+    examples = documents(base, data)
+    lengths = {index: len(text) for index, text in examples._texts.items()}
+    assert lengths[examples.longest] == max(lengths.values()) > min(lengths.values())
+
+
 @pytest.mark.parametrize(("examples", "pages"), [(range(12), len(PROVIDERS)), ([0, 1, 3], 2), ([], None)])
 def test_every_page_that_is_needed_is_read_once_and_told(
     base: Path, data: Path, examples: Sequence[int], pages: int | None
