@@ -1,11 +1,16 @@
 """What `pfl methods` lists is read from the modules and the configs."""
 
+import re
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 
 from starter_kit.configuration import config_names, load_settings, method_names
 from starter_kit.method_list import Config, as_table, kit_configs
 from starter_kit.settings import PrivateSettings
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +50,20 @@ def test_the_table_has_a_row_for_each(configs: dict[str, Config]) -> None:
         console.print(as_table())
     text = captured.get()
     assert all(f" {config.name} " in text and f" {config.method} " in text for config in configs.values())
+
+
+def test_the_guide_names_every_config_and_its_example_is_one(tmp_path: Path) -> None:
+    guide = (DOCS / "starter-kit.md").read_text()
+    assert [name for name in config_names() if f"`{name}`" not in guide] == []
+    (example,) = re.findall(r"^```yaml\n(.+?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.yaml").write_text(example)
+    assert load_settings(str(tmp_path / "mine.yaml")).experiment == "my-first"
+
+
+def test_every_method_has_a_section_that_names_its_configs(configs: dict[str, Config]) -> None:
+    text = (DOCS / "methods.md").read_text()
+    sections = dict(re.findall(r"^## (\S+)\n(.+?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    assert set(sections) == set(method_names())
+    for config in configs.values():
+        assert config.name == config.method or f"`{config.name}`" in sections[config.method]
+        assert ("Guarantee" in sections[config.method]) == bool(config.unit)
