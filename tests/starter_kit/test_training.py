@@ -28,7 +28,7 @@ from evaluator.records.certificate import BLOCK
 from evaluator.records.lines import GlobalPoisson, ResumeLine
 from evaluator.records.signing import public_key_of
 from evaluator.weight_changes import weight_vector_sha256
-from starter_kit.configuration import load_settings
+from starter_kit.configuration import config_names, load_settings
 from starter_kit.learning import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from starter_kit.run_folder import FILES, RunFolder, budget_of
@@ -73,6 +73,12 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("lora", [], ALL_BUT_SCORING[:2]),
         ("lora-nf4", [], ALL_BUT_SCORING[:2]),
         ("centralized", ["rounds=1"], ALL_BUT_SCORING[:2]),
+        ("fedshampoo", [], ALL_BUT_SCORING[:2]),
+        ("dp-clgecl", [], ALL_BUT_SCORING),
+        ("dp-clgecl-momentum", [], ALL_BUT_SCORING),
+        ("client-dp", ["delta=1.0e-5"], ALL_BUT_SCORING[:2]),
+        ("laplace-fedavg", ["local={learning_rate: 1}"], ALL_BUT_SCORING[:2]),
+        ("laplace-iadmm", ["local={learning_rate: 1}"], ALL_BUT_SCORING[:2]),
         ("fl-provider-dp", ["client_rate=0.5", "placement=client_full", "rounds=4"], ALL_BUT_SCORING),
     ],
 )
@@ -435,3 +441,9 @@ def test_a_run_is_scored_on_the_validation_split_as_it_goes(base: Path, data: Pa
     ).result
     assert metrics[-1].anls == pytest.approx(found.anls)
     assert read_summary(run.path / SUMMARY).anls == metrics[-1].anls
+
+
+def test_every_shipped_config_is_among_those_that_were_tried() -> None:
+    tried = {mark.args[1][n][0] for mark in test_the_evaluator_accepts_what_a_baseline_leaves.pytestmark
+             for n in range(len(mark.args[1]))}  # fmt: skip
+    assert tried | {"centralized-dp"} == set(config_names())  # which has one client: see its own tests
