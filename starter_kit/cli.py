@@ -121,7 +121,10 @@ def train(
         str | None,
         typer.Argument(help="A YAML file, or the name of one of the kit's: `pfl methods` lists them."),
     ] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting to change, such as rounds=5; may be given several times."),
+    ] = None,
     track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
