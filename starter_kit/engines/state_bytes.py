@@ -1,5 +1,6 @@
 """What a client keeps from round to round, as bytes: for engines whose clients run in other processes."""
 
+import torch
 from safetensors.torch import load, save
 
 from starter_kit.learning import State
@@ -9,7 +10,8 @@ def pack_state(state: State) -> bytes:
     """`state` as a safetensors file; nothing for an empty one."""
     if not state:
         return b""
-    return save({name: tensor.contiguous() for name, tensor in state.items()})
+    # Copied, for safetensors refuses tensors that share memory.
+    return save({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()})
 
 
 def unpack_state(data: bytes) -> State:

@@ -11,6 +11,7 @@ _PROJECT = """\
 [project]
 name = "pfl-federation"
 version = "1.0.0"
+description = "Training on document VQA across clients, with the kit that each party has installed"
 license = { file = "LICENSE" }
 dependencies = ["flwr>=1.41,<1.42"]
 

@@ -8,7 +8,7 @@ the kind of the error and not its text.
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from threading import Event
@@ -21,7 +21,7 @@ from evaluator.errors import ErrorCode, ProblemError, refuse
 from starter_kit.configuration import load_settings
 from starter_kit.console import complain
 from starter_kit.engines.flower.agreement import Agreement
-from starter_kit.engines.flower.keeping import keep_state, state_of
+from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
 from starter_kit.engines.flower.messages import (
     ASK,
     BYE,
@@ -49,6 +49,7 @@ class Host:
     participant: Participant
     agreement: Agreement
     counts_are_public: bool
+    keeping: Keeping = field(default_factory=InMemory)
 
     @classmethod
     def of(cls, setup: RunSetup, only: Sequence[int], on_page: Callable[[int, int], None]) -> "Host":
@@ -84,7 +85,7 @@ def _host(context: Context) -> Host:
         settings = load_settings(given["config"], changes)
         setup = RunSetup(settings, data=Path(given["data"]), base=Path(given["base"]))
         only = [int(client) for client in given["clients"].split(",")]
-        _hosts.append(Host.of(setup, only, Watcher().pages))
+        _hosts.append(replace(Host.of(setup, only, Watcher().pages), keeping=InContext()))
     return _hosts[0]
 
 
@@ -121,9 +122,9 @@ def ask(message: Message, context: Context) -> RecordDict:
     """A client's part of one leg of a round."""
     clients = _host(context)
     request = unpack_request(message.content)
-    state = state_of(context, request.client)
+    state = clients.keeping.state(context, request.client)
     reply = clients.participant.answer(request, state)
-    keep_state(context, request.client, state)
+    clients.keeping.keep(context, request.client, state)
     keeps = any(name != SECRETS for name in state)
     return Answer(reply, keeps).pack(counts_are_public=clients.counts_are_public)
 

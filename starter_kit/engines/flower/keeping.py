@@ -1,7 +1,7 @@
-"""What a node keeps for its clients from message to message: in the context that Flower holds for it, and nowhere else.
+"""What the clients of a node keep from message to message; it is never sent."""
 
-It lasts as long as the SuperNode runs and the run goes on, and is never sent.
-"""
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from flwr.app import Array, ArrayRecord, Context
 
@@ -12,20 +12,47 @@ from starter_kit.learning import State
 TENSORS = "tensors"
 
 
-def state_of(context: Context, client: int) -> State:
-    """The client's state; empty where it has none yet."""
-    record = context.state.array_records.get(_state(client))
-    return unpack_state(record[TENSORS].data) if record else {}
+class Keeping(Protocol):
+    """Where it is kept."""
+
+    def state(self, context: Context, client: int) -> State:
+        """A client's state, to be changed and kept again; empty where it has none yet."""
+
+    def keep(self, context: Context, client: int, state: State) -> None:
+        """Keep a client's state for the run's next message."""
 
 
-def keep_state(context: Context, client: int, state: State) -> None:
-    data = pack_state(state)
-    if data:
+@dataclass
+class InMemory:
+    """In the memory of this process, as long as it serves the same run: it never leaves the process."""
+
+    _run: int = 0
+    _states: dict[int, State] = field(default_factory=dict, repr=False)
+
+    def state(self, context: Context, client: int) -> State:
+        if context.run_id != self._run:
+            self._run, self._states = context.run_id, {}
+        return dict(self._states.get(client, {}))
+
+    def keep(self, context: Context, client: int, state: State) -> None:
+        self._states[client] = state
+
+
+class InContext:
+    """In the context that Flower's SuperNode holds for the node and passes to the process of each message.
+
+    For small states: with hundreds of megabytes Flower is so busy passing them on that the node counts as lost.
+    """
+
+    def state(self, context: Context, client: int) -> State:
+        record = context.state.array_records.get(_name(client))
+        return unpack_state(record[TENSORS].data) if record else {}
+
+    def keep(self, context: Context, client: int, state: State) -> None:
+        data = pack_state(state)
         array = Array(dtype="uint8", shape=(len(data),), stype=BYTES, data=data)
-        context.state[_state(client)] = ArrayRecord({TENSORS: array})
-    else:
-        context.state.pop(_state(client), None)
+        context.state[_name(client)] = ArrayRecord({TENSORS: array})
 
 
-def _state(client: int) -> str:
+def _name(client: int) -> str:
     return f"state of {client}"

@@ -14,6 +14,7 @@ from subprocess import Popen
 import httpx
 from flwr.common.constant import SubStatus
 from flwr.supercore.constant import TaskType
+from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
 from evaluator.errors import ErrorCode, refuse
@@ -95,21 +96,26 @@ def _supernode(calling: Calling, home: Path) -> Iterator[tuple["Popen[bytes]", T
 
 
 def _answer_all(process: "Popen[bytes]", tasks: Tasks, tell: Tell) -> int:
-    """Answer messages, one after another, until the SuperNode has ended or the run is complete; how many."""
+    """Answer messages, one after another, while the SuperNode runs and the run goes on; how many.
+
+    Ends as well where a message was taken over and is lost, for the SuperNode would wait for its answer for good.
+    """
     answered = 0
     with tasks.claims() as claims:
         while process.poll() is None and not client_app.dismissed.is_set():
             try:
                 task = claimed(claims, TaskType.CLIENT_APP)
-                if task:
-                    _answer(tasks, task[1])
-                    answered += 1
-            except httpx.HTTPError as error:  # not up yet, or ending; the next turn of the loop shows which
+            except httpx.TransportError:  # not up yet, or ending
                 task = None
-                if answered and not isinstance(error, httpx.TransportError):
-                    tell(f"a message was lost: {error}")
-            if not task:
+            if task is None:
                 time.sleep(POLL_S)
+                continue
+            try:
+                _answer(tasks, task[1])
+            except (httpx.HTTPError, ObjectPullError) as error:
+                tell(f"a message is lost: {error}")
+                break
+            answered += 1
     if client_app.dismissed.is_set():
         time.sleep(LEAVING_S)
     return answered

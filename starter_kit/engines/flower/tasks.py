@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 from flwr.proto.runtime_pb2 import AcquireTaskRequest, SendTaskHeartbeatRequest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.heartbeat import HeartbeatSender
@@ -65,12 +66,20 @@ class Tasks:
         with RuntimeHttpClient.from_server_address(
             str(self.address), self.authority is None, self.authority, [version, task]
         ) as client:
-            alive = HeartbeatSender(lambda: client.SendTaskHeartbeat(SendTaskHeartbeatRequest()).success)
+            alive = HeartbeatSender(lambda: _beat(client))
             alive.start()
             try:
                 yield client
             finally:
                 alive.stop()
+
+
+def _beat(client: RuntimeHttpClient) -> bool:
+    """Whether Flower has heard that the task is still held."""
+    try:
+        return client.SendTaskHeartbeat(SendTaskHeartbeatRequest()).success
+    except httpx.HTTPError:
+        return False
 
 
 def claimed(claims: RuntimeHttpClient, kind: TaskType) -> tuple[int, str] | None:

@@ -11,6 +11,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.client_app import Host
 from starter_kit.engines.flower.engine import FlowerEngine
+from starter_kit.engines.flower.keeping import InContext, InMemory
 from starter_kit.engines.flower.roll import Roll
 from starter_kit.engines.flower.server_app import over
 from starter_kit.learning import LocalTraining
@@ -98,9 +99,9 @@ def test_a_run_over_flower_gives_what_a_local_one_gives(base: Path, data: Path, 
     ]
     settings = quick_settings("fedavg", [*changes, "local.shampoo.roots_every=1", "local.learning_rate=1.0"])
     grid = InProcessGrid()
-    for number, clients in ((10, [2, 0]), (20, [1])):
+    for number, clients, keeping in ((10, [2, 0], InMemory()), (20, [1], InContext())):
         setup = RunSetup(settings, data=data, base=base)
-        grid.add(number, Host.of(setup, clients, Watcher().pages))
+        grid.add(number, replace(Host.of(setup, clients, Watcher().pages), keeping=keeping))
     apart = run(settings, base, data, tmp_path / "apart", over(grid, wait_s=5, timeout_s=30))
     together = run(settings, base, data, tmp_path / "together")
     assert torch.allclose(trained_tensor(apart), trained_tensor(together), rtol=0, atol=1e-5)
@@ -143,7 +144,8 @@ def test_secure_aggregation_works_over_nodes() -> None:
     federation.roll.await_all(5)
     assert torch.allclose(federation.round().weights, next(iter(openly)).weights, atol=1e-6)
     assert federation.engine.apart
-    assert all(not node.context.state for node in federation.grid.nodes.values())  # no secret is left
+    for node in federation.grid.nodes.values():  # no secret is left
+        assert all(not node.host.keeping.state(node.context, client) for client in range(4))
 
 
 def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_answered(
@@ -260,3 +262,14 @@ def test_a_resumed_run_is_refused_only_if_its_clients_had_kept_something() -> No
 def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) -> None:
     with pytest.raises(ProblemError, match="some of 0, 1, 2"):
         Host.of(RunSetup(quick_settings(), data=data, base=base), [7], Watcher().pages)
+
+
+def test_what_clients_keep_is_of_one_run_only() -> None:
+    context = InProcessGrid().add(10, Federation().host([0])).context
+    keeping = InMemory()
+    assert keeping.state(context, 0) == {}
+    keeping.keep(context, 0, {"dual": torch.ones(2)})
+    keeping.state(context, 0)["another"] = torch.zeros(2)  # not kept
+    assert keeping.state(context, 0).keys() == {"dual"}
+    context.run_id = 2
+    assert keeping.state(context, 0) == {}
