@@ -146,7 +146,10 @@ def find_model_config(model: str) -> Path:
         if path.is_file():
             return path
     raise refuse(
-        ErrorCode.CONFIGURATION, where=f"--model {model}", expected=choices(paths), found="no such file"
+        ErrorCode.CONFIGURATION,
+        where=f"--model {model}",
+        expected=choices([*map(str, paths)]),
+        found="no such file",
     )
 
 

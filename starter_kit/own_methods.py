@@ -19,18 +19,15 @@ class MethodFile(ModuleType):
 
     Attributes:
         path: Of the file.
-        source: What was run.
+        source: What was run; `sha256` is its hash.
     """
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"pfl_method_{path.stem}")
         self.path = path.resolve()
         self.source = path.read_bytes()
+        self.sha256 = hashlib.sha256(self.source).hexdigest()
+        super().__init__(f"pfl_method_{path.stem}_{self.sha256[:16]}")
         self.__file__ = str(self.path)
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.source).hexdigest()
 
     def keep(self, folder: Path) -> None:
         """Write the file into `folder`, as it was run."""

@@ -116,6 +116,14 @@ def test_the_file_is_part_of_what_the_training_record_calls_the_code(config: str
     assert code_sha256(snapshot(load_settings(config))) != before
 
 
+def test_two_files_of_one_name_are_two_methods(config: str) -> None:
+    first = load_settings(config)
+    Path(config).with_name("my_method.py").write_text(OWN + "# changed")
+    second = load_settings(config)
+    assert snapshot(first) != snapshot(second)
+    assert hashlib.sha256(OWN.encode()).hexdigest() in snapshot(first)
+
+
 def test_the_kits_own_methods_have_no_file_to_keep() -> None:
     settings = load_settings("fedavg")
     assert own_file(type(settings)) is None
