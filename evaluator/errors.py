@@ -273,7 +273,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.CONFIGURATION: Explanation(
         "A setting is unknown, missing or out of range.",
-        "Correct the setting that is named; docs/starter-kit.md lists all of them.",
+        "Correct the setting that is named; docs/settings.md lists all of them.",
     ),
     ErrorCode.PRIVACY_BUDGET: Explanation(
         "A training round would exceed the run's ε.",

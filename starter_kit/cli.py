@@ -24,6 +24,7 @@ app = typer.Typer(
     help="The starter kit of the PFL-DocVQA benchmark.",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_show_locals=False,  # a traceback must not show what clients hold
 )
 base_app = typer.Typer(help="Base weights that training starts from.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
