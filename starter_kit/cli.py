@@ -13,6 +13,7 @@ from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.console import REFUSED, complaints, console, progress, refusals
 from starter_kit.data.commands import data_app
+from starter_kit.engines.flower.commands import flower_app
 from starter_kit.key_commands import key_app
 from starter_kit.official_options import WithOfficialFlags, config_of, given_flags
 from starter_kit.privacy_commands import privacy_app
@@ -31,6 +32,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(base_app, name="base")
 app.add_typer(key_app, name="key")
 app.add_typer(privacy_app, name="privacy")
+app.add_typer(flower_app, name="federate")
 
 DataFolder = Annotated[
     Path, typer.Option("--data", help="Data folder, such as data/public.", show_default=False)

@@ -75,6 +75,8 @@ def parse(text: str) -> Any:
     loader = _Loader(text)
     try:
         return loader.get_single_data()
+    except RecursionError as error:
+        raise yaml.YAMLError("values that hold each other, or are nested too deeply") from error
     finally:
         loader.dispose()
 
