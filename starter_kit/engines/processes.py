@@ -23,9 +23,10 @@ from typing import Any
 import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
-from starter_kit.configuration import method_names, settings_class
+from starter_kit.configuration import settings_class
 from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.learning import State
+from starter_kit.own_methods import own_file
 from starter_kit.rounds import Engine, Reply, Request
 from starter_kit.run_setup import RunSetup
 from starter_kit.settings import RunSettings
@@ -74,9 +75,8 @@ class _Plan:
 
     @classmethod
     def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_Plan":
-        known = settings.method in method_names()
-        method = settings.method if known else sys.modules[type(settings).__module__].__file__
-        return cls(str(method), settings.model_dump(), data, base, threads)
+        file = own_file(type(settings))
+        return cls(str(file.path) if file else settings.method, settings.model_dump(), data, base, threads)
 
     def setup(self) -> RunSetup:
         settings = settings_class(self.method, Path()).model_validate(self.values)

@@ -2,13 +2,11 @@
 
 import hashlib
 import json
-import sys
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from evaluator import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from starter_kit.configuration import method_names
+from starter_kit.own_methods import own_file
 from starter_kit.run_setup import RunSetup
 from starter_kit.settings import RunSettings
 
@@ -54,9 +52,8 @@ class Agreement:
 def _settings(settings: RunSettings) -> dict[str, object]:
     """The settings, with a method's file by what is in it."""
     values: dict[str, object] = settings.model_dump(mode="json", exclude=OWN_CHOICE)
-    if settings.method not in method_names():
-        file = Path(str(sys.modules[type(settings).__module__].__file__))
-        values["method"] = hashlib.sha256(file.read_bytes()).hexdigest()
+    if file := own_file(type(settings)):
+        values["method"] = file.sha256
     return values
 
 

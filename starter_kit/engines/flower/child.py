@@ -5,6 +5,7 @@ entry point of.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from starter_kit.engines.flower import QUIET
 
 LOG = "log"
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
 STOPPING_S = 10.0
 WATCH_S = 0.5
 
@@ -52,9 +54,9 @@ def started(command: str, arguments: Sequence[str], home: Path) -> Iterator["sub
 
 
 def last_line(home: Path) -> str:
-    """Of what the command in `home` printed."""
-    lines = (home / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+    """Of what the command in `home` printed, without its colours."""
+    text = COLOUR.sub("", (home / LOG).read_text(encoding="utf-8", errors="replace"))
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "nothing")
 
 
 def main() -> None:

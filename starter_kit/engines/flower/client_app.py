@@ -43,12 +43,12 @@ class Host:
     """The clients of this process.
 
     Attributes:
-        counts_are_public: Whether anybody may know how many providers took part in a round.
+        public: Whether nothing about the run is private.
     """
 
     participant: Participant
     agreement: Agreement
-    counts_are_public: bool
+    public: bool
     keeping: Keeping = field(default_factory=InMemory)
 
     @classmethod
@@ -126,7 +126,7 @@ def ask(message: Message, context: Context) -> RecordDict:
     reply = clients.participant.answer(request, state)
     clients.keeping.keep(context, request.client, state)
     keeps = any(name != SECRETS for name in state)
-    return Answer(reply, keeps).pack(counts_are_public=clients.counts_are_public)
+    return Answer(reply, keeps).pack(public=clients.public)
 
 
 @app.query(BYE.partition(".")[2])

@@ -76,14 +76,14 @@ class Answer:
     reply: Reply
     keeps: bool
 
-    def pack(self, *, counts_are_public: bool) -> RecordDict:
-        """`counts_are_public`: whether the reply may tell how many providers took part."""
+    def pack(self, *, public: bool) -> RecordDict:
+        """With the loss and how many providers took part only where that is `public`."""
         reply = self.reply
         head = ConfigRecord({"keeps": self.keeps})
-        if reply.loss is not None:
-            head["loss"] = reply.loss
-        if counts_are_public:
+        if public:
             head["sampled"] = reply.sampled
+        if public and reply.loss is not None:
+            head["loss"] = reply.loss
         return RecordDict({PAYLOAD: _payload(reply.payload), HEAD: head})
 
     @classmethod

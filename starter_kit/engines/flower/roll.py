@@ -33,11 +33,9 @@ class Roll:
     clients: Collection[int]
     agreement: Agreement
     tell: Tell
-    _nodes: dict[int, list[int]] = field(default_factory=dict)  # the clients of each node that has answered
-    _asked: dict[str, int] = field(default_factory=dict)  # nodes asked who they are, by message
-    _late: dict[str, int] = field(
-        default_factory=dict
-    )  # nodes that owe an answer nobody waits for, by message
+    _nodes: dict[int, list[int]] = field(default_factory=dict)  # the clients of each that has said who it is
+    _asked: dict[str, int] = field(default_factory=dict)  # those that haven't yet, by message
+    _late: dict[str, int] = field(default_factory=dict)  # those that owe an answer of before, by message
 
     def await_all(self, timeout_s: float) -> None:
         """Wait until every client is at some node.
@@ -83,7 +81,8 @@ class Roll:
         """Take in which nodes came, went, and answered what they were asked before."""
         present = set(self.grid.get_node_ids())
         for node in [node for node in self._nodes if node not in present]:
-            self.tell(f"client {_listed(self._nodes.pop(node))}: the node is gone")
+            if clients := self._nodes.pop(node):
+                self.tell(f"client {_listed(clients)}: node {node} is gone")
         known = self._nodes.keys() | set(self._asked.values())
         who = Hello([], self.agreement).pack()
         new = sorted(present - known)
@@ -92,7 +91,7 @@ class Roll:
             self._met(node, message)
         for node, _ in received(self.grid, self._late):
             if node in self._nodes and node not in self._late.values():
-                self.tell(f"client {_listed(self._nodes[node])}: the node is back")
+                self.tell(f"client {_listed(self._nodes[node])}: node {node} is back")
 
     def _met(self, node: int, message: Message) -> None:
         self._nodes[node] = []

@@ -10,7 +10,7 @@ from flwr.serverapp import Grid, ServerApp
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.configuration import load_settings
 from starter_kit.console import complaints
-from starter_kit.credentials import key_path, obtain
+from starter_kit.credentials import Credentials
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
@@ -33,8 +33,8 @@ def main(grid: Grid, context: Context) -> None:
             data=Path(given["data"]),
             base=Path(given["base"]),
             out=Path(given["out"]),
-            track="track-1",
-            credentials=lambda: obtain(key_path(None), None, "track-1", None),
+            track="",
+            credentials=no_credentials,
             watcher=watcher,
             open_engine=over(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
         )
@@ -85,6 +85,11 @@ def refuse_records(setup: RunSetup) -> None:
             found=setup.settings.method,
             next_step="Run it with the engine local or processes; see docs/distributed.md for the reason.",
         )
+
+
+def no_credentials() -> Credentials:
+    """What such a run answers with for its training record: it has none."""
+    raise ValueError("a run on nodes has no training record")
 
 
 def tell(line: str) -> None:

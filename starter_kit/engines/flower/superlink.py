@@ -102,10 +102,13 @@ def over_own_superlink(
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
         refuse_records(setup)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _superlink(listening, home) as tasks, _run(tasks) as grid:
-            open_engine = over(grid, wait_s=wait_s, timeout_s=timeout_s)
-            with _reached(home), open_engine(setup, watcher) as engine:
-                yield engine
+        with (
+            _superlink(listening, home) as tasks,
+            _reached(home),
+            _run(tasks) as grid,
+            over(grid, wait_s=wait_s, timeout_s=timeout_s)(setup, watcher) as engine,
+        ):
+            yield engine
 
     return opened
 
@@ -199,7 +202,7 @@ def _reached(home: Path) -> Iterator[None]:
 
 
 def public_keys(file: Path) -> list[bytes]:
-    """The public keys in `file`, as PEM.
+    """The public keys in `file`, each once, as PEM.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The file can't be read, or a line of it is no key on a NIST curve.
@@ -218,4 +221,4 @@ def public_keys(file: Path) -> list[bytes]:
             expected="public keys as ssh-keygen -t ecdsa writes them, one a line",
             found=str(error),
         ) from error
-    return keys
+    return list(dict.fromkeys(keys))

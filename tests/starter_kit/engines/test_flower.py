@@ -44,7 +44,7 @@ class Federation:
         gathering: Callable[[Toy], Gathering] = lambda toy: Openly(wire_from(toy.weights)),
         *,
         needs_all: bool = False,
-        counts_are_public: bool = True,
+        public: bool = True,
     ) -> None:
         self.toy = Toy()
         self.method = method or FedAvg(4, LOCAL)
@@ -52,7 +52,7 @@ class Federation:
         self.grid = InProcessGrid()
         self.told: list[str] = []
         self.on_client: Callable[[], object] = lambda: None
-        self.counts_are_public = counts_are_public
+        self.public = public
         for number, clients in ((10, [0, 1]), (20, [2]), (30, [3])):
             self.grid.add(number, self.host(clients))
         self.roll = Roll(self.grid, range(4), AGREED, self.told.append)
@@ -68,7 +68,7 @@ class Federation:
     def host(self, clients: Sequence[int]) -> Host:
         theirs = [client for client in self.toy.clients if client.id in clients]
         participant = Participant(self.method, theirs, self.toy.learner, self.gathering, STREAM)
-        return Host(participant, AGREED, self.counts_are_public)
+        return Host(participant, AGREED, self.public)
 
     def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
         """The clients that answer."""
@@ -118,11 +118,13 @@ def test_what_travels_is_the_payload_and_a_few_hundred_bytes(federation: Federat
     assert 4 * DIMENSION < up < 4 * DIMENSION + 1500
 
 
-def test_counts_travel_only_where_nothing_is_private() -> None:
+def test_loss_and_counts_travel_only_where_nothing_is_private() -> None:
     for public in (True, False):
-        federation = Federation(counts_are_public=public)
+        federation = Federation(public=public)
         federation.roll.await_all(5)
-        assert set(federation.round().sampled.values()) == ({5} if public else {0})
+        finished = federation.round()
+        assert set(finished.sampled.values()) == ({5} if public else {0})
+        assert (finished.loss is not None) is public
 
 
 def test_the_text_of_an_error_stays_at_the_node() -> None:
@@ -160,7 +162,7 @@ def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_answere
     assert len(federation.grid.sent_bytes) == pushed + 2
     node.mute = False
     assert federation.ask([0, 2], 3) == [0, 2]
-    assert "client 2: the node is back" in federation.told
+    assert "client 2: node 20 is back" in federation.told
 
 
 def test_a_node_that_is_lost_in_the_middle_of_a_round_is_not_waited_for(federation: Federation) -> None:

@@ -19,6 +19,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower import gate
 from starter_kit.engines.flower.address import Address, ServerTLS, server_tls
 from starter_kit.engines.flower.bundle import fab, write_app
+from starter_kit.engines.flower.child import LOG, last_line
 from starter_kit.engines.flower.node import Calling
 from starter_kit.engines.flower.superlink import Listening, public_keys
 
@@ -94,6 +95,13 @@ def test_public_keys_of_nodes_are_read_and_others_refused(tmp_path: Path) -> Non
     file.write_text(_openssh(ed25519.Ed25519PrivateKey.generate().public_key()))
     with pytest.raises(ProblemError, match="ssh-keygen -t ecdsa"):
         public_keys(file)
+
+
+def test_a_commands_last_words_are_told_without_its_colours(tmp_path: Path) -> None:
+    (tmp_path / LOG).write_text("first\n\x1b[91mERROR \x1b[0m:  no such key\n\n")
+    assert last_line(tmp_path) == "ERROR :  no such key"
+    (tmp_path / LOG).write_text("")
+    assert last_line(tmp_path) == "nothing"
 
 
 def test_other_machines_reach_what_is_for_nodes_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
