@@ -69,7 +69,7 @@ def test_providers_flip_coins_and_a_round_costs_what_it_does_in_a_federation_tha
     federated = load_settings("fl-provider-dp", ["provider_rate=0.25"])
     assert isinstance(federated, fl_provider_dp.Settings)
     assert federated.guarantee(CLIENTS).released(4) == alone.released(4)
-    assert not alone.per_client
+    assert not alone.seen_by_server
 
 
 @pytest.mark.parametrize("changes", [[], ["placement=client_full", "provider_rate=0.5"]])

@@ -173,7 +173,7 @@ def test_no_amplification_is_claimed_for_what_the_log_shows() -> None:
     assert everyone.released(7) == [inner.model_copy(update={"rounds": 7})]
     assert guarantee.unit is Unit.CLIENT
     assert guarantee.record is None
-    assert not guarantee.per_client
+    assert not guarantee.seen_by_server
 
 
 def test_a_round_costs_the_gaussian_that_a_client_that_takes_part_faces() -> None:

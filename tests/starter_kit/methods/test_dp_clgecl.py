@@ -310,7 +310,7 @@ def test_the_guarantee_is_that_of_fl_provider_dp_whose_messages_are_seen_one_by_
     loaded = load_settings("fl-provider-dp", [*changes, "placement=client_full"])
     assert isinstance(loaded, fl_provider_dp.Settings)
     plain, dual = loaded.guarantee(clients), settings(*changes).guarantee(clients)
-    assert dual.per_client
+    assert dual.seen_by_server
     assert dual.released(3) == plain.released(3)
     assert dual.record == plain.record
 

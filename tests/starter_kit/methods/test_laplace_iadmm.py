@@ -213,7 +213,7 @@ def test_rounds_add_up_to_their_number_times_the_epsilon_of_one() -> None:
         clients_with(5, 3)
     )
     assert guarantee.unit is Unit.RECORD
-    assert guarantee.per_client
+    assert guarantee.seen_by_server
     assert guarantee.record is None
     for rounds in range(1, 5):
         # At δ = 1e-5, ε is a little less than without one.
