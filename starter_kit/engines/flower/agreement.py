@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from evaluator import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from starter_kit.own_methods import own_file
+from starter_kit.privacy import Guarantee
 from starter_kit.run_setup import RunSetup
 from starter_kit.settings import RunSettings
 
@@ -59,3 +60,12 @@ def _settings(settings: RunSettings) -> dict[str, object]:
 
 def _sha256(values: object) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def tells_counts(guarantee: Guarantee | None) -> bool:
+    """Whether clients tell the server how many of their providers took part.
+
+    That is where nothing is private, and where the server is trusted with sums without noise and writes the annex of a
+    training record.
+    """
+    return guarantee is None or (guarantee.record is not None and not guarantee.seen_by_server)

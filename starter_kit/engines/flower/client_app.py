@@ -1,8 +1,8 @@
 """The clients' side under Flower: a ClientApp that passes requests to the kit's `Participant`.
 
-Guarantees that a node sends nothing about its data but the bytes of its clients' replies; where nothing is private,
-the mean loss and how many providers took part; whether a client keeps anything for later; and if something goes wrong,
-the kind of the error and not its text.
+Guarantees that a node sends nothing about its data but the bytes of its clients' replies; how many providers took part,
+with the mean loss if the method tells one, where nothing is private or the server is trusted; whether a client keeps
+anything for later; and if something goes wrong, the kind of the error and not its text.
 """
 
 import sys
@@ -20,7 +20,7 @@ from flwr.common.constant import ErrorCode as FlowerErrorCode
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from starter_kit.configuration import load_settings
 from starter_kit.console import complain
-from starter_kit.engines.flower.agreement import Agreement
+from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
 from starter_kit.engines.flower.messages import (
     ASK,
@@ -43,12 +43,12 @@ class Host:
     """The clients of this process.
 
     Attributes:
-        public: Whether nothing about the run is private.
+        counts: Whether the server may know how many providers took part, and what the loss was.
     """
 
     participant: Participant
     agreement: Agreement
-    public: bool
+    counts: bool
     keeping: Keeping = field(default_factory=InMemory)
 
     @classmethod
@@ -63,7 +63,7 @@ class Host:
                     expected=f"some of {', '.join(map(str, known))}",
                     found=client,
                 )
-        return cls(setup.participant(on_page, only), Agreement.of(setup), setup.guarantee is None)
+        return cls(setup.participant(on_page, only), Agreement.of(setup), tells_counts(setup.guarantee))
 
 
 app = ClientApp()
@@ -126,7 +126,7 @@ def ask(message: Message, context: Context) -> RecordDict:
     reply = clients.participant.answer(request, state)
     clients.keeping.keep(context, request.client, state)
     keeps = any(name != SECRETS for name in state)
-    return Answer(reply, keeps).pack(public=clients.public)
+    return Answer(reply, keeps).pack(counts=clients.counts)
 
 
 @app.query(BYE.partition(".")[2])

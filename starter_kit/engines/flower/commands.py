@@ -13,6 +13,7 @@ import typer
 
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.console import complaints, console, progress, refusals
+from starter_kit.site_options import ApiToken, KeyFile, Site, connect
 
 flower_app = typer.Typer(
     help="Train with clients on machines of their own, over Flower.", no_args_is_help=True
@@ -51,19 +52,25 @@ def server(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
     ] = False,
+    track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
+    run_token: Annotated[str | None, typer.Option(envvar="PFL_RUN_TOKEN", help="From `pfl token`.")] = None,
+    key: KeyFile = None,
+    site: Site = "",
+    token: ApiToken = "",
 ) -> None:
     """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
     with refusals():
         _require_flower()
         from starter_kit.configuration import load_settings
+        from starter_kit.credentials import key_path, obtain
         from starter_kit.engines.flower.address import Address, server_tls
-        from starter_kit.engines.flower.server_app import no_credentials
         from starter_kit.engines.flower.superlink import Listening, over_own_superlink
         from starter_kit.own_methods import own_file
         from starter_kit.training import train
         from starter_kit.watching import watching
 
         settings = load_settings(config, changes or [])
+        client = connect(site, token) if site and token else None
         listening = Listening(
             Address(host, port), server_tls(certificate, certificate_key, authority), node_keys
         )
@@ -74,8 +81,8 @@ def server(
                 data=data,
                 base=base,
                 out=out,
-                track="",
-                credentials=no_credentials,
+                track=track,
+                credentials=lambda: obtain(key_path(key), run_token, track, client),
                 watcher=watcher,
                 resume=resume,
                 open_engine=over_own_superlink(listening, home, wait_s=wait_s, timeout_s=timeout_s),

@@ -76,13 +76,13 @@ class Answer:
     reply: Reply
     keeps: bool
 
-    def pack(self, *, public: bool) -> RecordDict:
-        """With the loss and how many providers took part only where that is `public`."""
+    def pack(self, *, counts: bool) -> RecordDict:
+        """With how many providers took part, and the loss where the method tells one, only if `counts`."""
         reply = self.reply
         head = ConfigRecord({"keeps": self.keeps})
-        if public:
+        if counts:
             head["sampled"] = reply.sampled
-        if public and reply.loss is not None:
+        if counts and reply.loss is not None:
             head["loss"] = reply.loss
         return RecordDict({PAYLOAD: _payload(reply.payload), HEAD: head})
 

@@ -11,9 +11,10 @@ from evaluator.errors import ErrorCode, refuse
 from starter_kit.configuration import load_settings
 from starter_kit.console import complaints
 from starter_kit.credentials import Credentials
-from starter_kit.engines.flower.agreement import Agreement
+from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
+from starter_kit.privacy import RecordTerms
 from starter_kit.rounds import Engine
 from starter_kit.run_setup import RunSetup
 from starter_kit.training import train
@@ -34,7 +35,7 @@ def main(grid: Grid, context: Context) -> None:
             base=Path(given["base"]),
             out=Path(given["out"]),
             track="",
-            credentials=no_credentials,
+            credentials=_no_credentials,
             watcher=watcher,
             open_engine=over(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
         )
@@ -50,19 +51,20 @@ def over(
         timeout_s: How long a client's answer is waited for.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) The run keeps a training record; (`E_CLIENTS_LOST`) nodes are missing.
+        ProblemError: (`E_CONFIGURATION`) The run keeps a training record and doesn't trust the server;
+            (`E_CLIENTS_LOST`) nodes are missing.
     """
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        refuse_records(setup)
+        refuse_untold(setup)
         roll = Roll(grid, [client.id for client in setup.clients], Agreement.of(setup), tell)
         roll.await_all(wait_s)
         yield FlowerEngine(
             grid,
             roll,
             timeout_s=timeout_s,
-            needs_all=setup.settings.secure_aggregation is not None,
+            needs_all=setup.settings.secure_aggregation is not None or _record_of(setup) is not None,
             on_client=watcher.client_done,
             tell=tell,
         )
@@ -71,25 +73,33 @@ def over(
     return opened
 
 
-def refuse_records(setup: RunSetup) -> None:
-    """Raises `ProblemError` (`E_CONFIGURATION`) for a run with a training record.
+def refuse_untold(setup: RunSetup) -> None:
+    """Raises `ProblemError` (`E_CONFIGURATION`) for a run whose record needs numbers that its server must not learn.
 
-    Its annex tells how many providers took part in each round, and whoever runs the server would learn that from the
-    clients: more than the guarantee covers.
+    The record's annex tells how many providers took part in each round. A server that is trusted with sums without
+    noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
     """
-    if setup.guarantee and setup.guarantee.record:
+    if _record_of(setup) is not None and not tells_counts(setup.guarantee):
         raise refuse(
             ErrorCode.CONFIGURATION,
-            where="method",
-            expected="a method without a training record, for nodes apart from the server",
+            where="placement",
+            expected="server: whoever leads the run writes its annex, and has to be trusted with what is in it",
             found=setup.settings.method,
-            next_step="Run it with the engine local or processes; see docs/distributed.md for the reason.",
+            next_step="Run it on one machine, with `pfl train`; see docs/distributed.md for the reason.",
         )
 
 
-def no_credentials() -> Credentials:
-    """What such a run answers with for its training record: it has none."""
-    raise ValueError("a run on nodes has no training record")
+def _record_of(setup: RunSetup) -> RecordTerms | None:
+    return setup.guarantee.record if setup.guarantee else None
+
+
+def _no_credentials() -> Credentials:
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where="method",
+        expected="a method without a training record, which a Flower deployment has no key to sign",
+        next_step="Lead the run with `pfl federate server`.",
+    )
 
 
 def tell(line: str) -> None:

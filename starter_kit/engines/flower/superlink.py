@@ -33,7 +33,7 @@ from starter_kit.engines.flower.address import Address, ServerTLS
 from starter_kit.engines.flower.bundle import fab
 from starter_kit.engines.flower.child import LOG, last_line, started
 from starter_kit.engines.flower.roll import POLL_S
-from starter_kit.engines.flower.server_app import over, refuse_records
+from starter_kit.engines.flower.server_app import over, refuse_untold
 from starter_kit.engines.flower.tasks import Tasks, claimed, new_secret
 from starter_kit.rounds import Engine
 from starter_kit.run_setup import RunSetup
@@ -100,7 +100,7 @@ def over_own_superlink(
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        refuse_records(setup)
+        refuse_untold(setup)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
             _superlink(listening, home) as tasks,

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluator.contracts import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.pipeline import Bench, run_step
+from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.client_app import Host
 from starter_kit.engines.flower.engine import FlowerEngine
@@ -20,6 +23,8 @@ from starter_kit.reporting.metrics import METRICS, read_metrics
 from starter_kit.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
 from starter_kit.run_setup import RunSetup
 from starter_kit.secure_gathering import Securely
+from starter_kit.settings import RunSettings
+from starter_kit.training import OpenEngine
 from starter_kit.watching import Watcher
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
 from tests.starter_kit.engines.in_process_grid import InProcessGrid, as_server
@@ -44,7 +49,7 @@ class Federation:
         gathering: Callable[[Toy], Gathering] = lambda toy: Openly(wire_from(toy.weights)),
         *,
         needs_all: bool = False,
-        public: bool = True,
+        counts: bool = True,
     ) -> None:
         self.toy = Toy()
         self.method = method or FedAvg(4, LOCAL)
@@ -52,7 +57,7 @@ class Federation:
         self.grid = InProcessGrid()
         self.told: list[str] = []
         self.on_client: Callable[[], object] = lambda: None
-        self.public = public
+        self.counts = counts
         for number, clients in ((10, [0, 1]), (20, [2]), (30, [3])):
             self.grid.add(number, self.host(clients))
         self.roll = Roll(self.grid, range(4), AGREED, self.told.append)
@@ -68,7 +73,7 @@ class Federation:
     def host(self, clients: Sequence[int]) -> Host:
         theirs = [client for client in self.toy.clients if client.id in clients]
         participant = Participant(self.method, theirs, self.toy.learner, self.gathering, STREAM)
-        return Host(participant, AGREED, self.public)
+        return Host(participant, AGREED, self.counts)
 
     def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
         """The clients that answer."""
@@ -118,9 +123,9 @@ def test_what_travels_is_the_payload_and_a_few_hundred_bytes(federation: Federat
     assert 4 * DIMENSION < up < 4 * DIMENSION + 1500
 
 
-def test_loss_and_counts_travel_only_where_nothing_is_private() -> None:
+def test_loss_and_counts_travel_only_where_the_server_may_know_them() -> None:
     for public in (True, False):
-        federation = Federation(public=public)
+        federation = Federation(counts=public)
         federation.roll.await_all(5)
         finished = federation.round()
         assert set(finished.sampled.values()) == ({5} if public else {0})
@@ -233,15 +238,39 @@ def test_server_and_nodes_agree_on_all_but_the_device(base: Path, data: Path, tm
         agreement.check(Agreement.of(elsewhere), "a node")
 
 
-def test_a_run_with_a_training_record_is_refused(base: Path, data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="without a training record") as refused:
-        run(
-            quick_settings("fl-provider-dp"),
-            base,
-            data,
-            tmp_path / "run",
-            over(InProcessGrid(), wait_s=1, timeout_s=1),
-        )
+def over_nodes(settings: RunSettings, base: Path, data: Path, **given: float) -> OpenEngine:
+    """Clients at two nodes in this process."""
+    grid = InProcessGrid()
+    for number, clients in ((10, [2, 0]), (20, [1])):
+        grid.add(number, Host.of(RunSetup(settings, data=data, base=base), clients, Watcher().pages))
+    return over(grid, wait_s=5, timeout_s=30)
+
+
+def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluator_accepts(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    settings = quick_settings("fl-provider-dp", ["provider_rate=0.5"])
+    folder = run(settings, base, data, tmp_path / "run", over_nodes(settings, base, data))
+    rules = TrackRules(
+        reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)
+    )
+    result = run_step(Step.ACCOUNTING, Bench(folder.files(), rules, reference=base), lambda *_: None).result
+    assert isinstance(result, AccountingResult)
+    assert result.within_budget
+    annex = read_annex(folder.file(ArtifactKind.TRAINING_ANNEX), clients=3, max_rounds=10)
+    assert any(sum(sampled.values()) for sampled in annex.sampled)
+    assert all(line.providers is None and line.loss is None for line in read_metrics(folder.path / METRICS))
+
+
+@pytest.mark.parametrize(
+    "changes", [["placement=client_full"], ["placement=client_share", "secure_aggregation={}"]]
+)
+def test_a_private_run_whose_server_is_not_trusted_is_refused_as_it_would_learn_the_annex(
+    base: Path, data: Path, tmp_path: Path, changes: list[str]
+) -> None:
+    settings = quick_settings("fl-provider-dp", changes)
+    with pytest.raises(ProblemError, match="trusted with what is in it") as refused:
+        run(settings, base, data, tmp_path / "run", over(InProcessGrid(), wait_s=1, timeout_s=1))
     assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
 
 
