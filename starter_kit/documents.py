@@ -61,21 +61,24 @@ class Documents:
 
     def loss(self, examples: Sequence[int]) -> Tensor:
         """The model's mean loss over the tokens of the examples' answers."""
-        return self._model.loss(self._batch(examples))
+        return self.losses([examples])[0]
 
     def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
         """The `loss` (G,) of each group of examples, from one pass of the model over all of them in their order."""
         batch = self._batch([example for group in groups for example in group])
         labels = cast(Tensor, batch.labels)
-        of_tokens = nn.functional.cross_entropy(
-            self._model.logits(batch).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
-        )
-        of_examples = of_tokens.view_as(labels).sum(1)
-        tokens = (labels != IGNORED).sum(1).to(of_examples)
+        is_token = labels != IGNORED
+        # Scores of a whole vocabulary are only made where there is a token to be scored.
+        with self._model.language_backbone.lm_head.register_forward_pre_hook(
+            lambda _, hidden: hidden[0][is_token]
+        ):
+            scores = self._model.logits(batch)
+        of_tokens = nn.functional.cross_entropy(scores, labels[is_token], reduction="none")
         sizes = torch.tensor([len(group) for group in groups])
-        place = torch.arange(len(groups)).repeat_interleave(sizes).to(labels.device)
-        zeros = of_examples.new_zeros(len(groups))
-        return zeros.index_add(0, place, of_examples) / zeros.index_add(0, place, tokens)
+        of_rows = torch.arange(len(groups)).repeat_interleave(sizes).to(labels.device)
+        group = of_rows.repeat_interleave(is_token.sum(1))
+        zeros = of_tokens.new_zeros(len(groups))
+        return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(groups))
 
     def _batch(self, examples: Sequence[int]) -> Batch:
         return Batch.pad(

@@ -137,14 +137,15 @@ class StackedLearner(Learner):
     def _providers_that_fit(self, local: LocalTraining) -> int:
         """How many can train at once in the memory that is set aside for it; at least one.
 
-        Counted are what the model keeps of a batch for the backward pass, as much again for what comes and goes in it,
-        and five vectors a provider: adapters, gradient, two moments and one in passing.
+        Counted are what the model keeps of a batch for the backward pass; twice as much again for what comes and goes
+        in it, which isn't given back at once; and five vectors a provider: adapters, gradient, two moments, one more in
+        passing.
         """
         if self._bytes_of_an_example is None:
             longest = self._documents.longest
             one, two = (_bytes_kept(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
             self._bytes_of_an_example = two - one  # without the model's weights, which are kept in either
-        provider = 2 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
+        provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
         return max(1, _memory_bytes(device) // provider)
 

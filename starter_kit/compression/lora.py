@@ -29,7 +29,8 @@ class LoRA(BaseModel):
     """Settings of the adapters; the defaults are those of track 1's winner.
 
     Attributes:
-        targets: Patterns of the names of the linear layers that get adapters.
+        targets: Patterns of the names of the linear layers that get adapters. The head, whose weight is the embedding,
+            gets none.
         dropout: On what enters an adapter, in training.
     """
 
@@ -125,7 +126,13 @@ class Adapters:
 
 
 def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
-    linear = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    # A tied weight goes by its first name only: to add a product to it would change its other use as well.
+    weights = {name for name, _ in model.named_parameters()}
+    linear = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and f"{name}.weight" in weights
+    }
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
             raise refuse(

@@ -107,6 +107,20 @@ def test_sgd_takes_steps_along_the_gradient_with_momentum() -> None:
     assert torch.allclose(change, -0.1 * (first + second), atol=1e-6)
 
 
+def test_adamw_takes_the_steps_of_pytorch_s_default_one() -> None:
+    toy, examples = Toy(), [0, 1, 2, 3]
+    local = LocalTraining(learning_rate=0.05, batch_size=2, epochs=3, weight_decay=0.3, adam_epsilon=1e-4)
+    change = toy.learner.train(toy.weights + 1, examples, local, STREAM).change
+    toy.learner.tensors.write(toy.weights + 1)
+    default = torch.optim.AdamW(toy.model.parameters(), lr=0.05, weight_decay=0.3, eps=1e-4, foreach=False)
+    for batch in batches(examples, local, STREAM):
+        default.zero_grad()
+        toy.loss(batch).backward()
+        default.step()
+    assert torch.allclose(change, toy.learner.tensors.read() - 1, atol=1e-5)
+    assert change.norm() > 0.1
+
+
 def test_shampoo_goes_on_where_the_client_left_it() -> None:
     toy = Toy()
     local = LocalTraining(optimizer="shampoo", learning_rate=0.1, batch_size=4, max_steps=10, epochs=10)

@@ -11,10 +11,12 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import VT5
 from starter_kit import stacking
 from starter_kit.compression.lora import LoRA
+from starter_kit.configuration import load_settings
 from starter_kit.documents import Documents
 from starter_kit.learning import Learner, LocalTraining, ShampooSettings
 from starter_kit.payload import Payload
 from starter_kit.randomness import Stream
+from starter_kit.run_setup import RunSetup
 from starter_kit.stacking import StackedLearner, make_learner
 
 STREAM = Stream(7)
@@ -183,3 +185,9 @@ def test_adapters_alone_are_stacked(base: Path, data: Path) -> None:
 def test_rows_that_depend_on_others_are_not_stacked(setup: Setup) -> None:
     setup.model.config = setup.model.config.model_copy(update={"published_batching": True})
     assert type(make_learner(setup.model, setup.payload, setup.documents, ADAMW)) is Learner
+
+
+@pytest.mark.parametrize(("config", "kind"), [("dp-lora", StackedLearner), ("fl-provider-dp", Learner)])
+def test_a_run_s_settings_choose_the_learner(base: Path, data: Path, config: str, kind: type) -> None:
+    run = RunSetup(load_settings(config, []), data=data, base=base)
+    assert type(run.participant(lambda done, total: None)._learner) is kind

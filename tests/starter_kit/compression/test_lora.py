@@ -95,6 +95,14 @@ def test_dropout_is_on_what_enters_an_adapter_in_training_only() -> None:
     assert len({tuple(model(x).flatten().tolist()) for _ in range(20)}) > 1
 
 
+def test_a_layer_whose_weight_is_tied_to_another_gets_no_adapter() -> None:
+    model = nn.ModuleDict({"embedding": nn.Embedding(9, 4), "head": nn.Linear(4, 9, bias=False)})
+    model["inner"] = nn.Linear(4, 4)
+    model["head"].weight = model["embedding"].weight
+    adapters = Adapters(model, LoRA(targets=["*"]), STREAM)
+    assert list(adapters.parameters) == ["inner.lora_A.weight", "inner.lora_B.weight"]
+
+
 def test_a_pattern_that_matches_no_linear_layer_is_refused() -> None:
     with pytest.raises(ProblemError) as caught:
         Adapters(nn.Sequential(nn.Linear(2, 2)), LoRA(targets=["0", "*.q"]), STREAM)
