@@ -38,8 +38,8 @@ class Guarantee:
         unit: Whose presence is hidden.
         released: What so many rounds release.
         rounds: How many are planned; no more than fit into the budget.
-        seen_by_server: Whether the server's view counts, not only what it publishes. A round that was broken off is then
-            spent as well, since messages of it, or their sum, may have arrived.
+        seen_by_server: Whether the server's view counts, not only what it publishes. A round that was broken off is
+            then spent as well, since messages of it, or their sum, may have arrived.
         budget: ε that no round may exceed; None where none was set.
         record: For the training record; None where the benchmark's record has no words for the method.
     """
