@@ -47,8 +47,10 @@ def watching(experiment: str) -> Iterator[Watcher]:
 
 
 def described(metrics: RoundMetrics, bytes_total: int) -> str:
-    """A round's numbers in a few words: loss, bytes so far, ε so far, ANLS, as far as there are any."""
-    told = []
+    """A round's numbers in a few words: who took part, loss, bytes so far, ε so far, ANLS, as far as there are any."""
+    told = [f"{metrics.clients} clients"] if metrics.clients is not None else []
+    if metrics.providers is not None:
+        told.append(f"{metrics.providers} providers")
     if metrics.loss is not None:
         told.append(f"loss {metrics.loss:.3f}")
     told.append(_size(bytes_total))
