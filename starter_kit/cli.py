@@ -170,7 +170,7 @@ def train(
                 base=base,
                 out=out,
                 track=track,
-                credentials=lambda: obtain(key_path(key), run_token, track, client),
+                credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
                 watcher=watcher,
                 resume=resume,
                 open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,

@@ -24,10 +24,15 @@ class Credentials:
     run_token: str | None
 
 
-def obtain(key_file: Path, run_token: str | None, track: str, site: SiteClient | None) -> Credentials:
+def obtain(
+    key_file: Path, run_token: str | None, track: str, site: SiteClient | None, *, resumed: bool = False
+) -> Credentials:
     """The key in `key_file`, made at first use, and the given run token or else one that the site issues for `track`.
 
     Says on the console what it made, and what a run without a token is good for.
+
+    Args:
+        resumed: Whether the run goes on after a break. Its record has its token already, so none is asked for.
 
     Raises:
         ProblemError: The token or the key is no good, or the site issues none.
@@ -42,6 +47,8 @@ def obtain(key_file: Path, run_token: str | None, track: str, site: SiteClient |
             f"{key_file}: a new key, which signs your records. Keep it, and keep it to yourself.",
             soft_wrap=True,
         )
+    if resumed:
+        return Credentials(key, run_token)
     if run_token is None and site:
         run_token = site.run_token(track)
     if run_token is None:

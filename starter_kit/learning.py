@@ -8,10 +8,10 @@ other providers there are.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from starter_kit.optimizers.shampoo import Shampoo
@@ -64,6 +64,14 @@ class LocalTraining(BaseModel):
     momentum: float = Field(default=0.0, ge=0, lt=1)
     shampoo: ShampooSettings = ShampooSettings()
     providers_at_once: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _momentum_is_used(self) -> Self:
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(
+                f"momentum does nothing under {self.optimizer}; set optimizer to sgd or momentum to 0"
+            )
+        return self
 
 
 @dataclass(frozen=True)

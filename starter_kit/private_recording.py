@@ -35,7 +35,7 @@ from evaluator.records.lines import (
 )
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
-from starter_kit.resuming import make_durable
+from starter_kit.resuming import RunState, make_durable
 from starter_kit.rounds import Round
 from starter_kit.run_folder import FILES
 
@@ -52,8 +52,8 @@ class PrivateRecorder:
         run: The record's first line.
         key: Signs the last one.
         providers: How many providers each client has.
-        resume: Where the run goes on, if it was broken off: what the folder has of earlier rounds is kept, and its
-            first line as well, with its run token.
+        state: Where the run goes on, if it was broken off: what the folder has of earlier rounds is kept, and its
+            first line as well, with its run token. What `run` claims is claimed from there on.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PrivateRecorder:
         run: RunLine,
         key: Ed25519PrivateKey,
         providers: Mapping[int, int],
-        resume: ResumeLine | None = None,
+        state: RunState | None = None,
     ) -> None:
         self._key = key
         self._providers = providers
@@ -71,8 +71,8 @@ class PrivateRecorder:
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
         self._sums = folder / SUMS
         record = folder / FILES[ArtifactKind.TRAINING_RECORD]
-        self._run, earlier = _earlier(record, resume.round - 1) if resume else (run, [])
-        self._sums.mkdir(mode=0o700, exist_ok=bool(resume))
+        self._run, earlier = _earlier(record, state.round) if state else (run, [])
+        self._sums.mkdir(mode=0o700, exist_ok=state is not None)
         new = record.with_name(f"{record.name}.new")
         self._file = new.open("wb", buffering=0)
         self._record = RecordWriter(self._file, self._run)
@@ -81,10 +81,15 @@ class PrivateRecorder:
                 self._count(line)
             else:
                 self._record.resume(line)
-        if resume:
-            counts = (self._sums / SAMPLED).read_text(encoding="utf-8").splitlines()[: resume.round - 1]
+        if state:
+            counts = (self._sums / SAMPLED).read_text(encoding="utf-8").splitlines()[: state.round]
             self._sampled = [{int(client): n for client, n in json.loads(line).items()} for line in counts]
-            self._record.resume(resume)
+            told = sum(isinstance(line, ResumeLine) and line.begun for line in earlier)
+            untold = state.broken_rounds - told
+            for begun in [True] * untold or [False]:
+                self._record.resume(
+                    ResumeLine(round=state.round + 1, begun=begun, claimed_epsilon=run.claimed_epsilon)
+                )
         new.replace(record)
         (self._sums / SAMPLED).write_text("".join(map(_counts_line, self._sampled)), encoding="utf-8")
 
@@ -121,7 +126,7 @@ class PrivateRecorder:
         self._bytes_up += line.bytes_up
 
     def finish(self, checkpoint: Path) -> None:
-        """Write the annex and the record's last line, and delete the noised sums."""
+        """Write the annex and the record's last line."""
         self._annex.touch(mode=0o600)
         write_annex(self._annex, Annex(self._run.run_token, self._providers, self._sampled, self._openings()))
         end = EndLine(
@@ -133,6 +138,9 @@ class PrivateRecorder:
             public_key=public_key_of(self._key),
         )
         self._record.end(end, self._key)
+
+    def forget(self) -> None:
+        """Delete what the annex was made of, when all else of the run is on disk."""
         shutil.rmtree(self._sums)
 
     def close(self) -> None:
@@ -171,8 +179,9 @@ def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | Resum
     lines = []
     for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
         if text.endswith("\n"):  # else the break was in the middle of it
-            values = json.loads(text)
-            del values["h"]
+            values = {
+                name: value for name, value in json.loads(text).items() if name not in ("h", "signature")
+            }
             lines.append(_LINE.validate_json(json.dumps(values)))
     run = lines[0]
     if not isinstance(run, RunLine):

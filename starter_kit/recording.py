@@ -27,7 +27,7 @@ from evaluator.communication import append_to_log, write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors import ErrorCode, refuse
-from evaluator.records.lines import ResumeLine, RunLine
+from evaluator.records.lines import RunLine
 from starter_kit.private_recording import PrivateRecorder
 from starter_kit.reporting.metrics import (
     METRICS,
@@ -74,8 +74,8 @@ class Recorder:
         self._unfinished = folder.with_name(f"{folder.name}.unfinished")
         self._resume = ResumeFolder(self._unfinished)
         self._private: PrivateRecorder | None = None
+        self._begun = False
         self.state: RunState | None = None
-        self._begun: bool | None = None  # of the round at which the run goes on
         self.metrics: list[RoundMetrics] = []
         if resume:
             self._reopen(settings)
@@ -88,17 +88,15 @@ class Recorder:
 
         Where the run goes on after a break, what `run` claims is claimed from there on.
         """
-        resume = None
-        if self.state is not None and self._begun is not None:
-            resume = ResumeLine(
-                round=self.state.round + 1, begun=self._begun, claimed_epsilon=run.claimed_epsilon
-            )
-        self._private = PrivateRecorder(self._unfinished, run, key, providers, resume)
+        self._private = PrivateRecorder(self._unfinished, run, key, providers, self.state)
 
     def begin(self, round_number: int, state: RunState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
-        if round_number == 1:
+        if (
+            not self._begun
+        ):  # so that there is a state to go on from, and a break is counted that led this far
             self._resume.save(state)
+            self._begun = True
         self._resume.begin(round_number)
 
     def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
@@ -130,6 +128,8 @@ class Recorder:
         write_summary(self._unfinished / SUMMARY, whole)
         write_plots(self._unfinished, self.metrics, whole)
         write_report(self._unfinished)
+        if self._private:
+            self._private.forget()
         shutil.rmtree(self._resume.path)
         self._unfinished.rename(self._folder)
 
@@ -170,10 +170,7 @@ class Recorder:
         if state is None:  # no round had begun
             self._create(settings)
             return
-        begun = self._resume.begun > state.round
-        self._begun = begun
-        self.state = replace(state, breaks=state.breaks + 1, broken_rounds=state.broken_rounds + int(begun))
-        self._resume.save(self.state)
+        self.state = replace(state, breaks=state.breaks + 1)
         self.metrics = [
             line for line in read_metrics(self._unfinished / METRICS) if line.round <= state.round
         ]

@@ -19,7 +19,7 @@ from starter_kit.learning import State
 
 FOLDER = "resume"
 WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
-NUMBERS = ("round", "breaks", "broken_rounds")
+NUMBERS = ("round", "breaks")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class RunState:
 
     Attributes:
         weights: The model (d,).
-        breaks: How often the run was broken off so far; `broken_rounds` of these in the middle of a round.
+        breaks: How often the run has gone on after a break.
+        broken_rounds: How many rounds began and were never finished; not part of what is saved, see `ResumeFolder`.
     """
 
     round: int
@@ -49,7 +50,11 @@ def make_durable(path: Path) -> None:
 
 
 class ResumeFolder:
-    """The part of an unfinished run folder that a later process goes on from."""
+    """The part of an unfinished run folder that a later process goes on from.
+
+    Every beginning of a round is a line of the file `begun`, so that rounds that were broken off can be counted
+    whatever became of the processes since: those that began, less those that were finished.
+    """
 
     def __init__(self, unfinished: Path) -> None:
         self.path = unfinished / FOLDER
@@ -59,14 +64,16 @@ class ResumeFolder:
 
     def begin(self, round_number: int) -> None:
         """Note that this round begins, before anything of it is sent."""
-        (self.path / "begun").write_text(str(round_number))
+        with (self.path / "begun").open("a") as file:
+            file.write(f"{round_number}\n")
         make_durable(self.path / "begun")
+        make_durable(self.path)
 
     @property
     def begun(self) -> int:
-        """The last round that began; 0 for none."""
+        """How often a round began."""
         try:
-            return int((self.path / "begun").read_text() or 0)
+            return len((self.path / "begun").read_text().split())
         except FileNotFoundError:
             return 0
 
@@ -103,4 +110,5 @@ class ResumeFolder:
                     client, _, rest = rest.partition("/")
                     clients.setdefault(int(client), {})[rest] = file.get_tensor(name)
         whole = {name: int(numbers[name]) for name in NUMBERS}
-        return RunState(weights=weights, server=server, clients=clients, **whole)
+        broken = self.begun - whole["round"]
+        return RunState(weights=weights, server=server, clients=clients, broken_rounds=broken, **whole)

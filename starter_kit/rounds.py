@@ -139,10 +139,12 @@ class Engine(Protocol):
     Attributes:
         states: What each client keeps from round to round, as far as it is kept here.
         apart: Whether clients run apart from the server, which then sees nothing of them but their messages.
+        unsent: The clients of the last requests that nothing was sent to, as they could not be reached.
     """
 
     states: dict[int, State]
     apart: bool
+    unsent: list[int]
 
     @property
     def clients(self) -> Sequence[int]:
@@ -173,12 +175,16 @@ class Channel:
             Request(self.round, client, len(self.clients), payload, leg)
             for client, payload in payloads.items()
         ]
-        self.log.extend(LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests)
+        down = [LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests]
+        self.log.extend(down)
         for reply in self.engine.ask(requests):
             self.log.append(LogEntry(self.round, reply.client, SERVER, len(reply.payload)))
             if leg == TRAIN:
                 self.replies.append(replace(reply, payload=b""))
             yield reply
+        for entry in down:
+            if entry.receiver in self.engine.unsent:
+                self.log.remove(entry)
 
 
 class Gathering(Protocol):

@@ -68,7 +68,8 @@ class RunSetup:
         """Of a message, with all that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
         if isinstance(self.gathering, Securely):
-            bits += 8 * overhead_bytes(len(self.clients)) / self.payload.tensors.size
+            taking_part = self.settings.clients_in_a_round(self.clients)
+            bits += 8 * overhead_bytes(taking_part, self.payload.tensors.size) / self.payload.tensors.size
         return bits
 
     def _gathering(self) -> Gathering:

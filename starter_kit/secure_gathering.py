@@ -25,6 +25,7 @@ from starter_kit.wire import Wire
 
 KEYS, SHARES, UNMASK = "keys", "shares", "unmask"  # the legs around `train`
 SECRETS = "secure_aggregation"  # where a client's state has them
+FRAMING = 0.01
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ class Securely:
         return Reply(request.client, client.mask(routed, vector), update.sampled, update.loss)
 
     def _threshold(self, invited: int) -> int:
+        """Of clients that it takes for a sum, which is never that of one."""
+        if invited - self.tolerated_losses < 2:
+            raise ProtocolError(f"a sum of {invited - self.tolerated_losses} updates hides nothing")
         return invited - self.tolerated_losses
 
 
@@ -130,12 +134,24 @@ def _refusing(round_number: int) -> Iterator[None]:
         ) from error
 
 
-def overhead_bytes(clients: int) -> int:
+def overhead_bytes(clients: int, size: int) -> int:
     """What the protocol adds to a model or an update in a round without losses, in the leaner of the two directions.
 
     Source: the table of messages in docs/secure-aggregation.md.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) Beside `size` parameters, the directions differ by more than the 1 % of a
+            message's bytes that a training record has for framing.
     """
     header = 24
     down = 4 * clients + (header + 68 * clients) + (8 + header + 98 * (clients - 1)) + (header + 4 * clients)
     up = (header + 64) + (header + 98 * (clients - 1)) + header + (header + 38 * clients)
-    return min(down, up)
+    lean = min(down, up)
+    if abs(down - up) >= FRAMING * (4 * size + lean):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="secure_aggregation",
+            expected=f"more than {size} trained parameters with {clients} clients in a round, or no secure aggregation",
+            found=f"{down} bytes of the protocol down, {up} up",
+        )
+    return lean

@@ -76,6 +76,14 @@ class RunSettings(BaseModel, ABC):
         """
 
     @model_validator(mode="after")
+    def _dropout_is_on_for_adapters(self) -> Self:
+        if self.lora and self.lora.dropout and not self.dropout:
+            raise ValueError(
+                "lora.dropout does nothing while dropout is false; set it to true or lora.dropout to 0"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _masks_cover_whole_numbers(self) -> Self:
         if self.secure_aggregation and self.codec != "float32":
             raise ValueError(f"masked updates can't be packed by codec {self.codec}; use float32")
@@ -95,6 +103,10 @@ class RunSettings(BaseModel, ABC):
                 found=None,
             )
         return self.secure_aggregation.bound
+
+    def clients_in_a_round(self, clients: Sequence[Client]) -> int:
+        """The most clients that take part in a round."""
+        return len(clients)
 
     def federation(self, clients: Sequence[Client]) -> list[Client]:
         """The clients as the method sees them: the data set's own, unless a method brings them together."""

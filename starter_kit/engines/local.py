@@ -13,7 +13,7 @@ class LocalEngine:
         on_client: Told after each client; it learns nothing about its data.
 
     Attributes:
-        states, apart: See `Engine`.
+        states, apart, unsent: See `Engine`.
     """
 
     apart = False
@@ -21,6 +21,7 @@ class LocalEngine:
     def __init__(self, participant: Participant, on_client: Callable[[], None] = lambda: None) -> None:
         self._participant = participant
         self._on_client = on_client
+        self.unsent: list[int] = []
         self.states: dict[int, State] = {client: {} for client in participant.clients}
 
     @property

@@ -151,7 +151,7 @@ class ProcessEngine:
         on_client: Told as each reply is passed on.
 
     Attributes:
-        states, apart: See `Engine`. A client's state travels with each request, and back.
+        states, apart, unsent: See `Engine`. A client's state travels with each request, and back.
 
     Raises:
         ProblemError: (`E_CLIENTS_LOST`) A process ended; or what a client refused.
@@ -164,6 +164,7 @@ class ProcessEngine:
     ) -> None:
         self.clients = list(clients)
         self.states: dict[int, State] = {client: {} for client in clients}
+        self.unsent: list[int] = []
         self._workers = list(workers)
         self._on_client = on_client
 

@@ -24,6 +24,9 @@ class Settings(RunSettings):
 
     clients_per_round: int = Field(default=2, ge=1)
 
+    def clients_in_a_round(self, clients: Sequence[Client]) -> int:
+        return self.clients_per_round
+
     def build(self, clients: Sequence[Client]) -> "FedAvg":
         if self.clients_per_round > len(clients):
             raise refuse(

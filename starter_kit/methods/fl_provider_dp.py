@@ -152,6 +152,10 @@ class Settings(PrivateSettings):
         largest = max(len(client.providers) for client in clients) * self.clip_norm
         return largest + LARGEST_DRAW * noise.noise_multiplier * noise.clip_norm
 
+    def clients_in_a_round(self, clients: Sequence[Client]) -> int:
+        sizes = sizes_of(clients)
+        return self._sampling(sizes).most_clients(sizes)
+
     def build(self, clients: Sequence[Client]) -> ProviderDP:
         sizes = sizes_of(clients)
         sampling, noise = self._sampling(sizes), self._noise(sizes)

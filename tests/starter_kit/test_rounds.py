@@ -106,6 +106,7 @@ def test_a_reply_that_does_not_come_is_left_out_of_the_mean_and_of_the_log() -> 
 
     class Losing:
         clients = whole.engine.clients
+        unsent: list[int] = []
 
         def ask(self, requests):
             return (reply for reply in whole.engine.ask(requests) if reply.client != 2)
@@ -114,3 +115,20 @@ def test_a_reply_that_does_not_come_is_left_out_of_the_mean_and_of_the_log() -> 
     assert only.clients == [0, 1, 3]
     assert len(only.messages) == 4 + 3
     assert torch.allclose(only.weights, only.aggregate.total / 3)
+
+
+def test_a_model_that_could_not_be_sent_is_not_in_the_log() -> None:
+    toy = Toy()
+    whole = toy.server(FedAvg(4, LOCAL))
+
+    class Away:
+        clients = whole.engine.clients
+        unsent: list[int] = []
+
+        def ask(self, requests):
+            self.unsent = [2]
+            return whole.engine.ask([request for request in requests if request.client != 2])
+
+    (only,) = Server(whole.method, Away(), whole.gathering, whole.stream).run(toy.weights, [1])
+    assert {message.receiver for message in only.messages} == {SERVER, 0, 1, 3}
+    assert len(only.messages) == 6

@@ -102,6 +102,20 @@ def test_an_update_beyond_the_bound_is_refused_with_what_to_do() -> None:
     assert caught.value.problem.code is ErrorCode.SECURE_AGGREGATION
 
 
+def test_a_sum_of_one_update_is_refused() -> None:
+    toy = Toy(clients=1)
+    gathering = Securely(wire_from(toy.weights), 1.0)
+    participant = Participant(FedAvg(1, LOCAL), toy.clients, toy.learner, gathering, STREAM)
+    with pytest.raises(ProblemError, match="hides nothing"):
+        list(Server(FedAvg(1, LOCAL), LocalEngine(participant), gathering, STREAM).run(toy.weights, [1]))
+
+
+def test_too_few_parameters_for_the_protocols_own_bytes_are_refused() -> None:
+    assert overhead_bytes(10, 100_000) == 1422
+    with pytest.raises(ProblemError, match="more than 1000 trained parameters"):
+        overhead_bytes(10, 1000)
+
+
 def test_every_leg_is_counted_in_the_log() -> None:
     only, _ = secure_round(Toy())
     assert len(only.messages) == 4 * 4 * 2
@@ -111,4 +125,4 @@ def test_every_leg_is_counted_in_the_log() -> None:
     } | {
         sum(m.size_bytes for m in only.messages if m.sender == client) - 4 * DIMENSION for client in range(4)
     }
-    assert min(extra) == overhead_bytes(4)
+    assert min(extra) == overhead_bytes(4, 100_000)

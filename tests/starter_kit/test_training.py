@@ -28,6 +28,7 @@ from evaluator.records.certificate import BLOCK
 from evaluator.records.lines import GlobalPoisson, ResumeLine
 from evaluator.records.signing import public_key_of
 from evaluator.weight_changes import weight_vector_sha256
+from starter_kit import recording
 from starter_kit.configuration import config_names, load_settings
 from starter_kit.learning import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
@@ -69,6 +70,11 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
             ALL_BUT_SCORING,
         ),
         ("secure-aggregation", ["rounds=3"], ALL_BUT_SCORING),
+        (
+            "secure-aggregation",
+            ["provider_rate=null", "clients_per_round=2", "providers_per_client=1"],
+            ALL_BUT_SCORING,
+        ),
         ("dp-lora", ["rounds=3"], ALL_BUT_SCORING),
         ("lora", [], ALL_BUT_SCORING[:2]),
         ("lora-nf4", [], ALL_BUT_SCORING[:2]),
@@ -447,3 +453,41 @@ def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in test_the_evaluator_accepts_what_a_baseline_leaves.pytestmark
              for n in range(len(mark.args[1]))}  # fmt: skip
     assert tried | {"centralized-dp"} == set(config_names())  # which has one client: see its own tests
+
+
+@pytest.mark.parametrize("placement", ["server", "client_full"])
+def test_attempts_to_resume_that_begin_no_round_cost_nothing(
+    base: Path, data: Path, tmp_path: Path, placement: str
+) -> None:
+    changes = [f"placement={placement}", "rounds=3", "target_epsilon=null", "noise_multiplier=6"]
+    with pytest.raises(CutError):
+        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
+
+    class Failing(Watcher):
+        def begins(self, first: int, rounds: int) -> None:
+            raise CutError
+
+    for _ in range(3):
+        with pytest.raises(CutError):
+            trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=Failing(), resume=True)
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
+    record = run.record(max_rounds=3)
+    assert sum(line.begun for line in record.resumes) == 1
+    assert accounting(run.files(), base).epsilon == pytest.approx(
+        read_summary(run.path / SUMMARY).epsilon, rel=1e-3
+    )
+
+
+def test_a_private_run_that_breaks_off_while_its_report_is_written_can_be_resumed(
+    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(*_: object) -> None:
+        raise CutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recording, "write_report", break_off)
+        with pytest.raises(CutError):
+            trained("fl-provider-dp", base, data, tmp_path / "run")
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
+    assert accounting(run.files(), base).within_budget
+    assert [line.begun for line in run.record(max_rounds=3).resumes] == [False]

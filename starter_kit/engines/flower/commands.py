@@ -82,14 +82,14 @@ def server(
                 base=base,
                 out=out,
                 track=track,
-                credentials=lambda: obtain(key_path(key), run_token, track, client),
+                credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
                 watcher=watcher,
                 resume=resume,
                 open_engine=over_own_superlink(listening, home, wait_s=wait_s, timeout_s=timeout_s),
             )
         if file := own_file(type(settings)):
             file.keep(out)
-    console.print(f"{out}: trained with {settings.method}, {settings.rounds} rounds", soft_wrap=True)
+    console.print(f"{out}: trained with {settings.method}", soft_wrap=True)
 
 
 @flower_app.command()

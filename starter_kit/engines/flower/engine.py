@@ -36,7 +36,7 @@ class FlowerEngine:
 
     Attributes:
         states: Empty: what clients keep stays at their nodes.
-        apart: See `Engine`.
+        apart, unsent: See `Engine`.
 
     Raises:
         ProblemError: (`E_CLIENTS_LOST`) A run was resumed whose clients keep something from round to round, which went
@@ -57,6 +57,7 @@ class FlowerEngine:
     ) -> None:
         self.clients = list(roll.clients)
         self.states: dict[int, State] = {}
+        self.unsent: list[int] = []
         self._grid = grid
         self._roll = roll
         self._timeout_s = timeout_s
@@ -69,6 +70,7 @@ class FlowerEngine:
         deadline = time.monotonic() + self._timeout_s
         self._first_round = self._first_round or min((request.round for request in requests), default=None)
         packer, answered = Requests(), False
+        self.unsent = []
         unsent, waiting = list(requests), dict[str, tuple[int, Request]]()
         while unsent or waiting:
             self._roll.update()
@@ -92,6 +94,7 @@ class FlowerEngine:
         for message_id, (node, request) in waiting.items():
             self._roll.silent(message_id, node)
             self._lost(request, f"no answer within {self._timeout_s:g} s")
+        self.unsent = [request.client for request in unsent]
         for request in unsent:
             self._lost(request, "its node is away")
 

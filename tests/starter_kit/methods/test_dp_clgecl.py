@@ -100,6 +100,7 @@ class Listening:
     def __init__(self, engine: LocalEngine) -> None:
         self.engine = engine
         self.states, self.apart, self.clients = engine.states, engine.apart, engine.clients
+        self.unsent: list[int] = []
         self.down: list[bytes] = []
         self.up: list[bytes] = []
 

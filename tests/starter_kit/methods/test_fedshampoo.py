@@ -91,6 +91,7 @@ def test_no_message_carries_anything_but_the_model_and_its_change() -> None:
 
     class Listening:
         clients = engine.clients
+        unsent: list[int] = []
 
         def ask(self, requests):
             sent.extend(request.payload for request in requests)
