@@ -23,6 +23,7 @@ class Toy:
     """Clients with the same number of providers, each of which has two points of one linear function.
 
     Attributes:
+        inputs: The points (n, d), in the order of their indexes.
         truth: The function (d,), which training is to find.
         weights: The model (d,) that it starts from: zero.
     """
@@ -31,9 +32,10 @@ class Toy:
         generator = torch.Generator().manual_seed(7)
         self.truth = torch.linspace(-1, 1, DIMENSION)
         self.weights = torch.zeros(DIMENSION)
-        self._inputs = torch.randn(clients * providers * 2, DIMENSION, generator=generator)
-        self._model = nn.Linear(DIMENSION, 1, bias=False)
-        self.learner = Learner(TrainableTensors(dict(self._model.named_parameters())), self.loss)
+        self.inputs = torch.randn(clients * providers * 2, DIMENSION, generator=generator)
+        self.model = nn.Linear(DIMENSION, 1, bias=False)
+        nn.init.zeros_(self.model.weight)
+        self.learner = Learner(TrainableTensors(dict(self.model.named_parameters())), self.loss)
         self.clients = [
             Client(client, {f"provider {number}": [2 * number, 2 * number + 1] for number in numbers})
             for client in range(clients)
@@ -42,18 +44,21 @@ class Toy:
 
     def loss(self, examples: Sequence[int]) -> Tensor:
         """The mean squared error on the points of these indexes."""
-        inputs = self._inputs[list(examples)]
-        predicted: Tensor = self._model(inputs).squeeze(-1)
+        inputs = self.inputs[list(examples)]
+        predicted: Tensor = self.model(inputs).squeeze(-1)
         return (predicted - inputs @ self.truth).square().mean()
 
     def distance(self, weights: Tensor) -> float:
         """How far `weights` (d,) are from the function."""
         return float((weights - self.truth).norm())
 
-    def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
-        """So many rounds from `weights`, all clients in this process."""
+    def server(self, method: Method, seed: int = 7) -> Server:
+        """The whole federation in this process."""
         stream = Stream(seed)
         gathering = Openly(Wire(codec("float32"), self.weights))
         participant = Participant(method, self.clients, self.learner, gathering, stream)
-        server = Server(method, LocalEngine(participant), gathering, stream)
-        return list(server.run(self.weights, range(1, rounds + 1)))
+        return Server(method, LocalEngine(participant), gathering, stream)
+
+    def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
+        """So many rounds from `weights`."""
+        return list(self.server(method, seed).run(self.weights, range(1, rounds + 1)))

@@ -35,6 +35,7 @@ from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_s
 from starter_kit.run_folder import FILES, RunFolder, budget_of
 from starter_kit.training import evaluate
 from starter_kit.watching import Watcher
+from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.pocket_data import PROVIDERS
 from tests.starter_kit.training_runs import FEW_STEPS, KEY, RUN_TOKEN, trained
 
@@ -337,22 +338,6 @@ def test_a_run_over_every_budget_has_none(base: Path, data: Path, tmp_path: Path
 SEVERAL = ["rounds=5", "clients_per_round=2"]
 
 
-class CutError(RuntimeError):
-    """The power went."""
-
-
-class CutOff(Watcher):
-    """Ends the process, as far as a test can, after so many clients' replies."""
-
-    def __init__(self, replies: int) -> None:
-        self.left = replies
-
-    def client_done(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise CutError
-
-
 def test_a_run_that_was_broken_off_and_resumed_ends_as_if_it_had_not_been(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -464,7 +449,7 @@ def test_attempts_to_resume_that_begin_no_round_cost_nothing(
         trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
 
     class Failing(Watcher):
-        def begins(self, first: int, rounds: int) -> None:
+        def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
             raise CutError
 
     for _ in range(3):

@@ -30,7 +30,7 @@ from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.resuming import ResumeFolder, RunState
 from starter_kit.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
 from starter_kit.tensors import TrainableTensors
-from starter_kit.watching import Watcher
+from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.methods.test_fl_provider_dp import SIZE, FixedUpdates, has_std, one_provider_each
 from tests.starter_kit.toy import STREAM, server
 from tests.starter_kit.training_runs import trained
@@ -339,23 +339,11 @@ def test_the_evaluator_accepts_what_a_run_leaves(
     assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
 
 
-class CutOff(Watcher):
-    """Ends the process, as far as a test can, after so many clients' replies."""
-
-    def __init__(self, replies: int) -> None:
-        self.left = replies
-
-    def client_done(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise RuntimeError("the power went")
-
-
 def test_a_round_that_was_broken_off_is_spent_and_the_clients_go_on_with_their_duals(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "noise_multiplier=6"]
-    with pytest.raises(RuntimeError, match="power"):
+    with pytest.raises(CutError):
         trained("dp-clgecl", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     left = ResumeFolder(tmp_path / "run.unfinished").load()
     assert left is not None
