@@ -16,7 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from evaluator.docvqa.architecture import VisualConfig, VT5Config
+from evaluator.docvqa.architecture import VisualConfig, VT5Config, tiny_config
 from evaluator.docvqa.dataset import Box
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
@@ -110,22 +110,11 @@ def _read_publicly(pair: Pair, rng: random.Random) -> tuple[str, str]:
 
 def small_config(vocab_size: int) -> VT5Config:
     """The base's make-up: about 0.4 million parameters, two layers each way."""
-    return VT5Config(
-        vocab_size=vocab_size,
-        max_input_tokens=MAX_INPUT_TOKENS,
-        d_model=64,
-        d_kv=16,
-        d_ff=128,
-        num_layers=2,
-        num_decoder_layers=2,
-        num_heads=4,
-        dropout_rate=0.0,
-        hidden_dropout_prob=0.0,
-        box_scale=1000,
-        visual=VisualConfig(
-            hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=16
-        ),
+    visual = VisualConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=16
     )
+    changes = {"dropout_rate": 0.0, "hidden_dropout_prob": 0.0, "visual": visual}
+    return tiny_config(vocab_size).model_copy(update=changes)
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
