@@ -81,7 +81,7 @@ def train(
             setup.method, engine, setup.gathering, setup.stream, state.server, needs_all=terms is not None
         )
         began = monotonic()
-        watcher.begins(state.round + 1, setup.rounds)
+        watcher.begins(state.round + 1, setup.rounds, _sent_bytes(recorder.metrics))
         for number in range(state.round + 1, setup.rounds + 1):
             budget.check(number)
             recorder.begin(number, state)
@@ -209,6 +209,10 @@ def _validate(setup: RunSetup, finished: Round, data: Path) -> tuple[float, floa
     return scores.anls, scores.accuracy
 
 
+def _sent_bytes(rounds: Sequence[RoundMetrics]) -> int:
+    return sum(line.bytes_down + line.bytes_up for line in rounds)
+
+
 def _summary(
     setup: RunSetup,
     rounds: Sequence[RoundMetrics],
@@ -225,7 +229,7 @@ def _summary(
         parameters_sent=setup.payload.tensors.size,
         trainable=setup.payload.tensors.size,
         codec=settings.codec,
-        bytes_total=sum(line.bytes_down + line.bytes_up for line in rounds),
+        bytes_total=_sent_bytes(rounds),
         epsilon=budget.epsilon(len(rounds)),
         delta=guarantee.delta if guarantee else None,
         unit=guarantee.unit if guarantee else None,

@@ -19,8 +19,8 @@ class Watcher:
     def pages(self, done: int, total: int) -> None:
         """Pages were read."""
 
-    def begins(self, first: int, rounds: int) -> None:
-        """Training begins with round `first` of `rounds`."""
+    def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
+        """Training begins with round `first` of `rounds`, after `sent_bytes` in earlier ones."""
 
     def client_done(self) -> None:
         """A client's reply has come."""
@@ -77,8 +77,9 @@ class _Counting(Watcher):
         self._clients = 0
         self._bytes = 0
 
-    def begins(self, first: int, rounds: int) -> None:
+    def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         self._rounds = rounds
+        self._bytes = sent_bytes
 
     def client_done(self) -> None:
         self._clients += 1
@@ -97,8 +98,8 @@ class _Bar(_Counting):
     def pages(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
 
-    def begins(self, first: int, rounds: int) -> None:
-        super().begins(first, rounds)
+    def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
+        super().begins(first, rounds, sent_bytes)
         self._bar.reset(
             self._task, description=f"{self._experiment}, rounds", total=rounds, completed=first - 1
         )

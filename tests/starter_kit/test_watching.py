@@ -22,11 +22,11 @@ def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
 ) -> None:
     with watching("mine") as watcher:
         watcher.pages(3, 3)
-        watcher.begins(1, 2)
+        watcher.begins(1, 2, sent_bytes=1_000_000)
         for line in (OPEN, PRIVATE):
             watcher.client_done()
             watcher.round_done(line)
-    assert capsys.readouterr().err == "mine: round 2/2: 10 clients · 3.00 MB · ε 1.250\n"
+    assert capsys.readouterr().err == "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
 
 
 def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
