@@ -14,6 +14,7 @@ from starter_kit.credentials import Credentials
 from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
+from starter_kit.own_methods import own_file
 from starter_kit.privacy import RecordTerms
 from starter_kit.rounds import Engine
 from starter_kit.run_setup import RunSetup
@@ -39,6 +40,8 @@ def main(grid: Grid, context: Context) -> None:
             watcher=watcher,
             open_engine=over(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
         )
+    if file := own_file(type(settings)):
+        file.keep(Path(given["out"]))
 
 
 def over(
