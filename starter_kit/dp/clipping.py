@@ -26,10 +26,16 @@ def clip(update: Tensor, clip_norm: float) -> Tensor | None:
         raise ValueError(f"an update is a float32 vector, not {update.dtype} of shape {tuple(update.shape)}")
     if not clip_norm > 0:
         raise ValueError(f"a clip norm is positive, not {clip_norm}")
-    norm = float(torch.linalg.vector_norm(update, dtype=torch.float64))
+    norm = _norm(update)
     if not math.isfinite(norm):
         return None
     if norm <= clip_norm:
         return update
     scale = clip_norm / norm * ROUNDING_ROOM
     return torch.cat([(part.double() * scale).float() for part in torch.split(update, CHUNK)])
+
+
+def _norm(update: Tensor) -> float:
+    """The L2 norm in float64, of which no copy of the whole is made."""
+    parts = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in torch.split(update, CHUNK)]
+    return float(torch.linalg.vector_norm(torch.stack(parts)))
