@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from evaluator.accounting import pld
 from evaluator.accounting.events import Event, Unit, UnsupportedError
@@ -98,6 +98,7 @@ def rounds_within(budget: float, delta: float, released: Callable[[int], list[Ev
     return low
 
 
+@cache  # asked for by each part of a run that needs σ
 def noise_multiplier_for(scenario: Scenario, epsilon: float, rule: SamplingRule) -> float:
     """The smallest σ with which the scenario's rounds keep to `epsilon`. Raises `ProblemError` where none does."""
     with accounting_problems():
