@@ -16,7 +16,7 @@ def tensors(
     base: Mapping[str, Shape],
     changes: Sequence[TensorChange],
     *,
-    trained: bool,
+    released: bool,
 ) -> Check:
     """C10.
 
@@ -24,11 +24,13 @@ def tensors(
         trainable: As declared; those whose names the base weights don't have are adapters.
         base: Shapes of the base weights by name.
         changes: The tensors in which the checkpoint differs from the base weights.
-        trained: Whether a client took part in any round.
+        released: Whether any round released something: a client's message, or the noise that a server adds to none too.
     """
-    if changes and not trained:
-        untrained = Difference("the base weights, as no client took part", f"{len(changes)} changed tensors")
-        return judge("C10", [untrained], otherwise="")
+    if changes and not released:
+        unchanged = Difference(
+            "the base weights, as no round released anything", f"{len(changes)} changed tensors"
+        )
+        return judge("C10", [unchanged], otherwise="")
     return judge(
         "C10",
         _differences(trainable, base, changes),

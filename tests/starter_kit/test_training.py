@@ -65,6 +65,12 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("fl-provider-dp", [], ALL_BUT_SCORING),
         ("fl-provider-dp", ["placement=client_full"], ALL_BUT_SCORING),
         ("fl-provider-dp", ["client_rate=0.5", "provider_rate=0.5"], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["client_rate=1.0e-6", "provider_rate=0.5"], ALL_BUT_SCORING),
+        (
+            "fl-provider-dp",
+            ["client_rate=1.0e-6", "provider_rate=0.5", "placement=client_full"],
+            ALL_BUT_SCORING,
+        ),
         (
             "fl-provider-dp",
             ["provider_rate=null", "clients_per_round=2", "providers_per_client=1"],

@@ -289,12 +289,12 @@ def test_a_fixed_number_is_the_same_at_all_clients(tmp_path: Path) -> None:
     assert (found.status, found.where) == (CheckStatus.FAILED, "annex")
 
 
-def test_weights_that_no_client_trained_are_the_base_weights() -> None:
+def test_weights_after_rounds_that_released_nothing_are_the_base_weights() -> None:
     changed = [TensorChange("encoder.weight", (60, 40), 2400, 1)]
     adapters = [TrainableTensor(name="a", shape=[60, 1]), TrainableTensor(name="b", shape=[1, 40])]
     base = {"encoder.weight": (60, 40)}
-    assert tensors(adapters, base, changed, trained=True).status is CheckStatus.PASSED
-    assert tensors(adapters, base, changed, trained=False).status is CheckStatus.FAILED
+    assert tensors(adapters, base, changed, released=True).status is CheckStatus.PASSED
+    assert tensors(adapters, base, changed, released=False).status is CheckStatus.FAILED
 
 
 def less_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
