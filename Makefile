@@ -55,7 +55,7 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.errors import catalogue; print(catalogue(), end="")' > docs/errors.md
 	@$(BIN)/python -c 'from evaluator.checks import catalogue; print(catalogue(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
-	@$(BIN)/python -c 'from starter_kit.settings_reference import page; print(page(), end="")' > docs/settings.md
+	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
 
 constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new

@@ -13,9 +13,9 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ProblemError
 from evaluator.pipeline import Bench, run_step
-from starter_kit.base_weights import read_base
 from starter_kit.console import complain, console, progress
-from starter_kit.run_folder import RunFolder
+from starter_kit.runs.folder import RunFolder
+from starter_kit.weights.base_weights import read_base
 
 BUDGETS = (1, 4, 8)  # the competition's
 

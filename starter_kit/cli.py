@@ -14,11 +14,11 @@ from evaluator.errors import ErrorCode, refuse
 from starter_kit.console import REFUSED, complaints, console, progress, refusals
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app
-from starter_kit.key_commands import key_app
-from starter_kit.official_options import WithOfficialFlags, config_of, given_flags
-from starter_kit.privacy_commands import privacy_app
+from starter_kit.privacy.commands import privacy_app
 from starter_kit.reporting.comparison import Format
-from starter_kit.site_options import ApiToken, KeyFile, Site, connect
+from starter_kit.settings.official_flags import WithOfficialFlags, config_of, given_flags
+from starter_kit.site.key_commands import key_app
+from starter_kit.site.options import ApiToken, KeyFile, Site, connect
 
 app = typer.Typer(
     name="pfl",
@@ -56,7 +56,7 @@ def create(
     vocab_size: Annotated[int, typer.Option(min=300, help="Tokens of the tokenizer.")] = 512,
 ) -> None:
     """Make a tiny VT5 and its tokenizer for trials on a CPU, pre-trained on made-up public cards."""
-    from starter_kit.pretraining import create_base
+    from starter_kit.weights.pretraining import create_base
 
     with refusals():
         if out.exists():
@@ -86,7 +86,7 @@ def token(
 @app.command()
 def methods() -> None:
     """List the methods and the configs that come with the kit."""
-    from starter_kit.method_list import as_table
+    from starter_kit.settings.method_list import as_table
 
     console.print(as_table())
 
@@ -149,13 +149,13 @@ def train(
 
     The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
     """
-    from starter_kit.configuration import load_settings
-    from starter_kit.credentials import key_path, obtain
     from starter_kit.engines.processes import in_processes
-    from starter_kit.own_methods import own_file
-    from starter_kit.training import in_process
-    from starter_kit.training import train as run_training
-    from starter_kit.watching import watching
+    from starter_kit.runs.training import in_process
+    from starter_kit.runs.training import train as run_training
+    from starter_kit.runs.watching import watching
+    from starter_kit.settings.configuration import load_settings
+    from starter_kit.settings.own_methods import own_file
+    from starter_kit.site.credentials import key_path, obtain
 
     with refusals():
         settings = load_settings(
@@ -193,9 +193,9 @@ def evaluate(
     """Score a checkpoint with the evaluator's own code."""
     from evaluator.contracts import ArtifactKind
     from starter_kit.evaluating import tell
-    from starter_kit.kept_scores import keep_scores
-    from starter_kit.run_folder import RunFolder
-    from starter_kit.training import evaluate as run_evaluation
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.runs.kept_scores import keep_scores
+    from starter_kit.runs.training import evaluate as run_evaluation
 
     with refusals(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
@@ -277,7 +277,7 @@ def check(
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would refuse."""
     from starter_kit.checking import BUDGETS, check_run
-    from starter_kit.run_folder import RunFolder, budget_of
+    from starter_kit.runs.folder import RunFolder, budget_of
 
     folder = RunFolder(run)
     with refusals():
@@ -325,7 +325,7 @@ def convert(
     ] = False,
 ) -> None:
     """Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes."""
-    from starter_kit.converting import convert as run_conversion
+    from starter_kit.weights.converting import convert as run_conversion
 
     def tell(line: str) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

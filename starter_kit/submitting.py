@@ -10,9 +10,9 @@ from evaluator.errors import ErrorCode, Problem, refuse
 from evaluator.metrics import cut
 from evaluator.records.lines import TrainingRecord
 from evaluator.time_left import in_words
-from starter_kit.client import SiteClient
 from starter_kit.console import complain, console
-from starter_kit.run_folder import RunFolder, budget_of
+from starter_kit.runs.folder import RunFolder, budget_of
+from starter_kit.site.api import SiteClient
 
 OnProgress = Callable[[int, int], None]
 

@@ -8,7 +8,7 @@ import pytest
 
 from evaluator import checks, errors
 from evaluator.accounting import published
-from starter_kit import settings_reference
+from starter_kit.settings import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
         ("errors.md", errors.catalogue),
         ("checks.md", checks.catalogue),
         ("published-settings.md", published.table),
-        ("settings.md", settings_reference.page),
+        ("settings.md", reference.page),
     ],
 )
 def test_generated_pages_are_what_the_code_writes(page: str, write: Callable[[], str]) -> None:

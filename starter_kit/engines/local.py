@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from starter_kit.learning import State
-from starter_kit.rounds import Participant, Reply, Request
+from starter_kit.federation.rounds import Participant, Reply, Request
+from starter_kit.learning.local_training import State
 
 
 class LocalEngine:

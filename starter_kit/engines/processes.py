@@ -23,14 +23,14 @@ from typing import Any
 import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
-from starter_kit.configuration import settings_class
 from starter_kit.engines.state_bytes import pack_state, unpack_state
-from starter_kit.learning import State
-from starter_kit.own_methods import own_file
-from starter_kit.rounds import Engine, Reply, Request
-from starter_kit.run_setup import RunSetup
-from starter_kit.settings import RunSettings
-from starter_kit.watching import Watcher
+from starter_kit.federation.rounds import Engine, Reply, Request
+from starter_kit.learning.local_training import State
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.watching import Watcher
+from starter_kit.settings.configuration import settings_class
+from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.run_settings import RunSettings
 
 STOPPING_S = 5.0  # what a process has to end by itself, before it is killed
 

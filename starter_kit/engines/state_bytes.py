@@ -3,7 +3,7 @@
 import torch
 from safetensors.torch import load, save
 
-from starter_kit.learning import State
+from starter_kit.learning.local_training import State
 
 
 def pack_state(state: State) -> bytes:

@@ -5,9 +5,9 @@ The one party stands in the communication log as client 0 of a federation of one
 
 from collections.abc import Sequence
 
+from starter_kit.federation.rounds import Client
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.rounds import Client
-from starter_kit.settings import RunSettings
+from starter_kit.settings.run_settings import RunSettings
 
 
 class Settings(RunSettings):

@@ -6,9 +6,9 @@ adds the noise. What is proved of FL-PROVIDER-DP holds for a federation of one; 
 
 from collections.abc import Sequence
 
+from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.centralized import brought_together
-from starter_kit.rounds import Client
 
 
 class Settings(fl_provider_dp.Settings):

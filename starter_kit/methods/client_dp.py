@@ -37,12 +37,12 @@ from evaluator.accounting.events import Event, Gaussian, TwoStage, Unit
 from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.gaussian_sum import GaussianSum
+from starter_kit.dp.guarantee import Guarantee, rounds_within
 from starter_kit.dp.sampling import poisson_sample
-from starter_kit.learning import LocalTraining, State
-from starter_kit.privacy import Guarantee, rounds_within
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
-from starter_kit.settings import PrivateSettings
+from starter_kit.settings.run_settings import PrivateSettings
 
 DELTA_EXPONENT = 1.1  # δ < N^-1.1, as is usual for "well below 1/N"
 

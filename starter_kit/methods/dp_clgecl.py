@@ -28,10 +28,10 @@ from pydantic import model_validator
 from torch import Tensor
 
 from starter_kit.dp.gaussian_sum import NoisePlacement
-from starter_kit.learning import State
+from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
+from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
-from starter_kit.rounds import Client, ClientTask, ClientUpdate
 
 DUAL, MODEL = "dual", "model"  # λ and w′, what a client keeps
 

@@ -13,10 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, refuse
-from starter_kit.learning import LocalTraining, State
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
-from starter_kit.settings import RunSettings
+from starter_kit.settings.run_settings import RunSettings
 
 
 class Settings(RunSettings):

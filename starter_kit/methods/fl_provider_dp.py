@@ -30,13 +30,13 @@ from evaluator.accounting.placement import ReleaseView
 from evaluator.accounting.scenario import Scenario
 from evaluator.records.lines import Noise, ServerStep
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
+from starter_kit.dp.guarantee import Guarantee, RecordTerms, noise_multiplier_for, rounds_within
 from starter_kit.dp.noise import LARGEST_DRAW
 from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling, ProviderSampling, Sizes
-from starter_kit.learning import LocalTraining, State
-from starter_kit.privacy import Guarantee, RecordTerms, noise_multiplier_for, rounds_within
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
-from starter_kit.settings import PrivateSettings
+from starter_kit.settings.run_settings import PrivateSettings
 
 RELEASE_VIEW: dict[NoisePlacement, ReleaseView] = {
     NoisePlacement.SERVER: "aggregate",

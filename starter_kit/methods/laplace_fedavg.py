@@ -30,10 +30,10 @@ from torch import Tensor
 from evaluator.accounting.events import Adjacency, Event, FedAvgLaplace
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.laplace_release import LaplaceRelease
-from starter_kit.laplace_settings import LaplaceSettings, records
-from starter_kit.learning import State
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.learning.local_training import State
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings.laplace import LaplaceSettings, records
 
 
 @dataclass(frozen=True)

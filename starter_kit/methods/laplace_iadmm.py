@@ -26,10 +26,10 @@ from torch import Tensor
 from evaluator.accounting.events import Adjacency, AdmmLaplace, Event
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.laplace_release import LaplaceRelease
-from starter_kit.laplace_settings import LaplaceSettings, records
-from starter_kit.learning import State
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.learning.local_training import State
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.settings.laplace import LaplaceSettings, records
 
 OWN, DUAL = "own", "dual"  # z_p and λ_p, what a client keeps: as of its last answer,
 ROUND, EARLIER = "round", "before-"  # which was in this round, and as of before it

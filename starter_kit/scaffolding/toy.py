@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from starter_kit.compression.codecs import codec
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner
+from starter_kit.federation.rounds import Client, Method, Openly, Participant, Round, Server
+from starter_kit.federation.wire import Wire
+from starter_kit.learning.local_training import Learner
+from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Client, Method, Openly, Participant, Round, Server
-from starter_kit.tensors import TrainableTensors
-from starter_kit.wire import Wire
 
 DIMENSION = 8
 

@@ -17,13 +17,13 @@ from evaluator.docvqa.dataset import Dataset, write_split
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
-from starter_kit.documents import Documents
 from starter_kit.dp.clipping import clip
-from starter_kit.learning import Learner, LocalTraining, batches
-from starter_kit.linear import quicken
-from starter_kit.payload import Payload
+from starter_kit.learning.linear import quicken
+from starter_kit.learning.local_training import Learner, LocalTraining, batches
+from starter_kit.learning.payload import Payload
+from starter_kit.learning.stacking import StackedLearner, make_learner
 from starter_kit.randomness import Stream
-from starter_kit.stacking import StackedLearner, make_learner
+from starter_kit.runs.documents import Documents
 from tests.benchmarks import full_size
 from tests.benchmarks.published_training import PublishedTraining
 

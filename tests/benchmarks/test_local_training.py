@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from starter_kit.learning import Learner
-from starter_kit.payload import Payload
-from starter_kit.stacking import CPU_MEMORY_BYTES
+from starter_kit.learning.local_training import Learner
+from starter_kit.learning.payload import Payload
+from starter_kit.learning.stacking import CPU_MEMORY_BYTES
 from tests.benchmarks.local_training import (
     CONTESTANTS,
     LOCAL,
@@ -134,8 +134,8 @@ from pathlib import Path
 from evaluator.docvqa.architecture import tiny_config
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
-from starter_kit.payload import Payload
-from starter_kit.stacking import make_learner
+from starter_kit.learning.payload import Payload
+from starter_kit.learning.stacking import make_learner
 from tests.benchmarks import local_training
 torch.set_num_threads(1)
 def status_mb(key):

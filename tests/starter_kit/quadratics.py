@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from starter_kit.learning import Learner
-from starter_kit.rounds import Client
-from starter_kit.tensors import TrainableTensors
+from starter_kit.federation.rounds import Client
+from starter_kit.learning.local_training import Learner
+from starter_kit.learning.tensors import TrainableTensors
 
 
 class Quadratics(Learner):

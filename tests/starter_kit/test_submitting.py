@@ -8,8 +8,8 @@ import pytest
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.signing import public_key_of
-from starter_kit import client as client_module
-from starter_kit.client import SiteClient
+from starter_kit.site import api
+from starter_kit.site.api import SiteClient
 from starter_kit.submitting import prepare, register_keys, send, watch
 from tests.starter_kit.pocket_site import TOKEN, PocketSite
 from tests.starter_kit.training_runs import KEY, trained
@@ -17,7 +17,7 @@ from tests.starter_kit.training_runs import KEY, trained
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[PocketSite]:
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.001)
+    monkeypatch.setattr(api, "PAUSE_S", 0.001)
     with PocketSite(part_size_bytes=1_000_000) as site:
         yield site
 

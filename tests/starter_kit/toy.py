@@ -6,11 +6,11 @@ from torch import Tensor
 
 from starter_kit.compression.codecs import codec
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner
+from starter_kit.federation.rounds import Client, Method, Openly, Participant, Server
+from starter_kit.federation.wire import Wire
+from starter_kit.learning.local_training import Learner
 from starter_kit.randomness import Stream
-from starter_kit.rounds import Client, Method, Openly, Participant, Server
 from starter_kit.scaffolding.toy import DIMENSION, Toy
-from starter_kit.wire import Wire
 
 __all__ = ["DIMENSION", "STREAM", "Toy", "server", "wire_from"]
 

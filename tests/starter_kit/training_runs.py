@@ -5,11 +5,11 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from starter_kit.configuration import load_settings
-from starter_kit.credentials import Credentials
-from starter_kit.run_folder import RunFolder
-from starter_kit.training import train
-from starter_kit.watching import Watcher
+from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.training import train
+from starter_kit.runs.watching import Watcher
+from starter_kit.settings.configuration import load_settings
+from starter_kit.site.credentials import Credentials
 
 KEY = Ed25519PrivateKey.generate()
 RUN_TOKEN = "a-token-of-the-site"

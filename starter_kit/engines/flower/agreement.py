@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 
 from evaluator import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from starter_kit.own_methods import own_file
-from starter_kit.privacy import Guarantee
-from starter_kit.run_setup import RunSetup
-from starter_kit.settings import RunSettings
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.runs.setup import RunSetup
+from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.run_settings import RunSettings
 
 OWN_CHOICE = {"device"}  # settings that a party may have to itself
 

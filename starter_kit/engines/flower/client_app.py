@@ -18,7 +18,6 @@ from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode as FlowerErrorCode
 
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from starter_kit.configuration import load_settings
 from starter_kit.console import complain
 from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
@@ -30,10 +29,11 @@ from starter_kit.engines.flower.messages import (
     Hello,
     unpack_request,
 )
-from starter_kit.rounds import Participant
-from starter_kit.run_setup import RunSetup
-from starter_kit.secure_gathering import SECRETS
-from starter_kit.watching import Watcher
+from starter_kit.federation.rounds import Participant
+from starter_kit.federation.secure_gathering import SECRETS
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.watching import Watcher
+from starter_kit.settings.configuration import load_settings
 
 Handler = Callable[[Message, Context], Message]
 

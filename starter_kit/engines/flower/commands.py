@@ -13,7 +13,7 @@ import typer
 
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.console import complaints, console, progress, refusals
-from starter_kit.site_options import ApiToken, KeyFile, Site, connect
+from starter_kit.site.options import ApiToken, KeyFile, Site, connect
 
 flower_app = typer.Typer(
     help="Train with clients on machines of their own, over Flower.", no_args_is_help=True
@@ -61,13 +61,13 @@ def server(
     """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
     with refusals():
         _require_flower()
-        from starter_kit.configuration import load_settings
-        from starter_kit.credentials import key_path, obtain
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import Listening, over_own_superlink
-        from starter_kit.own_methods import own_file
-        from starter_kit.training import train
-        from starter_kit.watching import watching
+        from starter_kit.runs.training import train
+        from starter_kit.runs.watching import watching
+        from starter_kit.settings.configuration import load_settings
+        from starter_kit.settings.own_methods import own_file
+        from starter_kit.site.credentials import key_path, obtain
 
         settings = load_settings(config, changes or [])
         client = connect(site, token) if site and token else None
@@ -114,11 +114,11 @@ def node(
     """Answer for some clients, until the server is gone."""
     with refusals():
         _require_flower()
-        from starter_kit.configuration import load_settings
         from starter_kit.engines.flower.address import Address
         from starter_kit.engines.flower.client_app import Host
         from starter_kit.engines.flower.node import Calling, serve
-        from starter_kit.run_setup import RunSetup
+        from starter_kit.runs.setup import RunSetup
+        from starter_kit.settings.configuration import load_settings
 
         calling = Calling(Address.parse(server), authority, node_key, wait_s)
         setup = RunSetup(load_settings(config, changes or []), data=data, base=base)

@@ -21,8 +21,8 @@ from flwr.serverapp import Grid
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.engines.flower.messages import ASK, Answer, Requests
 from starter_kit.engines.flower.roll import POLL_S, Roll, Tell, content_of, received, send
-from starter_kit.learning import State
-from starter_kit.rounds import Reply, Request
+from starter_kit.federation.rounds import Reply, Request
+from starter_kit.learning.local_training import State
 
 
 class FlowerEngine:

@@ -7,7 +7,7 @@ from flwr.app import Array, ArrayRecord, Context
 
 from starter_kit.engines.flower.messages import BYTES
 from starter_kit.engines.state_bytes import pack_state, unpack_state
-from starter_kit.learning import State
+from starter_kit.learning.local_training import State
 
 TENSORS = "tensors"
 

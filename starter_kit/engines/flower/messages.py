@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from starter_kit.engines.flower.agreement import Agreement
-from starter_kit.rounds import Reply, Request
+from starter_kit.federation.rounds import Reply, Request
 
 HELLO = "query.hello"  # who are you?
 ASK = "train.ask"  # a leg of a round

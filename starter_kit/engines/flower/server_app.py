@@ -8,18 +8,18 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, refuse
-from starter_kit.configuration import load_settings
 from starter_kit.console import complaints
-from starter_kit.credentials import Credentials
+from starter_kit.dp.guarantee import RecordTerms
 from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
-from starter_kit.own_methods import own_file
-from starter_kit.privacy import RecordTerms
-from starter_kit.rounds import Engine
-from starter_kit.run_setup import RunSetup
-from starter_kit.training import train
-from starter_kit.watching import Watcher, watching
+from starter_kit.federation.rounds import Engine
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.training import train
+from starter_kit.runs.watching import Watcher, watching
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.own_methods import own_file
+from starter_kit.site.credentials import Credentials
 
 app = ServerApp()
 

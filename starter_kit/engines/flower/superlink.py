@@ -35,9 +35,9 @@ from starter_kit.engines.flower.child import LOG, last_line, started
 from starter_kit.engines.flower.roll import POLL_S
 from starter_kit.engines.flower.server_app import over, refuse_untold
 from starter_kit.engines.flower.tasks import Tasks, claimed, new_secret
-from starter_kit.rounds import Engine
-from starter_kit.run_setup import RunSetup
-from starter_kit.watching import Watcher
+from starter_kit.federation.rounds import Engine
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.watching import Watcher
 
 SERVER = "flwr-serverapp"
 STARTING_S = 60.0

@@ -23,11 +23,11 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.records.lines import ServerStep
-from starter_kit.learning import State
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, Message
+from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
-from starter_kit.privacy import Guarantee
-from starter_kit.rounds import Aggregate, Client, ClientTask, Message
 
 
 class Settings(fl_provider_dp.Settings):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from starter_kit.configuration import load_settings
-from starter_kit.rounds import Round
+from starter_kit.federation.rounds import Round
 from starter_kit.scaffolding.toy import Toy
+from starter_kit.settings.configuration import load_settings
 
 CONFIG = str(Path(__file__).with_name("my_method.yaml"))
 NO_NOISE = ["target_epsilon=null", "noise_multiplier=1e-9"]

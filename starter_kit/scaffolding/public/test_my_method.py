@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from evaluator.errors import ProblemError
-from starter_kit.configuration import load_settings
-from starter_kit.rounds import Round
+from starter_kit.federation.rounds import Round
 from starter_kit.scaffolding.toy import Toy
+from starter_kit.settings.configuration import load_settings
 
 CONFIG = str(Path(__file__).with_name("my_method.yaml"))
 

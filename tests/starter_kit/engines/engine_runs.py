@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from evaluator.docvqa.weights import read_safetensors
-from starter_kit.configuration import load_settings
-from starter_kit.credentials import Credentials
-from starter_kit.run_folder import RunFolder
-from starter_kit.settings import RunSettings
-from starter_kit.training import OpenEngine, in_process, train
-from starter_kit.watching import Watcher
+from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.training import OpenEngine, in_process, train
+from starter_kit.runs.watching import Watcher
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.run_settings import RunSettings
+from starter_kit.site.credentials import Credentials
 from tests.starter_kit.training_runs import FEW_STEPS, KEY
 
 QUICK = [*FEW_STEPS, "trainable=['language_backbone.shared.weight']"]

@@ -17,15 +17,15 @@ from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.keeping import InContext, InMemory
 from starter_kit.engines.flower.roll import Roll
 from starter_kit.engines.flower.server_app import over
-from starter_kit.learning import LocalTraining
+from starter_kit.federation.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
+from starter_kit.federation.secure_gathering import Securely
+from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.reporting.metrics import METRICS, read_metrics
-from starter_kit.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
-from starter_kit.run_setup import RunSetup
-from starter_kit.secure_gathering import Securely
-from starter_kit.settings import RunSettings
-from starter_kit.training import OpenEngine
-from starter_kit.watching import Watcher
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.training import OpenEngine
+from starter_kit.runs.watching import Watcher
+from starter_kit.settings.run_settings import RunSettings
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
 from tests.starter_kit.engines.in_process_grid import InProcessGrid, as_server
 from tests.starter_kit.toy import DIMENSION, STREAM, Toy, wire_from

@@ -16,7 +16,7 @@ import torch
 
 from evaluator.communication import read_log
 from starter_kit.engines.flower.address import free_port
-from starter_kit.run_folder import RunFolder
+from starter_kit.runs.folder import RunFolder
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]

@@ -1,7 +1,7 @@
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import LocalTraining
+from starter_kit.federation.rounds import Openly, Participant, Request
+from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.rounds import Openly, Participant, Request
 from tests.starter_kit.toy import STREAM, Toy, wire_from
 
 

@@ -16,10 +16,10 @@ from evaluator.contracts import (
 )
 from evaluator.pipeline import Bench, run_step
 from evaluator.records.lines import GlobalPoisson
-from starter_kit.configuration import load_settings
+from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.centralized_dp import Settings
-from starter_kit.rounds import Client
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.methods.test_fl_provider_dp import SIZE, FixedUpdates, has_std, one_provider_each
 from tests.starter_kit.toy import server
 from tests.starter_kit.training_runs import trained

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from evaluator.accounting.events import Gaussian, TwoStage, Unit
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.configuration import load_settings
 from starter_kit.dp.gaussian_sum import GaussianSum
-from starter_kit.learning import LocalTraining
+from starter_kit.federation.rounds import Client, ClientTask, Message
+from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.client_dp import ClientDP, Settings
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
-from starter_kit.rounds import Client, ClientTask, Message
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with
 from tests.starter_kit.toy import STREAM, Toy, server

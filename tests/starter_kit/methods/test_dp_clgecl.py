@@ -19,17 +19,17 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ProblemError
 from evaluator.pipeline import Bench, run_step
-from starter_kit.configuration import load_settings
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
 from starter_kit.dp.provider_sampling import PoissonSampling
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner, LocalTraining, State, Trained
+from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
+from starter_kit.learning.local_training import Learner, LocalTraining, State, Trained
+from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.dp_clgecl import DPCLGECL, DUAL, MODEL, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
-from starter_kit.resuming import ResumeFolder, RunState
-from starter_kit.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
-from starter_kit.tensors import TrainableTensors
+from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.methods.test_fl_provider_dp import SIZE, FixedUpdates, has_std, one_provider_each
 from tests.starter_kit.toy import STREAM, server

@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from evaluator.errors import ProblemError
-from starter_kit.configuration import load_settings
-from starter_kit.learning import LocalTraining
+from starter_kit.federation.rounds import Message
+from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.rounds import Message
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.toy import STREAM, Toy
 
 LOCAL = LocalTraining(learning_rate=0.1)

@@ -12,14 +12,14 @@ from evaluator.contracts import ArtifactKind, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
 from evaluator.pipeline import Bench, run_step
-from starter_kit.configuration import load_settings
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import Learner, LocalTraining, ShampooSettings, State
+from starter_kit.federation.rounds import Client, Server
+from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings, State
+from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.methods.fedshampoo import Settings
-from starter_kit.resuming import ResumeFolder, RunState
-from starter_kit.rounds import Client, Server
-from starter_kit.tensors import TrainableTensors
+from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.toy import server
 from tests.starter_kit.training_runs import trained

@@ -7,13 +7,13 @@ from scipy import stats
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.configuration import load_settings
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
 from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling
-from starter_kit.learning import Learner, LocalTraining, Trained
+from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
+from starter_kit.learning.local_training import Learner, LocalTraining, Trained
+from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fl_provider_dp import ProviderDP, Settings
-from starter_kit.rounds import Client, ClientTask, ClientUpdate
-from starter_kit.tensors import TrainableTensors
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.toy import STREAM, Toy, server
 
 SIZE = 4000

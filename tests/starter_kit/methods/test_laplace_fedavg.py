@@ -11,11 +11,11 @@ from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, FedAvgLaplace, Laplace, Unit
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.configuration import load_settings
 from starter_kit.dp.laplace_release import LaplaceRelease
+from starter_kit.federation.rounds import Client, ClientTask, Message
 from starter_kit.methods.laplace_fedavg import LaplaceFedAvg, Settings
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
-from starter_kit.rounds import Client, ClientTask, Message
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
 from tests.starter_kit.toy import STREAM, server

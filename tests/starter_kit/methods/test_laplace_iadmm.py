@@ -10,14 +10,14 @@ from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, AdmmLaplace, Laplace, Unit
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.configuration import load_settings
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.engines.local import LocalEngine
-from starter_kit.learning import State
+from starter_kit.federation.rounds import Client, ClientTask, Message, Server
+from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
-from starter_kit.resuming import ResumeFolder, RunState
-from starter_kit.rounds import Client, ClientTask, Message, Server
+from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
 from tests.starter_kit.toy import STREAM, server

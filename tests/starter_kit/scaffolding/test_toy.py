@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from starter_kit.learning import LocalTraining
+from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.scaffolding.toy import DIMENSION, Toy
 

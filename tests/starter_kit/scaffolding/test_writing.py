@@ -13,9 +13,9 @@ import yaml
 from evaluator.contracts import PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.checking import check_run
-from starter_kit.configuration import load_settings
-from starter_kit.rounds import Client
+from starter_kit.federation.rounds import Client
 from starter_kit.scaffolding.writing import TEMPLATES, write_method
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.training_runs import trained
 from tests.test_proofs import PARTS
 

@@ -1,0 +1,157 @@
+"""Rounds in which the server learns the sum of the clients' updates and no single one of them.
+
+The protocol is `starter_kit.secure_aggregation`; here are its four legs as messages of a round. A client's secrets of a
+round lie in its state until it has answered the last leg.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evaluator.contracts import SERVER
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
+from starter_kit.federation.wire import Wire
+from starter_kit.learning.local_training import State
+from starter_kit.secure_aggregation.client import SecureClient
+from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation.fixed_point import OutOfBoundError, finest_grid
+from starter_kit.secure_aggregation.server import SecureServer
+
+KEYS, SHARES, UNMASK = "keys", "shares", "unmask"  # the legs around `train`
+SECRETS = "secure_aggregation"  # where a client's state has them
+FRAMING = 0.01
+
+
+@dataclass(frozen=True)
+class Securely:
+    """Updates added under masks.
+
+    Attributes:
+        bound: The largest absolute value of a coordinate of one client's update.
+        tolerated_losses: How many of a round's clients may be lost; fewer than half of them.
+    """
+
+    wire: Wire
+    bound: float
+    tolerated_losses: int = 0
+
+    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        invited, size = list(channel.clients), len(weights)
+        with _refusing(channel.round):
+            server = SecureServer(channel.round, invited, size, self._threshold(len(invited)))
+            ids = struct.pack(f"<{len(invited)}I", *invited)
+            _collect(server, channel, dict.fromkeys(invited, ids), KEYS)
+            present = [client for client in invited if client not in server.missing]
+            _collect(server, channel, dict.fromkeys(present, server.key_list()), SHARES)
+            model = self.wire.pack_model(weights)
+            routed = server.routed_shares()
+            _collect(server, channel, {client: _pack(routed[client], model) for client in routed}, TRAIN)
+            survivors = [client for client in routed if client not in server.missing]
+            _collect(server, channel, dict.fromkeys(survivors, server.unmask_request()), UNMASK)
+            total = finest_grid(self.bound, len(invited)).decode_sum(server.total())
+        yield Message(SERVER, torch.from_numpy(total.astype(np.float32)), contributors=len(survivors))
+
+    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        with _refusing(request.round):
+            if request.leg == KEYS:
+                invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
+                client = SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
+            else:
+                client = SecureClient.from_bytes(_secrets(state))
+            reply = self._reply(client, request, train)
+        if request.leg == UNMASK:
+            del state[SECRETS]
+        else:
+            state[SECRETS] = torch.frombuffer(bytearray(client.to_bytes()), dtype=torch.uint8)
+        return reply
+
+    def _reply(
+        self, client: SecureClient, request: Request, train: Callable[[Tensor], ClientUpdate]
+    ) -> Reply:
+        if request.leg == KEYS:
+            return Reply(request.client, client.advertise())
+        if request.leg == SHARES:
+            return Reply(request.client, client.share(request.payload))
+        if request.leg == UNMASK:
+            return Reply(request.client, client.unmask(request.payload))
+        routed, model = _unpack(request.payload)
+        update = train(self.wire.unpack_model(model))
+        vector = finest_grid(self.bound, request.clients).encode(update.message.numpy())
+        return Reply(request.client, client.mask(routed, vector), update.sampled, update.loss)
+
+    def _threshold(self, invited: int) -> int:
+        """Of clients that it takes for a sum, which is never that of one."""
+        if invited - self.tolerated_losses < 2:
+            raise ProtocolError(f"a sum of {invited - self.tolerated_losses} updates hides nothing")
+        return invited - self.tolerated_losses
+
+
+def _collect(server: SecureServer, channel: Channel, payloads: Mapping[int, bytes], leg: str) -> None:
+    for reply in channel.ask(payloads, leg):
+        server.receive(reply.payload)
+
+
+def _secrets(state: State) -> bytes:
+    if SECRETS not in state:
+        raise ProtocolError("the client has not sent its keys for this round")
+    return state[SECRETS].numpy().tobytes()
+
+
+def _pack(routed: bytes, model: bytes) -> bytes:
+    return struct.pack("<Q", len(routed)) + routed + model
+
+
+def _unpack(payload: bytes) -> tuple[bytes, bytes]:
+    (length,) = struct.unpack_from("<Q", payload)
+    return payload[8 : 8 + length], payload[8 + length :]
+
+
+@contextmanager
+def _refusing(round_number: int) -> Iterator[None]:
+    """What the protocol refuses is a coded problem of the round."""
+    try:
+        yield
+    except OutOfBoundError as error:
+        raise refuse(
+            ErrorCode.SECURE_AGGREGATION,
+            where=f"round {round_number}",
+            expected="updates within secure_aggregation.bound",
+            found=str(error),
+            next_step="Raise the bound, or lower the learning rate if training diverges.",
+        ) from error
+    except (ProtocolError, struct.error) as error:
+        raise refuse(
+            ErrorCode.SECURE_AGGREGATION,
+            where=f"round {round_number}",
+            expected="the protocol's next message",
+            found=str(error),
+        ) from error
+
+
+def overhead_bytes(clients: int, size: int) -> int:
+    """What the protocol adds to a model or an update in a round without losses, in the leaner of the two directions.
+
+    Source: the table of messages in docs/secure-aggregation.md.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) Beside `size` parameters, the directions differ by more than the 1 % of a
+            message's bytes that a training record has for framing.
+    """
+    header = 24
+    down = 4 * clients + (header + 68 * clients) + (8 + header + 98 * (clients - 1)) + (header + 4 * clients)
+    up = (header + 64) + (header + 98 * (clients - 1)) + header + (header + 38 * clients)
+    lean = min(down, up)
+    if abs(down - up) >= FRAMING * (4 * size + lean):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="secure_aggregation",
+            expected=f"more than {size} trained parameters with {clients} clients in a round, or no secure aggregation",
+            found=f"{down} bytes of the protocol down, {up} up",
+        )
+    return lean

@@ -1,0 +1,180 @@
+"""Local training: from given weights, a few optimizer steps on given examples, and what they changed.
+
+The result depends on the weights, the examples and the stream's number, on nothing else: the optimizer starts anew
+each time, but for what a method keeps in `state` on purpose. Provider-level privacy rests on that, for one provider
+must not reach into another's update; a provider's stream has its own name in it, so that it doesn't depend on which
+other providers there are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor
+
+from starter_kit.learning.shampoo import Shampoo
+from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.randomness import Stream
+
+State = dict[str, Tensor]  # what a party keeps from round to round, by name
+
+
+class ShampooSettings(BaseModel):
+    """Of `starter_kit.learning.shampoo.Shampoo`; the defaults are the paper's.
+
+    Attributes:
+        element_clip: Largest step of a single weight, before the learning rate.
+        statistics_every, roots_every: Steps between two updates of the statistics, and of their inverse roots.
+        ridge: ρ, added to the statistics' diagonal.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    element_clip: float = Field(default=0.2, gt=0)
+    statistics_every: int = Field(default=10, ge=1)
+    roots_every: int = Field(default=100, ge=1)
+    ridge: float = Field(default=1e-4, gt=0)
+
+
+class LocalTraining(BaseModel):
+    """How a client, or a provider, trains on its own examples.
+
+    Attributes:
+        epochs: Passes over the examples, each in a new random order.
+        max_steps: Stop after so many optimizer steps, if set.
+        batch_size: Examples a step.
+        weight_decay: Of AdamW.
+        adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
+        momentum: Of SGD.
+        providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`): a matter
+            of time and memory, not of results. null for as many as 512 MiB hold, on a GPU as a quarter of its memory
+            does.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = Field(default=1, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    optimizer: Literal["adamw", "sgd", "shampoo"] = "adamw"
+    learning_rate: float = Field(gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    adam_epsilon: float = Field(default=1e-8, gt=0)
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+    shampoo: ShampooSettings = ShampooSettings()
+    providers_at_once: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _momentum_is_used(self) -> Self:
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(
+                f"momentum does nothing under {self.optimizer}; set optimizer to sgd or momentum to 0"
+            )
+        return self
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a local training changed (d,), float32, and the mean loss over its batches; None without any."""
+
+    change: Tensor
+    loss: float | None
+
+
+class Learner:
+    """A model with its training examples, addressed by their indexes.
+
+    Args:
+        tensors: What is trained.
+        loss: The mean loss over the examples of the given indexes.
+    """
+
+    def __init__(self, tensors: TrainableTensors, loss: Callable[[Sequence[int]], Tensor]) -> None:
+        self.tensors = tensors
+        self._loss = loss
+
+    def train(
+        self,
+        weights: Tensor,
+        examples: Sequence[int],
+        local: LocalTraining,
+        stream: Stream,
+        state: State | None = None,
+    ) -> Trained:
+        """Train from `weights` (d,) on `examples`. No examples, no change.
+
+        Args:
+            state: Where an optimizer that goes on from round to round keeps what it knows; changed in place.
+        """
+        if not examples:
+            return Trained(torch.zeros_like(weights), None)
+        self.tensors.write(weights)
+        optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
+        losses = []
+        with torch.random.fork_rng(devices=self.tensors.cuda_devices):
+            torch.manual_seed(stream.number)
+            for batch in batches(examples, local, stream):
+                optimizer.zero_grad()
+                loss = self._loss(batch)
+                torch.autograd.backward(loss)
+                optimizer.step()
+                losses.append(loss.detach())
+        optimizer.zero_grad()
+        if state is not None and isinstance(optimizer, Shampoo):
+            state.update(optimizer.export_state())
+        return Trained(self.tensors.read().sub_(weights), float(torch.stack(losses).mean()))
+
+    def provider_changes(
+        self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
+    ) -> Iterator[Tensor]:
+        """What each provider's own training from `weights` changes (d,), one after another, each by itself."""
+        for name, examples in providers.items():
+            yield self.train(weights, examples, local, stream.at("provider", name)).change
+
+    def gradient(self, weights: Tensor, examples: Sequence[int], batch_size: int) -> Tensor:
+        """The gradient (d,) at `weights` of the mean over batches of the examples' loss; zero without examples."""
+        total = torch.zeros_like(weights)
+        self.tensors.write(weights)
+        for start in range(0, len(examples), batch_size):
+            batch = examples[start : start + batch_size]
+            torch.autograd.backward(self._loss(batch))
+            total += self.tensors.take_gradient() * (len(batch) / len(examples))
+        return total
+
+
+def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> Iterator[list[int]]:
+    """The batches of one local training, in order; the same for the same stream."""
+    draw = stream.at("batches").random()
+    steps = 0
+    for _ in range(local.epochs):
+        order = list(examples)
+        draw.shuffle(order)
+        for start in range(0, len(order), local.batch_size):
+            if steps == local.max_steps:
+                return
+            yield order[start : start + local.batch_size]
+            steps += 1
+
+
+def make_optimizer(
+    parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None = None
+) -> torch.optim.Optimizer:
+    """A new optimizer of the settings' kind; Shampoo goes on from `state`."""
+    match local.optimizer:
+        case "adamw":
+            return torch.optim.AdamW(
+                parameters,
+                lr=local.learning_rate,
+                weight_decay=local.weight_decay,
+                eps=local.adam_epsilon,
+                fused=True,
+            )
+        case "sgd":
+            return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
+        case "shampoo":
+            shampoo = Shampoo(parameters, lr=local.learning_rate, **local.shampoo.model_dump())
+            if state:
+                shampoo.restore_state(state)
+            return shampoo

@@ -1,1 +1,0 @@
-"""Optimizers of a client's local training that PyTorch does not have."""

@@ -1,0 +1,244 @@
+"""`pfl privacy`: ε, noise, comparisons and the checks on a record, by the code that the workers run."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+
+from evaluator.accounting.events import MAX_ROUNDS, Event
+from evaluator.accounting.scenario import Sampling, Scenario
+from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
+from evaluator.errors import ErrorCode, refuse
+from evaluator.pipeline import WEIGHTS
+from starter_kit.console import console, refusals
+
+privacy_app = typer.Typer(
+    help="ε and noise, by the benchmark's own accountants, and what a record shows.", no_args_is_help=True
+)
+
+Result = TypeVar("Result")
+Releases = Mapping[SamplingRule, Sequence[Event]]
+
+RULES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
+
+OptionalRecord = Annotated[
+    Path | None, typer.Argument(help="A training record; instead of the options.", show_default=False)
+]
+SamplingRate = Annotated[
+    float | None,
+    typer.Option(help="Chance of each provider by its own coin; all clients take part.", show_default=False),
+]
+ClientRate = Annotated[float | None, typer.Option(help="Chance of each client.", show_default=False)]
+ProviderRate = Annotated[
+    float | None,
+    typer.Option(help="Chance of each provider of a client that takes part.", show_default=False),
+]
+NoiseMultiplier = Annotated[
+    float | None,
+    typer.Option(help="σ: standard deviation of the noise over the clip norm.", show_default=False),
+]
+Rounds = Annotated[int, typer.Option(help="Number of rounds.")]
+Delta = Annotated[float, typer.Option(help="δ.")]
+Rule = Annotated[SamplingRule, typer.Option(help="How two stages of sampling are accounted.")]
+
+DELTA = 1e-5  # the competition's
+
+
+@privacy_app.command()
+def epsilon(
+    record: OptionalRecord = None,
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    noise_multiplier: NoiseMultiplier = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    sampling_rule: Rule = SamplingRule.TWO_STAGE,
+) -> None:
+    """Print ε by the official accountant: of a training record, or of equal rounds."""
+    from evaluator.accounting import pld
+
+    with refusals():
+        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+        bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
+    console.print(f"{bound:.6f}", highlight=False)
+
+
+@privacy_app.command()
+def noise(
+    target_epsilon: Annotated[float, typer.Argument(help="ε that the run must not exceed.")],
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    sampling_rule: Rule = SamplingRule.TWO_STAGE,
+) -> None:
+    """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
+    with refusals():
+        scenario = _scenario(sampling_rate, client_rate, provider_rate, rounds=rounds, delta=delta)
+        sigma = _within_range(lambda: scenario.noise_multiplier_for(target_epsilon, sampling_rule))
+    console.print(f"{math.ceil(sigma * 1e6) / 1e6:.6f}", highlight=False)
+
+
+@privacy_app.command()
+def compare(
+    record: OptionalRecord = None,
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    noise_multiplier: NoiseMultiplier = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    tuning_runs: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            help="Also bound the best of a Poisson-distributed number of such runs, of this mean.",
+        ),
+    ] = None,
+) -> None:
+    """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
+    from evaluator.accounting import comparison
+
+    with refusals():
+        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+        bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
+    table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
+    for bound in bounds:
+        rules = " and ".join(RULES[rule] for rule in bound.rules)
+        found = bound.refusal if bound.epsilon is None else f"{bound.epsilon:.6f}"
+        table.add_row(rules, bound.method, found)
+    console.print(table)
+
+
+@privacy_app.command()
+def explain(
+    record: Annotated[Path, typer.Argument(help="A training record.", show_default=False)],
+    annex: Annotated[Path | None, typer.Option(help="The record's annex.", show_default=False)] = None,
+    base: Annotated[
+        Path | None, typer.Option(help="Folder of the track's base weights.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="The trained model.", show_default=False)] = None,
+    log: Annotated[Path | None, typer.Option(help="The communication log.", show_default=False)] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="ε of the board; by default the record's own claim.", show_default=False),
+    ] = None,
+    clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
+    delta: Delta = DELTA,
+) -> None:
+    """Say in words what each check finds, means and can't detect. Other files of a run's folder are found beside it."""
+    from evaluator.records.check_groups import Case, RunFile
+    from evaluator.records.reading import read_record
+    from starter_kit.privacy import explaining
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.weights.base_weights import read_base
+
+    found_beside = {
+        ArtifactKind.CHECKPOINT: RunFile.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG: RunFile.LOG,
+        ArtifactKind.TRAINING_ANNEX: RunFile.ANNEX,
+    }
+    named = {
+        RunFile.ANNEX: annex,
+        RunFile.BASE: base and base / WEIGHTS,
+        RunFile.CHECKPOINT: checkpoint,
+        RunFile.LOG: log,
+    }
+    with refusals():
+        read = read_record(record, max_rounds=MAX_ROUNDS)
+        if base is not None:
+            read_base(base)
+        beside = {
+            found_beside[kind]: path
+            for kind, path in RunFolder(record.parent).files().items()
+            if kind in found_beside
+        }
+        given = {name: path for name, path in named.items() if path is not None}
+        target = read.claimed_epsilon if budget is None else budget
+        privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
+        rules = TrackRules(
+            reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
+        )
+        for explained in explaining.explain(Case(read, rules, beside | given)):
+            console.print(str(explained), markup=False, highlight=False, soft_wrap=True)
+
+
+def _releases(
+    record: Path | None,
+    sampling_rate: float | None,
+    client_rate: float | None,
+    provider_rate: float | None,
+    noise_multiplier: float | None,
+    rounds: int,
+) -> Releases:
+    """What a record, or a scenario of the options, releases under each rule."""
+    if record is not None:
+        from evaluator.accounting import rules
+        from evaluator.records.reading import read_record
+
+        read = read_record(record, max_rounds=MAX_ROUNDS)
+        return {rule: rules.releases(read, rule) for rule in RULES}
+    if noise_multiplier is None:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="--noise-multiplier",
+            expected="σ, or a training record",
+            found="neither",
+        )
+    scenario = _scenario(
+        sampling_rate, client_rate, provider_rate, rounds=rounds, noise_multiplier=noise_multiplier
+    )
+    return _within_range(scenario.releases)
+
+
+def _scenario(
+    sampling_rate: float | None, client_rate: float | None, provider_rate: float | None, **settings: float
+) -> Scenario:
+    """The scenario of the options: without any rate, everyone takes part."""
+    two_stage = {
+        name: rate
+        for name, rate in (("client_rate", client_rate), ("provider_rate", provider_rate))
+        if rate is not None
+    }
+    if sampling_rate is not None and two_stage:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="--sampling-rate",
+            expected="one stage of sampling, or --client-rate and --provider-rate",
+            found="both",
+        )
+    if sampling_rate is not None:
+        sampled = {"sampling": Sampling.GLOBAL_POISSON, "provider_rate": sampling_rate}
+        options = {"provider_rate": "--sampling-rate"}
+    else:
+        sampled = {"sampling": Sampling.TWO_STAGE_POISSON, **two_stage}
+        options = {}
+    return _within_range(lambda: Scenario.model_validate({**sampled, **settings}), options)
+
+
+def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}) -> Result:
+    """`compute()`, with a number that is out of range told as a problem of the command line.
+
+    A field is set by the option of its name, unless `options` says otherwise.
+    """
+    try:
+        return compute()
+    except ValidationError as error:
+        detail = error.errors()[0]
+        field = ".".join(map(str, detail["loc"]))
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
+            expected=detail["msg"],
+            found=detail["input"],
+        ) from error
+    except ValueError as error:
+        raise refuse(
+            ErrorCode.CONFIGURATION, where="options", expected="a run that can be accounted", found=error
+        ) from error

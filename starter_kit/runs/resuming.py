@@ -1,0 +1,114 @@
+"""What a run needs to go on after a break, kept in its unfinished folder after every round.
+
+The models, what the server and the clients keep from round to round, and the numbers of the round and of the breaks are
+one safetensors file, which is replaced at once: a kill leaves the state of the last whole round. Clients' state is
+private, so the folder is for its owner only; it is deleted when the run is complete.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from starter_kit.learning.local_training import State
+
+FOLDER = "resume"
+WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
+NUMBERS = ("round", "breaks")
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The run after `round` whole rounds.
+
+    Attributes:
+        weights: The model (d,).
+        breaks: How often the run has gone on after a break.
+        broken_rounds: How many rounds began and were never finished; not part of what is saved, see `ResumeFolder`.
+    """
+
+    round: int
+    weights: Tensor
+    server: State = field(default_factory=dict)
+    clients: Mapping[int, State] = field(default_factory=dict)
+    breaks: int = 0
+    broken_rounds: int = 0
+
+
+def make_durable(path: Path) -> None:
+    """Have what was written to a file, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ResumeFolder:
+    """The part of an unfinished run folder that a later process goes on from.
+
+    Every beginning of a round is a line of the file `begun`, so that rounds that were broken off can be counted
+    whatever became of the processes since: those that began, less those that were finished.
+    """
+
+    def __init__(self, unfinished: Path) -> None:
+        self.path = unfinished / FOLDER
+
+    def create(self) -> None:
+        self.path.mkdir(mode=0o700)
+
+    def begin(self, round_number: int) -> None:
+        """Note that this round begins, before anything of it is sent."""
+        with (self.path / "begun").open("a") as file:
+            file.write(f"{round_number}\n")
+        make_durable(self.path / "begun")
+        make_durable(self.path)
+
+    @property
+    def begun(self) -> int:
+        """How often a round began."""
+        try:
+            return len((self.path / "begun").read_text().split())
+        except FileNotFoundError:
+            return 0
+
+    def save(self, state: RunState) -> None:
+        tensors = {WEIGHTS: state.weights}
+        tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
+        for client, kept in state.clients.items():
+            tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.items()}
+        new = self.path / "state.new"
+        numbers = {name: str(getattr(state, name)) for name in NUMBERS}
+        copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+        save_file(copies, new, metadata=numbers)  # which refuses tensors that share memory
+        make_durable(new)
+        new.replace(self.path / "state.safetensors")
+        make_durable(self.path)
+
+    def load(self) -> RunState | None:
+        """The state after the last whole round; None before the first."""
+        path = self.path / "state.safetensors"
+        if not path.exists():
+            return None
+        server: State = {}
+        clients: dict[int, State] = {}
+        weights = torch.empty(0)
+        with safe_open(path, "pt") as file:
+            numbers = file.metadata()
+            for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
+                party, _, rest = name.partition("/")
+                if party == WEIGHTS:
+                    weights = file.get_tensor(name)
+                elif party == SERVER:
+                    server[rest] = file.get_tensor(name)
+                else:
+                    client, _, rest = rest.partition("/")
+                    clients.setdefault(int(client), {})[rest] = file.get_tensor(name)
+        whole = {name: int(numbers[name]) for name in NUMBERS}
+        broken = self.begun - whole["round"]
+        return RunState(weights=weights, server=server, clients=clients, broken_rounds=broken, **whole)

@@ -1,0 +1,104 @@
+"""A run put together from its settings, data and base weights: what server and clients must agree on.
+
+Every party of a federation makes its own from the same settings and base weights; only the participants read pages.
+"""
+
+from collections.abc import Callable, Collection
+from functools import cached_property
+from pathlib import Path
+
+from evaluator.checkpoints import sha256_of
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.reference import open_reference
+from evaluator.docvqa.vt5 import WEIGHTS
+from starter_kit.compression.codecs import codec
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
+from starter_kit.federation.secure_gathering import Securely, overhead_bytes
+from starter_kit.federation.wire import Wire
+from starter_kit.learning.payload import Payload
+from starter_kit.learning.stacking import make_learner
+from starter_kit.randomness import Stream
+from starter_kit.runs.documents import Documents, clients_of
+from starter_kit.settings.run_settings import RunSettings
+
+
+class RunSetup:
+    """One party's view of a run.
+
+    Attributes:
+        clients: Of the whole federation, as the method sees them.
+        payload: What is trained and sent.
+
+    Raises:
+        ProblemError: The data or the base can't be read, or the settings don't go with them.
+    """
+
+    def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
+        self.settings = settings
+        self._base = base
+        self.model, self.tokenizer = open_reference(base)
+        self.model.to(settings.device)
+        self.set_dropout()
+        self.dataset = Dataset(data, "train")
+        self.clients: list[Client] = settings.federation(clients_of(self.dataset))
+        self.stream = Stream(settings.seed)
+        self.payload = Payload(
+            self.model,
+            trainable=settings.trainable,
+            frozen=settings.frozen,
+            lora=settings.lora,
+            stream=self.stream,
+        )
+        self.wire = Wire(codec(settings.codec), self.payload.start)
+        self.method = settings.build(self.clients)
+        self.gathering = self._gathering()
+
+    def set_dropout(self) -> None:
+        """Dropout as the settings want it; the frozen image tower never has any."""
+        self.model.train(self.settings.dropout)
+        self.model.visual_embedding.image_model.eval()
+
+    @cached_property
+    def guarantee(self) -> Guarantee | None:
+        return self.settings.guarantee(self.clients)
+
+    @property
+    def bits_per_parameter(self) -> float:
+        """Of a message, with all that is sent beside the parameters."""
+        bits = self.wire.codec.bits_per_parameter
+        if isinstance(self.gathering, Securely):
+            taking_part = self.settings.clients_in_a_round(self.clients)
+            bits += 8 * overhead_bytes(taking_part, self.payload.tensors.size) / self.payload.tensors.size
+        return bits
+
+    def _gathering(self) -> Gathering:
+        secure = self.settings.secure_aggregation
+        if secure is None:
+            return Openly(self.wire)
+        return Securely(self.wire, self.settings.largest_coordinate(self.clients), secure.tolerated_losses)
+
+    @property
+    def rounds(self) -> int:
+        """How many are planned: those of the settings, or fewer where a budget allows no more."""
+        return self.guarantee.rounds if self.guarantee else self.settings.rounds
+
+    @property
+    def base_sha256(self) -> str:
+        return sha256_of(self._base / WEIGHTS)
+
+    def participant(
+        self, on_page: Callable[[int, int], None], only: Collection[int] | None = None
+    ) -> Participant:
+        """The clients' side, for all clients or those whose ids are in `only`. Reads their pages."""
+        clients = [client for client in self.clients if only is None or client.id in only]
+        documents = Documents(
+            self.model,
+            self.tokenizer,
+            self.dataset,
+            examples=[example for client in clients for example in client.examples],
+            max_input_tokens=self.settings.max_input_tokens,
+            on_page=on_page,
+        )
+        learner = make_learner(self.model, self.payload, documents, self.settings.local)
+        return Participant(self.method, clients, learner, self.gathering, self.stream)

@@ -1,0 +1,175 @@
+"""Settings of a training run: a YAML file, read safely, with single settings changed on the command line.
+
+The file's `method` names the module that has the settings' class. Unknown and impossible settings are refused by name,
+so that a misspelt one is never ignored; nothing is converted. A file of the competition's kit is translated first.
+"""
+
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from evaluator.errors import ErrorCode, ProblemError, refuse
+from starter_kit.settings.files import parse, read_settings_file, with_setting
+from starter_kit.settings.official_keys import adopt, is_official, translate
+from starter_kit.settings.own_methods import MethodFile, own_file, run_method_file
+from starter_kit.settings.problems import problems_of
+from starter_kit.settings.run_settings import RunSettings
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+METHODS = Path(__file__).parents[1] / "methods"
+METHOD_SHA256 = "method_sha256"  # of the method's file, in the settings that a run keeps
+
+
+def load_settings(
+    config: str,
+    changes: Sequence[str] = (),
+    *,
+    flags: Mapping[str, object] = {},
+    tell: Callable[[str], None] | None = None,
+) -> RunSettings:
+    """The settings of `config`, a YAML file or the name of one in starter_kit/configs, with `changes` applied.
+
+    A change is `name=value`, with the value in YAML and dots for nested names: `local.learning_rate=0.001`.
+
+    Args:
+        flags: Of the competition's kit, see `starter_kit.settings.official_keys.FLAGS`; `changes` have the last word.
+        tell: Given a line on each flag, and on each key of a file that is the competition's.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) One problem for each setting that is wrong.
+    """
+    path = find_config(config)
+    values = read_settings_file(path)
+    translation = (translate if is_official(values) else adopt)(path, values, flags)
+    if tell:
+        for note in translation.notes:
+            tell(note)
+    values, origins = translation.values, translation.origins
+    for change in changes:
+        name, value = _read_change(change)
+        values = with_setting(values, name, value)
+        origins[name] = f"--set {name}"
+    settings = settings_class(values.get("method"), path)
+    if file := own_file(settings):
+        values = _with_known_file(values, file, path)
+    try:
+        return settings.model_validate_json(json.dumps(values, default=str), strict=True)
+    except ValidationError as error:
+        raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
+
+
+def find_config(config: str) -> Path:
+    """The file that `config` names: a path, or a name among starter_kit/configs."""
+    for path in (Path(config), CONFIGS / f"{config}.yaml"):
+        if path.is_file():
+            return path
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=config,
+        expected="a YAML file, or the name of one of the kit's configs",
+        found="no such file",
+        next_step=f"The kit's are {', '.join(config_names())}; `pfl methods` tells what they are.",
+    )
+
+
+def config_names() -> list[str]:
+    """Of the kit's own configs."""
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+
+
+def method_names() -> list[str]:
+    """Of the kit's own methods."""
+    return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
+
+
+def method_module(method: str) -> ModuleType:
+    """The module of one of the kit's own methods."""
+    return importlib.import_module(f"starter_kit.methods.{method.replace('-', '_')}")
+
+
+def settings_class(method: object, config: Path) -> type[RunSettings]:
+    """The settings of a method: one of the kit's by its name, or of a Python file by its path.
+
+    A path is looked for beside the config, then from the current folder.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There is no such method, its file fails or has no class `Settings` of its own.
+    """
+    module: ModuleType
+    if method in method_names():
+        module = method_module(str(method))
+    else:
+        module = run_method_file(_find_method_file(method, config))
+    settings = getattr(module, "Settings", None)
+    if (
+        not (isinstance(settings, type) and issubclass(settings, RunSettings))
+        or settings.__module__ != module.__name__
+    ):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=f"{config.name}, method",
+            expected="a file with its own class Settings, derived from starter_kit.settings.run_settings.RunSettings",
+            found=method,
+        )
+    return settings
+
+
+def snapshot(settings: RunSettings) -> str:
+    """`settings` as YAML that `load_settings` reads again; with the SHA-256 of the file of a method of one's own."""
+    values = settings.model_dump(mode="json")
+    if file := own_file(type(settings)):
+        values = {"method": settings.method, METHOD_SHA256: file.sha256} | values
+    return yaml.safe_dump(values, sort_keys=False)
+
+
+def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) -> dict[str, Any]:
+    """`values` with the name of the method's file, which must be the one that they were kept with, if they were."""
+    kept = values.get(METHOD_SHA256, file.sha256)
+    if kept != file.sha256:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=f"{config.name}, {METHOD_SHA256}",
+            expected=f"{kept}, the SHA-256 of the method's file",
+            found=f"{file.sha256}, of {file.path}",
+            next_step=f"The method has changed. To train with it as it is, take {METHOD_SHA256} out.",
+        )
+    return {name: value for name, value in values.items() if name != METHOD_SHA256} | {
+        "method": file.path.name
+    }
+
+
+def _read_change(change: str) -> tuple[str, object]:
+    """Name and value of `name=value`."""
+    name, equals, text = change.partition("=")
+    found = change
+    try:
+        value = parse(text)
+    except yaml.YAMLError as error:
+        equals, found = "", getattr(error, "problem", None) or change
+    if name and equals:
+        return name, value
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"--set {change}",
+        expected="name=value, such as rounds=5 or local.batch_size=8",
+        found=found,
+    )
+
+
+def _find_method_file(method: object, config: Path) -> Path:
+    for path in (config.parent / str(method), Path(str(method))):
+        if path.suffix == ".py" and path.is_file():
+            return path
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"{config.name}, method",
+        expected="one of the kit's methods, or the path of a Python file",
+        found="nothing" if method is None else method,
+        next_step=f"The kit's are {', '.join(method_names())}; `pfl new` begins one of your own.",
+    )

@@ -1,0 +1,70 @@
+"""The methods and configs that come with the kit, read from their modules and YAML files.
+
+What a method is and where it was published is the first line of its module; a config that isn't named after its method
+is told by the comment at its head. Whose data a method protects follows from its guarantee.
+"""
+
+import inspect
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Column, Table
+from rich.text import Text
+
+from starter_kit.federation.rounds import Client
+from starter_kit.settings.configuration import config_names, find_config, load_settings, method_module
+
+FEDERATION = [Client(client, {f"{client}-{number}": [0] for number in range(400)}) for client in range(10)]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One of the kit's configs.
+
+    Attributes:
+        about: What it trains, in a sentence.
+        unit: Whose presence is hidden; empty where nothing is private.
+    """
+
+    name: str
+    method: str
+    about: str
+    unit: str
+
+
+def kit_configs() -> list[Config]:
+    """All of them, by name."""
+    return [_config(name) for name in config_names()]
+
+
+def as_table() -> Table:
+    """For a terminal."""
+    table = Table(
+        Column("config", no_wrap=True),
+        Column("method", no_wrap=True),
+        "private unit",
+        "what it is, and its source",
+    )
+    for config in kit_configs():
+        table.add_row(*map(Text, (config.name, config.method, config.unit or "–", config.about)))
+    return table
+
+
+def _config(name: str) -> Config:
+    settings = load_settings(name)
+    line = (inspect.getdoc(method_module(settings.method)) or "").partition("\n")[0]
+    guarantee = settings.guarantee(FEDERATION)
+    return Config(
+        name=name,
+        method=settings.method,
+        about=line if name == settings.method else _comment(find_config(name)),
+        unit=guarantee.unit if guarantee else "",
+    )
+
+
+def _comment(config: Path) -> str:
+    """The first sentence of the comment at the head of a config."""
+    lines = config.read_text(encoding="utf-8").splitlines()
+    text = " ".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
+    return re.split(r"(?<=\.) ", text, maxsplit=1)[0]

@@ -1,0 +1,258 @@
+"""The competition's configuration files and command-line flags, as settings of this kit.
+
+A `configs/models/VT5.yml` of the competition's kit is trained with as it is, and the flags of that kit may stand on the
+command line. What becomes of every key is told, one line a key; a key that is not known is refused by name.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from starter_kit.settings.files import read_settings_file, with_setting
+from starter_kit.settings.words import choices, written
+
+MARKS = ("model_name", "training_parameters", "fl_parameters", "dp_parameters")
+MODEL_CONFIGS = Path("configs") / "models"  # in the competition's kit
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the official kit's code says of a method, and its file doesn't."""
+
+    settings: dict[str, Any]
+    remark: str
+
+    @property
+    def told(self) -> str:
+        return ", ".join(f"{name}: {written(value)}" for name, value in self.settings.items())
+
+
+PLAIN = Chosen({"method": "fedavg", "dropout": True}, "--use_dp chooses fl-provider-dp")
+PRIVATE = Chosen(
+    {"method": "fl-provider-dp", "delta": 1e-5, "placement": "client_full", "dropout": True},
+    "as published; placement: server leaves less noise, where the server may see the sums of updates",
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What becomes of an official key.
+
+    Attributes:
+        setting: Ours; empty where there is none.
+        remark: What to know of it; where there is no setting, why.
+        private: Whether it says something of private training only.
+    """
+
+    setting: str = ""
+    remark: str = ""
+    private: bool = False
+
+
+KEYS: dict[str, Meaning] = {
+    "model_name": Meaning("experiment", "which model it is follows from --base"),
+    "model_weights": Meaning(remark="--base names the folder of the weights"),
+    "max_input_tokens": Meaning("max_input_tokens"),
+    "save_dir": Meaning(remark="--out names the run folder"),
+    "device": Meaning("device"),
+    "seed": Meaning("seed"),
+    "visual_module.model": Meaning(remark="the image layers are part of the base weights"),
+    "visual_module.model_weights": Meaning(remark="the image layers are part of the base weights"),
+    "visual_module.finetune": Meaning(remark="the image tower stays as it is, here as there"),
+    "training_parameters.lr": Meaning("local.learning_rate"),
+    "training_parameters.batch_size": Meaning("local.batch_size"),
+    "fl_parameters.sample_clients": Meaning("clients_per_round"),
+    "fl_parameters.total_clients": Meaning(remark="the data folder says which clients there are"),
+    "fl_parameters.num_rounds": Meaning("rounds"),
+    "fl_parameters.iterations_per_fl_round": Meaning(
+        "local.epochs", "passes over a client's examples, or with privacy over a provider's"
+    ),
+    "dp_parameters.providers_per_fl_round": Meaning(
+        "providers_per_client",
+        "a fixed number, as published: the same noise gives a larger ε than provider_rate, a coin for each provider",
+        private=True,
+    ),
+    "dp_parameters.sensitivity": Meaning("clip_norm", private=True),
+    "dp_parameters.noise_multiplier": Meaning("noise_multiplier", private=True),
+    "dataset_name": Meaning("experiment", "--data names the data folder"),
+    "imdb_dir": Meaning(
+        remark="--data names the data folder; `pfl data imdb` makes one of the official files"
+    ),
+    "images_dir": Meaning(
+        remark="--data names the data folder; `pfl data imdb` makes one of the official files"
+    ),
+    "provider_docs": Meaning(remark="the data folder says which page is whose"),
+    "flower": Meaning(remark="all clients run in this process, without Flower"),
+    "use_dp": Meaning("method"),
+}
+
+FLAGS: dict[str, str] = {
+    "--dataset": "dataset_name",
+    "--batch-size": "training_parameters.batch_size",
+    "--max-sequence-length": "max_input_tokens",
+    "--seed": "seed",
+    "--save-dir": "save_dir",
+    "--flower": "flower",
+    "--sample_clients": "fl_parameters.sample_clients",
+    "--num_rounds": "fl_parameters.num_rounds",
+    "--iterations_per_fl_round": "fl_parameters.iterations_per_fl_round",
+    "--use_dp": "use_dp",
+    "--providers_per_fl_round": "dp_parameters.providers_per_fl_round",
+    "--sensitivity": "dp_parameters.sensitivity",
+    "--noise_multiplier": "dp_parameters.noise_multiplier",
+}
+"""The flags, and the keys that they overwrite."""
+
+GROUPS = {key.partition(".")[0] for key in KEYS if "." in key}
+
+
+@dataclass
+class Translation:
+    """Settings of this kit, made of others.
+
+    Attributes:
+        values: As a file of ours would have them.
+        notes: What became of each key and flag, one line each.
+        origins: Where a setting stands, for those that don't stand under their own name.
+    """
+
+    values: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    origins: dict[str, str] = field(default_factory=dict)
+
+    def put(self, label: str, value: object, meaning: Meaning) -> None:
+        """Set what `meaning` says, and note it."""
+        self.values = with_setting(self.values, meaning.setting, value)
+        if label.startswith("--"):
+            self.origins[meaning.setting] = f"{label} ({meaning.setting})"
+        self.note(label, value, f"{meaning.setting}: {written(value)}", meaning.remark)
+
+    def note(self, label: str, value: object, outcome: str, remark: str = "") -> None:
+        self.notes.append(f"{label}: {written(value)} -> {outcome}" + (f" ({remark})" if remark else ""))
+
+
+def is_official(values: Mapping[str, Any]) -> bool:
+    """Whether a file with these settings is the competition's."""
+    return "method" not in values and any(key in values for key in MARKS)
+
+
+def find_model_config(model: str) -> Path:
+    """The file that `--model` names: a path, or a name among configs/models."""
+    paths = [Path(model), MODEL_CONFIGS / f"{model}.yml"]
+    for path in paths:
+        if path.is_file():
+            return path
+    raise refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"--model {model}",
+        expected=choices([*map(str, paths)]),
+        found="no such file",
+    )
+
+
+def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
+    """The settings that an official file means; `flags`, of those in `FLAGS`, overwrite its keys.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) Keys are unknown, or a file that is included can't be read.
+    """
+    given = {key: (key, value) for key, value in _keys(path, with_includes(path, values)).items()}
+    given |= {FLAGS[flag]: (flag, value) for flag, value in flags.items()}
+    label, private = given.pop("use_dp", ("use_dp", False))
+    if not isinstance(private, bool):
+        raise refuse(
+            ErrorCode.CONFIGURATION, where=f"{path.name}, use_dp", expected="true or false", found=private
+        )
+    names = [given[key][1] for key in ("model_name", "dataset_name") if key in given]
+    experiment = _experiment([str(name) for name in names] or [path.stem], private)
+    origins = {meaning.setting: f"{path.name}, {key} ({meaning.setting})" for key, meaning in KEYS.items()}
+    translation = Translation({"experiment": experiment}, origins=origins)
+    for key, (origin, value) in given.items():
+        meaning = KEYS[key]
+        if meaning.private and not private:
+            translation.note(origin, value, "ignored", "nothing is private without --use_dp")
+        elif meaning.setting == "experiment":
+            translation.note(origin, value, f"experiment: {experiment}", meaning.remark)
+        elif meaning.setting:
+            translation.put(origin, value, meaning)
+        else:
+            translation.note(origin, value, "ignored", meaning.remark)
+    method = PRIVATE if private else PLAIN
+    translation.values |= method.settings
+    translation.note(label, private, method.told, method.remark)
+    return translation
+
+
+def adopt(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
+    """The settings of a file of this kit; `flags`, of those in `FLAGS`, overwrite them.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) `--use_dp`: the file says itself whether its method is private.
+    """
+    translation = Translation(dict(values))
+    for flag, value in flags.items():
+        meaning = KEYS[FLAGS[flag]]
+        if meaning.setting == "method":
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="--use_dp",
+                expected="an official file, of which it chooses the method",
+                found=f"{path.name}, with the method {values.get('method')}",
+                next_step="Leave it out, and name the config of a private method: `pfl methods` lists them.",
+            )
+        if meaning.setting in ("", "experiment"):
+            translation.note(flag, value, "ignored", meaning.remark)
+        else:
+            translation.put(flag, value, meaning)
+    return translation
+
+
+def with_includes(path: Path, values: Mapping[str, Any], above: Sequence[Path] = ()) -> dict[str, Any]:
+    """The keys of an official file and of those that it includes, whose keys it overwrites."""
+    if path.resolve() in above:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=f"{path}, includes",
+            expected="other files",
+            found="the file itself",
+        )
+    included: dict[str, Any] = {}
+    names = values.get("includes") or []
+    for name in names if isinstance(names, list) else [names]:
+        below = path.parent / str(name)
+        included |= with_includes(below, read_settings_file(below), [*above, path.resolve()])
+    return included | {name: value for name, value in values.items() if name != "includes"}
+
+
+def _experiment(names: Sequence[str], private: bool) -> str:
+    """The run's name, without the time that the competition's kit puts after it."""
+    return re.sub(r"[^\w.-]", "-", "_".join([*names, "dp"] if private else names))
+
+
+def _keys(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The file's keys, those of groups with the group's name before them."""
+    keys: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in GROUPS and isinstance(value, Mapping):
+            keys |= {f"{name}.{below}": value_below for below, value_below in value.items()}
+        else:
+            keys[name] = value
+    if problems := [_unknown(path, key) for key in keys if key not in KEYS]:
+        raise ProblemError(*problems)
+    return keys
+
+
+def _unknown(path: Path, key: str) -> Problem:
+    group, dot, _ = key.rpartition(".")
+    known = sorted(
+        {name.removeprefix(group + dot).partition(".")[0] for name in KEYS if name.startswith(group + dot)}
+    )
+    return refuse(
+        ErrorCode.CONFIGURATION,
+        where=f"{path.name}, {key}",
+        expected="a group of keys" if key in GROUPS else f"one of {', '.join(known)}",
+        next_step="docs/settings.md lists the keys of the competition's files that are known here.",
+    ).problem

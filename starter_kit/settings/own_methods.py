@@ -1,0 +1,74 @@
+"""A participant's own method: one Python file, known by its name and its SHA-256.
+
+The file is run as the program that it is. Its SHA-256 goes into the settings that a run keeps, so that another file of
+the same name is never taken for it; what the file imports from elsewhere is not covered.
+"""
+
+import hashlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.settings.run_settings import RunSettings
+
+
+class MethodFile(ModuleType):
+    """The module that a file was run as.
+
+    Attributes:
+        path: Of the file.
+        source: What was run; `sha256` is its hash.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.source = path.read_bytes()
+        self.sha256 = hashlib.sha256(self.source).hexdigest()
+        super().__init__(f"pfl_method_{path.stem}_{self.sha256[:16]}")
+        self.__file__ = str(self.path)
+
+    def keep(self, folder: Path) -> None:
+        """Write the file into `folder`, as it was run."""
+        (folder / self.path.name).write_bytes(self.source)
+
+
+def run_method_file(path: Path) -> MethodFile:
+    """Run the Python file `path`.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) It can't be read, or it fails.
+    """
+    try:
+        module = MethodFile(path)
+        sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up
+        exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (it is what was asked for)
+    except Exception as error:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            message="The file of a method can't be run.",
+            where=f"{path}, line {line}" if (line := _line(error, path)) else str(path),
+            expected="a Python file that runs",
+            found=f"{type(error).__name__}: {error}",
+            next_step="Correct the file.",
+        ) from error
+    return module
+
+
+def own_file(settings: type[RunSettings]) -> MethodFile | None:
+    """The file that `settings` is the class of; None where it is one of the kit's methods."""
+    module = sys.modules[settings.__module__]
+    return module if isinstance(module, MethodFile) else None
+
+
+def _line(error: Exception, path: Path) -> int | None:
+    """The last line of `path` on the way to `error`."""
+    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+        return error.lineno
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path.resolve())
+    ]
+    return lines[-1] if lines else None

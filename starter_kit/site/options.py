@@ -1,0 +1,32 @@
+"""The options by which a command finds a participant's site, account and signing key."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evaluator.errors import ErrorCode, refuse
+from starter_kit.site.api import SiteClient
+
+Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
+ApiToken = Annotated[
+    str, typer.Option("--token", envvar="PFL_TOKEN", help="API token from your account page.")
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", envvar="PFL_KEY", help="The team's signing key; else one in your configuration folder."
+    ),
+]
+
+
+def connect(site: str, token: str) -> SiteClient:
+    """Access to the site.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
+    """
+    for name, value in (("--site or PFL_SITE", site), ("--token or PFL_TOKEN", token)):
+        if not value:
+            raise refuse(ErrorCode.CONFIGURATION, where=name, expected="a value", found="nothing")
+    return SiteClient(site, token)

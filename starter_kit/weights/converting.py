@@ -1,0 +1,231 @@
+"""The way of `pfl convert`: a checkpoint as frameworks save it becomes a float32 `model.safetensors`.
+
+A pickle is a program, and this process never runs one. Another process reads the file, with tensors as the only allowed
+content and without network, and writes safetensors; this one checks what it wrote as it would a stranger's file.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evaluator.checkpoints import architecture_problems, read_header, untied
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.pipeline import WEIGHTS
+from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
+from starter_kit.weights.base_weights import read_base
+from starter_kit.weights.isolation import Ended, NotIsolatedError, run_with_network, run_without_network
+
+PICKLED = "pytorch_model.bin"
+PICKLED_INDEX = "pytorch_model.bin.index.json"
+READER = "starter_kit.weights.state_dicts"
+MAX_OUTCOME_BYTES = 1024**2
+MAX_PROBLEMS = 20
+MAX_NOTES = 20
+
+Tell = Callable[[str], None]
+
+
+class Job(BaseModel):
+    """What the reading process is asked for.
+
+    Attributes:
+        weight_map: The shard of each tensor, where `files` are shards.
+        weights: The safetensors file to write.
+        outcome: The file to write an `Outcome` into.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    files: list[Path]
+    weight_map: dict[str, str] | None
+    weights: Path
+    outcome: Path
+
+
+class Outcome(BaseModel):
+    """What the reading process did: there are weights where there are no problems."""
+
+    model_config = ConfigDict(frozen=True)
+
+    notes: list[str] = Field(max_length=MAX_NOTES)
+    problems: list[Problem] = Field(max_length=MAX_PROBLEMS)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be converted.
+
+    Attributes:
+        files: A checkpoint, or its shards.
+        index: Of sharded safetensors, which are joined first.
+        weight_map: The shard of each tensor, where `files` are pickled shards.
+    """
+
+    files: list[Path]
+    index: Path | None = None
+    weight_map: dict[str, str] | None = None
+
+    @property
+    def pickled(self) -> bool:
+        return not all(is_safetensors(file) for file in self.files)
+
+
+def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, tell: Tell) -> Path:
+    """Write the float32 safetensors file of the checkpoint `source`; returns where.
+
+    Args:
+        source: A file, or a folder as published, which may itself be named like a file.
+        out: The file to write where it ends in `.safetensors`, else the folder to write `model.safetensors` into.
+        base: Folder of base weights, whose names and shapes the result must have.
+        allow_network: Read pickles although the reading process has network.
+        tell: Called with each line to tell the user.
+
+    Raises:
+        ProblemError: Nothing was written.
+    """
+    target = _target(out)
+    expected = untied(read_base(base)) if base else None
+    found = find(source)
+    for file in found.files:
+        tell(f"reading {file}")
+    try:
+        with tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder:
+            weights = _read_apart(found, Path(folder), allow_network=allow_network, tell=tell)
+            header = read_header(weights)
+            if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
+                raise ProblemError(*problems[:MAX_PROBLEMS])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            weights.replace(target)
+    except OSError as error:
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            message="The converted checkpoint can't be written.",
+            where=str(target),
+            expected="a folder to write into, with room for twice the checkpoint",
+            found=error.strerror,
+            next_step="Make room, or name another folder.",
+        ) from error
+    parameters = sum(tensor.numel for tensor in header.tensors.values())
+    tell(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
+    return target
+
+
+def find(source: Path) -> Source:
+    """The checkpoint that a file or a folder holds.
+
+    Raises:
+        ProblemError: (`E_ARTIFACT_MISSING`) There is none; (`E_RUN_FOLDER`) There are two.
+    """
+    if source.is_file():
+        return _sharded(source) if source.name.endswith(".index.json") else Source([source])
+    if (source / WEIGHTS).is_file() and (source / INDEX).is_file():
+        check_same(source / WEIGHTS, source / INDEX)
+    for name in (WEIGHTS, INDEX, PICKLED, PICKLED_INDEX):
+        if (source / name).is_file():
+            return find(source / name)
+    raise refuse(
+        ErrorCode.ARTIFACT_MISSING,
+        where=str(source),
+        expected=f"a checkpoint, or a folder with {WEIGHTS}, {PICKLED} or the index of either",
+        found="another folder" if source.is_dir() else "nothing",
+        next_step="Name the checkpoint, or the folder that it was saved into.",
+    )
+
+
+def is_safetensors(path: Path) -> bool:
+    """Whether a file begins as safetensors do: a header that fits into the file, and its first bracket.
+
+    Raises `ProblemError` (`E_ARTIFACT_MISSING`) where the file can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+    except OSError as error:
+        raise refuse(
+            ErrorCode.ARTIFACT_MISSING,
+            message="The file can't be read.",
+            where=str(path),
+            expected="a checkpoint",
+            found=error.strerror,
+            next_step="Check that the file is yours to read and that its disk is well.",
+        ) from error
+    return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size - 8
+
+
+def _sharded(index: Path) -> Source:
+    if index.name == PICKLED_INDEX:
+        weight_map = read_index(index, suffix=".bin")
+        return Source([index.parent / name for name in shard_names(weight_map)], weight_map=weight_map)
+    return Source([index.parent / name for name in shard_names(read_index(index))], index=index)
+
+
+def _target(out: Path) -> Path:
+    target = out if out.suffix == ".safetensors" else out / WEIGHTS
+    for path in (target, *target.parents):
+        if path.exists():
+            if path == target or not path.is_dir():
+                raise refuse(
+                    ErrorCode.RUN_FOLDER,
+                    where=str(path),
+                    expected="a new checkpoint to write",
+                    found="an existing file",
+                )
+            break
+    return target
+
+
+def _existing_folder(target: Path) -> Path:
+    return next(folder for folder in target.absolute().parents if folder.is_dir())
+
+
+def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell) -> Path:
+    """The checkpoint's tensors, read by another process, as a safetensors file in `folder`."""
+    files = source.files
+    if source.index:
+        files = [folder / "joined.safetensors"]
+        join(source.index, files[0])
+    job = Job(
+        files=[file.absolute() for file in files],
+        weight_map=source.weight_map,
+        weights=folder / WEIGHTS,
+        outcome=folder / "outcome.json",
+    )
+    text = job.model_dump_json()
+    if source.pickled and not allow_network:
+        try:
+            ended = run_without_network(READER, text)
+        except NotIsolatedError as error:
+            raise refuse(ErrorCode.CHECKPOINT_NETWORK, where=source.files[0].name, found=error) from error
+        tell("the process that read it had no network: it tried to reach this one, and failed as it must")
+    else:
+        ended = run_with_network(READER, text)
+    outcome = _outcome(job, ended, source.files)
+    if outcome.problems:
+        raise ProblemError(*outcome.problems)
+    for note in outcome.notes:
+        tell(shorten(note))
+    return job.weights
+
+
+def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
+    where = ", ".join(file.name for file in files)
+    if ended.status != 0:
+        by = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
+        raise refuse(
+            ErrorCode.CHECKPOINT_FORMAT,
+            message="The process that read the file broke down.",
+            where=where,
+            expected="a checkpoint",
+            found=f"{by} {ended.last_line}",
+            next_step="Check that the file is whole and that there is memory for it.",
+        )
+    try:
+        with job.outcome.open("rb") as file:
+            return Outcome.model_validate_json(file.read(MAX_OUTCOME_BYTES))
+    except (OSError, ValidationError) as error:
+        raise refuse(
+            ErrorCode.CHECKPOINT_FORMAT, where=where, expected="a checkpoint", found="no answer"
+        ) from error

@@ -1,0 +1,210 @@
+from pathlib import Path
+
+import pytest
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.methods import fedavg, fl_provider_dp
+from starter_kit.settings.configuration import (
+    CONFIGS,
+    config_names,
+    find_config,
+    load_settings,
+    method_names,
+    snapshot,
+)
+
+SMALL = """
+method: fedavg
+experiment: mine
+rounds: 2
+local: {learning_rate: 0.01}
+"""
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def refusal(config: str, *changes: str) -> ProblemError:
+    with pytest.raises(ProblemError) as caught:
+        load_settings(config, changes)
+    assert all(problem.code is ErrorCode.CONFIGURATION for problem in caught.value.problems)
+    return caught.value
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_config_is_found_by_name_and_loads(path: Path) -> None:
+    assert find_config(path.stem) == path
+    assert load_settings(path.stem).experiment == path.stem
+
+
+def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    settings = load_settings(written(tmp_path, SMALL))
+    assert isinstance(settings, fedavg.Settings)
+    assert (settings.rounds, settings.clients_per_round, settings.local.learning_rate) == (2, 2, 0.01)
+
+
+def test_changes_reach_top_and_nested_settings() -> None:
+    settings = load_settings("fedavg", ["rounds=7", "local.learning_rate=0.5", "trainable=['*.wo.weight']"])
+    assert settings.rounds == 7
+    assert settings.local.learning_rate == 0.5
+    assert settings.trainable == ["*.wo.weight"]
+
+
+def test_the_budget_is_chosen_on_the_command_line() -> None:
+    settings = load_settings("fl-provider-dp", ["target_epsilon=4"])
+    assert isinstance(settings, fl_provider_dp.Settings)
+    assert settings.target_epsilon == 4
+
+
+def test_a_snapshot_reads_back_the_same(tmp_path: Path) -> None:
+    for name in ("fedavg", "fl-provider-dp"):
+        settings = load_settings(name)
+        assert load_settings(written(tmp_path, snapshot(settings))) == settings
+
+
+def test_an_unknown_setting_is_named_never_ignored() -> None:
+    problem = refusal("fedavg", "learning_rate=1").problem
+    assert problem.where == "--set learning_rate"
+    assert "clients_per_round" in problem.expected
+    assert "local.learning_rate" in problem.next_step
+    nested = refusal("fedavg", "lora.ranks=3").problem
+    assert nested.where == "--set lora.ranks"
+    assert nested.expected == "one of alpha, dropout, rank, targets"
+    assert "lora.rank" in nested.next_step
+
+
+def test_all_settings_that_there_are_are_told_however_many(tmp_path: Path) -> None:
+    text = SMALL.replace("fedavg", "fl-provider-dp") + "nothing: 1"
+    unknown = refusal(written(tmp_path, text)).problems[-1]
+    assert unknown.where == "mine.yaml, nothing"
+    assert unknown.expected == f"one of {', '.join(sorted(fl_provider_dp.Settings.model_fields))}"
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    error = refusal("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
+    assert {problem.where: problem.expected for problem in error.problems} == {
+        "--set local.batch_size": "whole number, at least 1",
+        "--set clip_norm": "number, above 0",
+        "--set provider_rate": "number, above 0, at most 1, or null",
+    }
+
+
+def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALL.replace("rounds: 2", "rounds: two"))
+    problems = refusal(path, "local.learning_rate=0").problems
+    assert [problem.where for problem in problems] == ["mine.yaml, rounds", "--set local.learning_rate"]
+    assert refusal(written(tmp_path, "method: fedavg")).problems[0].found == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "found"),
+    [
+        ("rounds=2.5", "whole number, at least 0", "2.5"),
+        ("rounds=true", "whole number, at least 0", "true"),
+        ("rounds='5'", "whole number, at least 0", '"5", which is text'),
+        ("dropout=1", "true or false", "1"),
+        ("experiment=3", "text, up to 100 letters, digits, dots, hyphens and underscores", "3"),
+        ("trainable=all", "list of texts, not empty, or null", '"all"'),
+        ("frozen=[3]", "list of texts", "3"),
+        ("local=3", "group of epochs, max_steps", "3"),
+        ("device=gpu", "cpu or cuda", '"gpu"'),
+        ("local.optimizer=adam", "adamw, sgd or shampoo", '"adam"'),
+    ],
+)
+def test_the_type_that_is_wanted_is_told_in_words_and_nothing_is_converted(
+    change: str, expected: str, found: str
+) -> None:
+    problem = refusal("fedavg", change).problem
+    assert problem.expected.startswith(expected)
+    assert problem.found == found
+
+
+def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
+    assert load_settings(written(tmp_path, SMALL.replace("0.01", "1e-4"))).local.learning_rate == 1e-4
+    assert load_settings("fedavg", ["local.learning_rate=2E-5"]).local.learning_rate == 2e-5
+
+
+def test_a_target_or_the_noise_is_given() -> None:
+    assert "give target_epsilon" in refusal("fl-provider-dp", "target_epsilon=null").problem.expected
+    settings = load_settings("fl-provider-dp", ["target_epsilon=null", "noise_multiplier=2"])
+    assert isinstance(settings, fl_provider_dp.Settings)
+    assert settings.noise_multiplier == 2
+
+
+def test_private_training_has_rounds_while_fedavg_may_have_none() -> None:
+    assert load_settings("fedavg", ["rounds=0"]).rounds == 0
+    assert "rounds" in refusal("fl-provider-dp", "rounds=0").problem.where
+
+
+def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
+    assert ", ".join(config_names()) in refusal("fedavgg").problem.next_step
+    assert ", ".join(method_names()) in refusal("fedavg", "method=fedavgg").problem.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("- a list", "a list"),
+        ("{", "expected the node content"),
+        ("", "an empty file"),
+        ("a: !!python/object/apply:os.getcwd []", "the Python object object/apply:os.getcwd"),
+        ("rounds: 3\nseed: 1\nrounds: 4", "rounds twice"),
+        ("local: {epochs: 1, epochs: 2}", "epochs twice"),
+        ("rounds: .inf", ".inf, which is no number"),
+        ("rounds: 1e999", "1e999, which is no number"),
+        ("3: 4", "3 in place of a name"),
+        ("{[1]: 4}", "[1] in place of a name"),
+    ],
+)
+def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    problem = refusal(written(tmp_path, text)).problem
+    assert found in problem.found
+    assert "mine.yaml" in problem.where
+
+
+def test_the_line_of_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    assert refusal(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
+        "mine.yaml, line 3"
+    )
+
+
+def test_groups_may_be_merged_as_yaml_has_it(tmp_path: Path) -> None:
+    lora = load_settings(written(tmp_path, SMALL + "lora: {<<: {rank: 3, alpha: 2.0}, rank: 4}")).lora
+    assert lora is not None
+    assert (lora.rank, lora.alpha) == (4, 2.0)
+
+
+@pytest.mark.parametrize("change", ["rounds", "=3", "rounds=[", "rounds=.nan"])
+def test_a_change_that_is_no_change_is_refused(change: str) -> None:
+    assert change in refusal("fedavg", change).problem.where
+
+
+def test_a_change_goes_through_groups_only() -> None:
+    problem = refusal("fedavg", "rounds.deep=1").problem
+    assert (problem.where, problem.found) == ("rounds.deep", "10")
+    assert load_settings("fedavg", ["lora.rank=2"]).lora.rank == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["target_epsilon=0"], "target_epsilon"),
+        (["target_epsilon=-1"], "target_epsilon"),
+        (["clip_norm=0"], "clip_norm"),
+        (["provider_rate=null"], "give provider_rate, or both"),
+        (["clients_per_round=2"], "give provider_rate, or both"),
+        (["provider_rate=null", "providers_per_client=2"], "give provider_rate, or both"),
+        (["codec=nf4"], "codec nf4"),
+        (["codec=zip"], "float32 or nf4"),
+        (["local.optimizer=adam"], "adamw, sgd or shampoo"),
+        (["lora={dropout: 0.1}"], "lora.dropout does nothing"),
+        (["local.momentum=0.5"], "momentum does nothing under adamw"),
+        (["delta=1"], "below 1"),
+    ],
+)
+def test_what_can_not_be_private_is_refused_with_what_can(changes: list[str], said: str) -> None:
+    problem = refusal("fl-provider-dp", *changes).problem
+    assert said in f"{problem.where} {problem.expected}"

@@ -1,0 +1,69 @@
+"""What `pfl methods` lists is read from the modules and the configs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from starter_kit.settings.configuration import config_names, load_settings, method_names
+from starter_kit.settings.method_list import Config, as_table, kit_configs
+from starter_kit.settings.run_settings import PrivateSettings
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.fixture(scope="module")
+def configs() -> dict[str, Config]:
+    return {config.name: config for config in kit_configs()}
+
+
+def test_every_config_and_every_method_is_there(configs: dict[str, Config]) -> None:
+    assert list(configs) == config_names()
+    assert {config.method for config in configs.values()} == set(method_names())
+
+
+def test_each_is_told_in_one_sentence(configs: dict[str, Config]) -> None:
+    for config in configs.values():
+        assert 15 < len(config.about) < 200, config
+        assert config.about[-1] == "."
+
+
+def test_a_config_is_told_by_its_method_or_by_its_own_comment(configs: dict[str, Config]) -> None:
+    assert configs["fedavg"].about == (
+        "Federated averaging (McMahan et al. 2017, arXiv:1602.05629): the baseline of track 1."
+    )
+    assert configs["lora"].about.startswith("The winner of track 1: low-rank adapters")
+    assert configs["lora"].about.endswith("trained for long.")
+
+
+def test_private_are_those_whose_settings_are_and_whose_data_they_hide(configs: dict[str, Config]) -> None:
+    for config in configs.values():
+        assert bool(config.unit) == isinstance(load_settings(config.name), PrivateSettings), config
+    assert configs["fl-provider-dp"].unit == "provider"
+    assert configs["fedavg"].unit == ""
+
+
+def test_the_table_has_a_row_for_each(configs: dict[str, Config]) -> None:
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(as_table())
+    text = captured.get()
+    assert all(f" {config.name} " in text and f" {config.method} " in text for config in configs.values())
+
+
+def test_the_guide_names_every_config_and_its_example_is_one(tmp_path: Path) -> None:
+    guide = (DOCS / "starter-kit.md").read_text()
+    assert [name for name in config_names() if f"`{name}`" not in guide] == []
+    (example,) = re.findall(r"^```yaml\n(.+?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "mine.yaml").write_text(example)
+    assert load_settings(str(tmp_path / "mine.yaml")).experiment == "my-first"
+
+
+def test_every_method_has_a_section_that_names_its_configs(configs: dict[str, Config]) -> None:
+    text = (DOCS / "methods.md").read_text()
+    sections = dict(re.findall(r"^## (\S+)\n(.+?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    assert set(sections) == set(method_names())
+    for config in configs.values():
+        assert config.name == config.method or f"`{config.name}`" in sections[config.method]
+        assert ("Guarantee" in sections[config.method]) == bool(config.unit)

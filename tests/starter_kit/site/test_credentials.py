@@ -1,0 +1,62 @@
+"""The signing key and the run token, as `pfl train` comes by them."""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.signing import create_key, public_key_of
+from starter_kit.site.api import SiteClient
+from starter_kit.site.credentials import obtain
+from tests.starter_kit.pocket_site import TOKEN, PocketSite
+
+
+@pytest.fixture
+def site() -> Iterator[PocketSite]:
+    with PocketSite(part_size_bytes=1000) as site:
+        yield site
+
+
+def test_the_first_private_run_makes_a_key_says_so_and_keeps_it_from_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config" / "team_key.pem"
+    first = obtain(path, "a-token-of-the-site", "track-2", None)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "a new key" in capsys.readouterr().out
+    kept = path.read_bytes()
+    second = obtain(path, "another-token-of-it", "track-2", None)
+    assert public_key_of(first.key) == public_key_of(second.key)
+    assert path.read_bytes() == kept
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_that_is_no_key_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "team_key.pem"
+    path.write_text("a letter")
+    for use in (lambda: obtain(path, None, "track-2", None), lambda: create_key(path)):
+        with pytest.raises(ProblemError) as caught:
+            use()
+        assert caught.value.problem.code is ErrorCode.SIGNING_KEY
+    assert path.read_text() == "a letter"
+
+
+def test_the_site_issues_a_token_for_each_run_that_brings_none(site: PocketSite, tmp_path: Path) -> None:
+    client = SiteClient(site.url, TOKEN)
+    tokens = [obtain(tmp_path / "key.pem", None, "track-2", client).run_token for _ in range(2)]
+    assert tokens == [issued["token"] for issued in site.run_tokens]
+    assert len(set(tokens)) == 2
+    assert {issued["track"] for issued in site.run_tokens} == {"track-2"}
+    assert (
+        obtain(tmp_path / "key.pem", "given-on-the-line", "track-2", client).run_token == "given-on-the-line"
+    )
+    assert len(site.run_tokens) == 2
+
+
+def test_a_run_without_a_site_has_no_token_and_is_told_what_that_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert obtain(tmp_path / "key.pem", None, "track-2", None).run_token is None
+    assert "can be checked and not submitted" in " ".join(capsys.readouterr().out.split())
