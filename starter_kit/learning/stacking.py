@@ -55,10 +55,13 @@ class GroupedExamples(Protocol):
         """The `loss` (G,) of each group."""
 
 
-def make_learner(model: VT5, payload: Payload, documents: GroupedExamples, local: LocalTraining) -> Learner:
+def make_learner(
+    model: VT5, payload: Payload, documents: GroupedExamples, local: LocalTraining | None
+) -> Learner:
     """The quickest learner that there is for `payload`, of `model` as it will train: with dropout or without.
 
-    The model's large linear layers are replaced by quicker ones.
+    `local` is None where the method asks for gradients only. The model's large linear layers are replaced by quicker
+    ones.
     """
     quicken(model)
     adapters = payload.adapters
@@ -67,6 +70,7 @@ def make_learner(model: VT5, payload: Payload, documents: GroupedExamples, local
         or payload.tensors.parameters.keys() != adapters.parameters.keys()
         or model.training
         or model.config.published_batching
+        or local is None
         or local.optimizer not in ELEMENTWISE
     ):
         return Learner(payload.tensors, documents.loss)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from starter_kit.federation.rounds import Client
 from starter_kit.methods.fedavg import FedAvg
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
-class Settings(RunSettings):
+class Settings(LocalTrainingSettings):
     """Of centralized training. A round is `local`, with a new optimizer."""
 
     def build(self, clients: Sequence[Client]) -> FedAvg:

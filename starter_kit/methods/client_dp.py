@@ -34,7 +34,6 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Event, Gaussian, TwoStage, Unit
-from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, rounds_within
@@ -42,7 +41,7 @@ from starter_kit.dp.sampling import poisson_sample
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.settings.run_settings import PrivateSettings
+from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings
 
 DELTA_EXPONENT = 1.1  # δ < N^-1.1, as is usual for "well below 1/N"
 
@@ -77,7 +76,7 @@ class ClientDP:
         return Aggregate(total, weights + total / self.divisor)
 
 
-class Settings(PrivateSettings):
+class Settings(PrivateSettings, LocalTrainingSettings):
     """Of client-level DP: σ and the budget are both given, and `rounds` is the most that are run.
 
     Attributes:
@@ -91,7 +90,6 @@ class Settings(PrivateSettings):
     client_rate: float = Field(gt=0, le=1)
     codec: Literal["float32"] = "float32"
     secure_aggregation: None = None
-    sampling_rule: Literal[SamplingRule.TWO_STAGE] = SamplingRule.TWO_STAGE
 
     def build(self, clients: Sequence[Client]) -> ClientDP:
         if not self.delta < (most := len(clients) ** -DELTA_EXPONENT):

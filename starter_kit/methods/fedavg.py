@@ -16,10 +16,10 @@ from evaluator.errors import ErrorCode, refuse
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
-class Settings(RunSettings):
+class Settings(LocalTrainingSettings):
     """Of federated averaging: `clients_per_round` is K."""
 
     clients_per_round: int = Field(default=2, ge=1)

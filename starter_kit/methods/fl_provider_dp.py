@@ -36,7 +36,7 @@ from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling,
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.settings.run_settings import PrivateSettings
+from starter_kit.settings.run_settings import RecordedSettings
 
 RELEASE_VIEW: dict[NoisePlacement, ReleaseView] = {
     NoisePlacement.SERVER: "aggregate",
@@ -90,7 +90,7 @@ class ProviderDP:
         return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
 
 
-class Settings(PrivateSettings):
+class Settings(RecordedSettings):
     """Of FL-PROVIDER-DP: either the rates or the fixed numbers of the sampling are given.
 
     Attributes:

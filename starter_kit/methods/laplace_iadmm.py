@@ -18,13 +18,13 @@ What not to expect of it is said in `laplace_fedavg`; all three points hold here
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, AdmmLaplace, Event
-from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -68,16 +68,11 @@ class LaplaceIADMM:
 
     def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
         """`state` has each client's λ_p."""
-        total, arrived = torch.zeros_like(weights), 0
+        total = torch.zeros_like(weights)
         for message in messages:
             name = f"{DUAL}-{message.client}"
             state[name] = self.next_dual(state.get(name, torch.zeros_like(weights)), message.vector)
             total += message.vector
-            arrived += 1
-        if arrived < self.clients:
-            raise refuse(
-                ErrorCode.CLIENTS_LOST, expected=f"answers of all {self.clients} clients", found=arrived
-            )
         duals = torch.stack([state[name] for name in sorted(state)]).sum(dim=0)
         return Aggregate(total, weights + (total - duals / self.penalty) / self.clients)
 
@@ -103,6 +98,8 @@ def _before(task: ClientTask) -> tuple[Tensor, Tensor]:
 
 class Settings(LaplaceSettings):
     """Of inexact ADMM with Laplace noise: `penalty` is ρ."""
+
+    needs_every_client: ClassVar[bool] = True
 
     penalty: float = Field(gt=0)
 

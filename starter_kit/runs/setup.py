@@ -20,7 +20,7 @@ from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import make_learner
 from starter_kit.randomness import Stream
 from starter_kit.runs.documents import Documents, clients_of
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
 
 
 class RunSetup:
@@ -84,6 +84,12 @@ class RunSetup:
         return self.guarantee.rounds if self.guarantee else self.settings.rounds
 
     @property
+    def needs_every_client(self) -> bool:
+        """Whether a round counts only if all clients that were chosen for it have answered."""
+        recorded = self.guarantee is not None and self.guarantee.record is not None
+        return recorded or self.settings.needs_every_client
+
+    @property
     def base_sha256(self) -> str:
         return sha256_of(self._base / WEIGHTS)
 
@@ -100,5 +106,6 @@ class RunSetup:
             max_input_tokens=self.settings.max_input_tokens,
             on_page=on_page,
         )
-        learner = make_learner(self.model, self.payload, documents, self.settings.local)
+        local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
+        learner = make_learner(self.model, self.payload, documents, local)
         return Participant(self.method, clients, learner, self.gathering, self.stream)

@@ -24,7 +24,7 @@ from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import snapshot
-from starter_kit.settings.run_settings import PrivateSettings, RunSettings
+from starter_kit.settings.run_settings import RecordedSettings, RunSettings
 from starter_kit.site.credentials import Credentials
 
 OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
@@ -78,7 +78,12 @@ def train(
             run = run_line(setup, terms, claim, track=track, run_token=signed.run_token, apart=engine.apart)
             recorder.keep_record(run, signed.key, providers)
         server = Server(
-            setup.method, engine, setup.gathering, setup.stream, state.server, needs_all=terms is not None
+            setup.method,
+            engine,
+            setup.gathering,
+            setup.stream,
+            state.server,
+            needs_all=setup.needs_every_client,
         )
         began = monotonic()
         watcher.begins(state.round + 1, setup.rounds, _sent_bytes(recorder.metrics))
@@ -125,7 +130,7 @@ def run_line(
         apart: Whether clients run apart from the server; where they don't, secure aggregation is a simulation.
     """
     settings, guarantee = setup.settings, setup.guarantee
-    if not isinstance(settings, PrivateSettings) or guarantee is None:
+    if not isinstance(settings, RecordedSettings) or guarantee is None:
         raise ValueError(f"a run of {settings.method} has no training record")
     secure = "none" if settings.secure_aggregation is None else "real" if apart else "simulated"
     return RunLine(

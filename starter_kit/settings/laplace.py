@@ -9,18 +9,14 @@ from pydantic import Field, model_validator
 
 from evaluator.accounting import calibration
 from evaluator.accounting.events import Adjacency, Event, Laplace, Unit
-from evaluator.contracts import SamplingRule
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Client
-from starter_kit.learning.local_training import LocalTraining
 from starter_kit.settings.run_settings import PrivateSettings
-
-UNUSED = LocalTraining(learning_rate=1)
 
 
 class LaplaceSettings(PrivateSettings):
-    """What these methods have in common.
+    """What these methods have in common. No optimizer runs: a client makes one step a round, from all its records.
 
     Of `target_epsilon` and `epsilon_per_round` one is given, or both: the first alone, and the noise is computed for
     all rounds to fit into it; the second alone says the noise; with both, as many rounds are run as fit into the
@@ -32,31 +28,19 @@ class LaplaceSettings(PrivateSettings):
     Attributes:
         epsilon_per_round: ε̄ of one client's message in one round, at δ = 0.
         clip_norm: C, the bound on the L1 norm of one record's gradient.
-        noise_multiplier: Not to be given: it is 1/ε̄.
-        local: Not to be given: a client makes one step from the gradients of all its records, without an optimizer.
         dropout: Off: its masks come from one generator, so that one record would reach into the gradients of others.
         codec, secure_aggregation: Fixed: every message is read as the client sent it.
-        sampling_rule: Fixed: nobody is sampled.
     """
 
     epsilon_per_round: float | None = Field(default=None, gt=0)
-    noise_multiplier: None = None
-    local: LocalTraining = UNUSED
     dropout: Literal[False] = False
     codec: Literal["float32"] = "float32"
     secure_aggregation: None = None
-    sampling_rule: Literal[SamplingRule.TWO_STAGE] = SamplingRule.TWO_STAGE
 
     @model_validator(mode="after")
     def _noise_is_given(self) -> Self:
         if self.target_epsilon is None and self.epsilon_per_round is None:
             raise ValueError("give target_epsilon, epsilon_per_round or both")
-        return self
-
-    @model_validator(mode="after")
-    def _no_optimizer_runs(self) -> Self:
-        if self.local != UNUSED:
-            raise ValueError("leave local out: no optimizer runs, a client makes one step a round")
         return self
 
     @abstractmethod

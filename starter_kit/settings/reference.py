@@ -9,7 +9,12 @@ from pydantic.fields import FieldInfo
 
 from starter_kit.settings.configuration import method_module, method_names
 from starter_kit.settings.official_keys import FLAGS, KEYS
-from starter_kit.settings.run_settings import PrivateSettings, RunSettings
+from starter_kit.settings.run_settings import (
+    LocalTrainingSettings,
+    PrivateSettings,
+    RecordedSettings,
+    RunSettings,
+)
 from starter_kit.settings.words import group_of, kind, written
 
 HEAD = """# Settings
@@ -25,7 +30,12 @@ OFFICIAL = """
 any config. Each key is told with what becomes of it. Files may hold plain values only, and a key that isn't here is
 refused.
 """
-TITLES: dict[type[BaseModel], str] = {RunSettings: "Every method", PrivateSettings: "Private methods"}
+TITLES: dict[type[BaseModel], str] = {
+    RunSettings: "Every method",
+    LocalTrainingSettings: "Methods that train with an optimizer",
+    PrivateSettings: "Private methods",
+    RecordedSettings: "Private methods with a training record",
+}
 TAKEN_AS_KNOWN = {
     "alpha": "The product of the adapters counts alpha/rank times.",
     "clients_per_round": "How many clients are drawn for a round.",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -45,10 +45,12 @@ class RunSettings(BaseModel, ABC):
         codec: How vectors are packed into messages, in both directions.
         secure_aggregation: Null for updates that the server sees.
         dropout: Whether the model's dropout is on in training.
-        local: How a client, or a provider, trains within a round.
         evaluate_every: Score the model on the validation split after every so many rounds; 0 for never.
         device: Where the model trains.
+        needs_every_client: Of the method, not of a run: whether a round counts only if all chosen clients answered.
     """
+
+    needs_every_client: ClassVar[bool] = False
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,7 +65,6 @@ class RunSettings(BaseModel, ABC):
     codec: Literal["float32", "nf4"] = "float32"
     secure_aggregation: SecureAggregation | None = None
     dropout: bool = False
-    local: LocalTraining
     evaluate_every: int = Field(default=0, ge=0)
     device: Literal["cpu", "cuda"] = "cpu"
 
@@ -117,25 +118,42 @@ class RunSettings(BaseModel, ABC):
         return None
 
 
+class LocalTrainingSettings(RunSettings):
+    """What methods need whose clients train with an optimizer.
+
+    Attributes:
+        local: How a client, or a provider, trains within a round.
+    """
+
+    local: LocalTraining
+
+
 class PrivateSettings(RunSettings):
     """What differentially private methods need beyond that.
+
+    Attributes:
+        target_epsilon: ε that no round may exceed.
+        clip_norm: Bound on one unit's update.
+    """
+
+    rounds: int = Field(ge=1)
+    target_epsilon: float | None = Field(default=None, gt=0)
+    delta: float = Field(gt=0, lt=1)
+    clip_norm: float = Field(gt=0)
+
+
+class RecordedSettings(PrivateSettings, LocalTrainingSettings):
+    """What methods need beyond that whose runs leave a training record.
 
     Of `target_epsilon` and `noise_multiplier` one is given, or both: the first alone, and σ is computed for all rounds
     to fit into it; the second alone is σ itself; with both, as many rounds are run as fit into the target.
 
     Attributes:
-        target_epsilon: ε that no round may exceed.
-        noise_multiplier: σ.
-        clip_norm: Bound on one unit's update.
-        tuning: How these settings were chosen, for the training record.
-        validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint; recorded.
+        tuning: How these settings were chosen.
+        validation_on_private_data: Whether a provider's data chose a setting, the round or the checkpoint.
     """
 
-    rounds: int = Field(ge=1)
-    target_epsilon: float | None = Field(default=None, gt=0)
     noise_multiplier: float | None = Field(default=None, gt=0)
-    delta: float = Field(gt=0, lt=1)
-    clip_norm: float = Field(gt=0)
     sampling_rule: SamplingRule = SamplingRule.TWO_STAGE
     tuning: Tuning = Tuning(private_runs=0)
     validation_on_private_data: bool = False

@@ -6,14 +6,15 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from starter_kit.runs.folder import RunFolder
-from starter_kit.runs.training import train
+from starter_kit.runs.training import OpenEngine, in_process, train
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.site.credentials import Credentials
 
 KEY = Ed25519PrivateKey.generate()
 RUN_TOKEN = "a-token-of-the-site"
-FEW_STEPS = ["rounds=2", "local.max_steps=1", "max_input_tokens=32"]
+FEW_STEPS = ["rounds=2", "max_input_tokens=32", "local.max_steps=1"]
 
 
 def trained(
@@ -26,10 +27,13 @@ def trained(
     *,
     watcher: Watcher | None = None,
     resume: bool = False,
+    open_engine: OpenEngine = in_process,
 ) -> RunFolder:
     """A finished run of two quick rounds."""
+    trains = isinstance(load_settings(config), LocalTrainingSettings)
+    quick = FEW_STEPS if trains else [change for change in FEW_STEPS if not change.startswith("local.")]
     train(
-        load_settings(config, [*FEW_STEPS, *changes]),
+        load_settings(config, [*quick, *changes]),
         data=data,
         base=base,
         out=out,
@@ -37,5 +41,6 @@ def trained(
         credentials=lambda: Credentials(KEY, run_token),
         watcher=watcher or Watcher(),
         resume=resume,
+        open_engine=open_engine,
     )
     return RunFolder(out)

@@ -9,7 +9,6 @@ from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.console import complaints
-from starter_kit.dp.guarantee import RecordTerms
 from starter_kit.engines.flower.agreement import Agreement, tells_counts
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
@@ -67,7 +66,7 @@ def over(
             grid,
             roll,
             timeout_s=timeout_s,
-            needs_all=setup.settings.secure_aggregation is not None or _record_of(setup) is not None,
+            needs_all=setup.settings.secure_aggregation is not None or setup.needs_every_client,
             on_client=watcher.client_done,
             tell=tell,
         )
@@ -82,7 +81,8 @@ def refuse_untold(setup: RunSetup) -> None:
     The record's annex tells how many providers took part in each round. A server that is trusted with sums without
     noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
     """
-    if _record_of(setup) is not None and not tells_counts(setup.guarantee):
+    recorded = setup.guarantee is not None and setup.guarantee.record is not None
+    if recorded and not tells_counts(setup.guarantee):
         raise refuse(
             ErrorCode.CONFIGURATION,
             where="placement",
@@ -90,10 +90,6 @@ def refuse_untold(setup: RunSetup) -> None:
             found=setup.settings.method,
             next_step="Run it on one machine, with `pfl train`; see docs/distributed.md for the reason.",
         )
-
-
-def _record_of(setup: RunSetup) -> RecordTerms | None:
-    return setup.guarantee.record if setup.guarantee else None
 
 
 def _no_credentials() -> Credentials:

@@ -22,10 +22,10 @@ from evaluator.errors import ErrorCode, refuse
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
-class Settings(RunSettings):
+class Settings(LocalTrainingSettings):
     """What my_method.yaml may say beside the settings of all methods. Whatever isn't named here is refused.
 
     Attributes:

@@ -1,5 +1,7 @@
 """Inexact ADMM with Laplace noise does what its equations say, on records whose gradients are known."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,13 @@ from evaluator.accounting.events import Adjacency, AdmmLaplace, Laplace, Unit
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.rounds import Client, ClientTask, Message, Server
+from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Request, Server
 from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.runs.setup import RunSetup
+from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
@@ -25,7 +29,6 @@ from tests.starter_kit.training_runs import trained
 
 SIZE = 50_000
 NO_NOISE = 1e-9
-UNTOUCHED = ["local={learning_rate: 1}"]  # undoes what `trained` sets
 
 
 def method(
@@ -140,10 +143,19 @@ def test_a_client_whose_state_is_of_another_round_does_not_answer(state: State) 
         message(method(3), clients_with(3)[0], torch.zeros(3, 1), state, round_number=3)
 
 
-def test_a_round_needs_every_client() -> None:
+def test_a_round_needs_every_client(base: Path, data: Path, tmp_path: Path) -> None:
+    class WithoutTheLast(LocalEngine):
+        def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+            return super().ask(requests[:-1])
+
+    @contextmanager
+    def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+        yield WithoutTheLast(setup.participant(watcher.pages), watcher.client_done)
+
     with pytest.raises(ProblemError) as caught:
-        method(3).aggregate(torch.zeros(1), [Message(0, torch.ones(1))], {})
+        trained("laplace-iadmm", base, data, tmp_path / "run", open_engine=opened)
     assert caught.value.problem.code is ErrorCode.CLIENTS_LOST
+    assert trained("laplace-fedavg", base, data, tmp_path / "other", open_engine=opened).files()
 
 
 def test_a_run_goes_on_from_a_saved_state_as_if_it_had_not_been_broken_off(tmp_path: Path) -> None:
@@ -256,7 +268,7 @@ def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does(
 def test_a_run_that_was_broken_off_goes_on_and_counts_the_messages_that_were_seen(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
-    changes = [*UNTOUCHED, "rounds=3", "target_epsilon=null", "epsilon_per_round=1"]
+    changes = ["rounds=3", "target_epsilon=null", "epsilon_per_round=1"]
     with pytest.raises(CutError):
         trained("laplace-iadmm", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("laplace-iadmm", base, data, tmp_path / "run", changes, resume=True)

@@ -90,8 +90,8 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("dp-clgecl", [], ALL_BUT_SCORING),
         ("dp-clgecl-momentum", [], ALL_BUT_SCORING),
         ("client-dp", ["delta=1.0e-5"], ALL_BUT_SCORING[:2]),
-        ("laplace-fedavg", ["local={learning_rate: 1}"], ALL_BUT_SCORING[:2]),
-        ("laplace-iadmm", ["local={learning_rate: 1}"], ALL_BUT_SCORING[:2]),
+        ("laplace-fedavg", [], ALL_BUT_SCORING[:2]),
+        ("laplace-iadmm", [], ALL_BUT_SCORING[:2]),
         ("fl-provider-dp", ["client_rate=0.5", "placement=client_full", "rounds=4"], ALL_BUT_SCORING),
     ],
 )

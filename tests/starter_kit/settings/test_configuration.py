@@ -136,7 +136,8 @@ def test_a_target_or_the_noise_is_given() -> None:
 
 def test_private_training_has_rounds_while_fedavg_may_have_none() -> None:
     assert load_settings("fedavg", ["rounds=0"]).rounds == 0
-    assert "rounds" in refusal("fl-provider-dp", "rounds=0").problem.where
+    for config in ("fl-provider-dp", "client-dp", "laplace-fedavg"):
+        assert "rounds" in refusal(config, "rounds=0").problem.where
 
 
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
