@@ -9,7 +9,6 @@ record, so that they can't be chosen to please.
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,7 +36,7 @@ from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.resuming import RunState, make_durable
+from starter_kit.runs.resuming import RunState, as_it_was_left, make_durable
 
 SUMS = "noised_sums"
 SAMPLED = "sampled.jsonl"  # private; one line a round, made into the annex at the end
@@ -54,6 +53,9 @@ class PrivateRecorder:
         providers: How many providers each client has.
         state: Where the run goes on, if it was broken off: what the folder has of earlier rounds is kept, and its
             first line as well, with its run token. What `run` claims is claimed from there on.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder lacks something of the earlier rounds.
     """
 
     def __init__(
@@ -71,10 +73,15 @@ class PrivateRecorder:
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
         self._sums = folder / SUMS
         record = folder / FILES[ArtifactKind.TRAINING_RECORD]
-        self._run, earlier = _earlier(record, state.round) if state else (run, [])
+        self._run = run
+        earlier: list[RoundLine | ResumeLine] = []
+        if state:
+            with as_it_was_left(folder):
+                self._run, earlier = _earlier(record, state.round)
+                self._sampled = self._earlier_counts(state.round)
         self._sums.mkdir(mode=0o700, exist_ok=state is not None)
         new = record.with_name(f"{record.name}.new")
-        self._file = new.open("wb", buffering=0)
+        self._file = new.open("wb")
         self._record = RecordWriter(self._file, self._run)
         for line in earlier:
             if isinstance(line, RoundLine):
@@ -82,16 +89,20 @@ class PrivateRecorder:
             else:
                 self._record.resume(line)
         if state:
-            counts = (self._sums / SAMPLED).read_text(encoding="utf-8").splitlines()[: state.round]
-            self._sampled = [{int(client): n for client, n in json.loads(line).items()} for line in counts]
             told = sum(isinstance(line, ResumeLine) and line.begun for line in earlier)
             untold = state.broken_rounds - told
             for begun in [True] * untold or [False]:
                 self._record.resume(
                     ResumeLine(round=state.round + 1, begun=begun, claimed_epsilon=run.claimed_epsilon)
                 )
+        self._flush()
         new.replace(record)
-        (self._sums / SAMPLED).write_text("".join(map(_counts_line, self._sampled)), encoding="utf-8")
+        counts = self._sums / f"{SAMPLED}.new"
+        counts.write_text("".join(map(_counts_line, self._sampled)), encoding="utf-8")
+        make_durable(counts)
+        counts.replace(self._sums / SAMPLED)
+        make_durable(self._sums)
+        make_durable(folder)
 
     def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
         """Record a finished round."""
@@ -118,6 +129,10 @@ class PrivateRecorder:
         with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
             file.write(_counts_line(round.sampled))
         make_durable(self._sums / SAMPLED)
+        self._flush()
+
+    def _flush(self) -> None:
+        self._file.flush()
         os.fsync(self._file.fileno())
 
     def _count(self, line: RoundLine) -> None:
@@ -138,10 +153,7 @@ class PrivateRecorder:
             public_key=public_key_of(self._key),
         )
         self._record.end(end, self._key)
-
-    def forget(self) -> None:
-        """Delete what the annex was made of, when all else of the run is on disk."""
-        shutil.rmtree(self._sums)
+        self._flush()
 
     def close(self) -> None:
         self._file.close()
@@ -156,6 +168,16 @@ class PrivateRecorder:
             for number, indexes in blocks.items()
             for opening in open_blocks(np.memmap(self._sum_file(number), "<f4", "r"), indexes)
         }
+
+    def _earlier_counts(self, rounds: int) -> list[Mapping[int, int]]:
+        """How many providers took part in each of the first `rounds` rounds, whose noised sums are there as well."""
+        for number in range(1, rounds + 1):
+            if self._sum_file(number).stat().st_size != 4 * self._run.numel:
+                raise ValueError(f"{self._sum_file(number).name} is not the noised sum of a round")
+        lines = (self._sums / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
+        if len(lines) < rounds:
+            raise ValueError(f"{SAMPLED} ends with round {len(lines)}, not {rounds}")
+        return [{int(client): n for client, n in json.loads(line).items()} for line in lines]
 
     def _sum_file(self, number: int) -> Path:
         return self._sums / f"{number}.f32"
@@ -175,7 +197,7 @@ def _rates(run: RunLine) -> tuple[float, float]:
 
 
 def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | ResumeLine]]:
-    """What a record that was broken off says up to its first `rounds` rounds."""
+    """What a record that was broken off says up to its first `rounds` rounds. Raises ValueError where it lacks any."""
     lines = []
     for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
         if text.endswith("\n"):  # else the break was in the middle of it
@@ -183,15 +205,18 @@ def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | Resum
                 name: value for name, value in json.loads(text).items() if name not in ("h", "signature")
             }
             lines.append(_LINE.validate_json(json.dumps(values)))
-    run = lines[0]
-    if not isinstance(run, RunLine):
-        raise ValueError(f"{record} doesn't begin with a line of type run")
-    return run, [
+    if not lines or not isinstance(run := lines[0], RunLine):
+        raise ValueError(f"{record.name} doesn't begin with a line of type run")
+    earlier = [
         line
         for line in lines[1:]
         if (isinstance(line, RoundLine) and line.round <= rounds)
         or (isinstance(line, ResumeLine) and line.round <= rounds + 1)
     ]
+    told = [line.round for line in earlier if isinstance(line, RoundLine)]
+    if told != list(range(1, rounds + 1)):
+        raise ValueError(f"{record.name} lacks some of the first {rounds} rounds")
+    return run, earlier
 
 
 def _counts_line(sampled: Mapping[int, int]) -> str:

@@ -10,25 +10,31 @@
     training_annex.jsonl    likewise, for the organizers only
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper
-name is complete. An unfinished one holds what a later process needs to go on (`starter_kit.runs.resuming`).
+name is complete. An unfinished one holds what a later process needs to go on (`starter_kit.runs.resuming`). It is
+written by one process at a time.
 """
 
+import fcntl
+import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from safetensors import SafetensorError
 
 from evaluator.checkpoints import sha256_of
 from evaluator.communication import append_to_log, write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.vt5 import VT5
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.records.lines import RunLine
 from starter_kit.federation.rounds import Round
+from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import (
     METRICS,
     SUMMARY,
@@ -42,10 +48,11 @@ from starter_kit.reporting.metrics import (
 from starter_kit.reporting.plots import write_plots
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.private_recording import PrivateRecorder
-from starter_kit.runs.resuming import ResumeFolder, RunState, make_durable
+from starter_kit.runs.private_recording import SUMS, PrivateRecorder
+from starter_kit.runs.resuming import ResumeFolder, RunState, as_it_was_left, make_durable
 
 SETTINGS = "settings.yaml"
+LOCK = "lock"  # held by the process that writes the folder
 
 
 class Recorder:
@@ -54,64 +61,71 @@ class Recorder:
     Args:
         folder: The run folder to be; must not exist.
         settings: The settings as YAML.
+        inputs: What the run is made of beside them; see `RunSetup.inputs`.
         resume: Go on with the unfinished folder that an earlier process left.
 
     Attributes:
         state: Where the run goes on; None where it begins.
         metrics: Of the rounds so far.
+        complete: Whether the run that was to go on lacked nothing but its proper name, which it now has.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; or there is nothing to resume, or it is
-            a run with other settings.
+        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written, now or later; another process writes it; or
+            there is nothing to resume, or it is a run with other settings or inputs.
     """
 
-    def __init__(self, folder: Path, settings: str, *, resume: bool = False) -> None:
-        if folder.exists():
-            raise refuse(
-                ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found="an existing one"
-            )
+    def __init__(self, folder: Path, settings: str, inputs: str, *, resume: bool = False) -> None:
         self._folder = folder
         self._unfinished = folder.with_name(f"{folder.name}.unfinished")
         self._resume = ResumeFolder(self._unfinished)
         self._private: PrivateRecorder | None = None
+        self._metrics_file: TextIO | None = None
         self._begun = False
+        self.complete = False
         self.state: RunState | None = None
         self.metrics: list[RoundMetrics] = []
-        if resume:
-            self._reopen(settings)
-        else:
-            self._create(settings)
-        self._metrics_file = (self._unfinished / METRICS).open("a", encoding="utf-8", buffering=1)
+        with self._written():
+            self._check_folders(resume)
+            self._unfinished.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self._unfinished / LOCK)
+        try:
+            self._open(settings, inputs, resume)
+        except BaseException:
+            self._lock.close()
+            raise
 
     def keep_record(self, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]) -> None:
         """From the next round on, keep a training record that begins with `run`; see `PrivateRecorder`.
 
         Where the run goes on after a break, what `run` claims is claimed from there on.
         """
-        self._private = PrivateRecorder(self._unfinished, run, key, providers, self.state)
+        with self._written():
+            self._private = PrivateRecorder(self._unfinished, run, key, providers, self.state)
 
     def begin(self, round_number: int, state: RunState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
-        if (
-            not self._begun
-        ):  # so that there is a state to go on from, and a break is counted that led this far
-            self._resume.save(state)
-            self._begun = True
-        self._resume.begin(round_number)
+        with self._written():
+            # So that there is a state to go on from, and a break is counted that led this far.
+            if not self._begun:
+                self._resume.save(state)
+                self._begun = True
+            self._resume.begin(round_number)
 
     def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
         """Record a finished round, also one in which nobody took part, and the state that it led to.
 
         The state comes last, when all else of the round is on disk: where it is, nothing of the round is missing.
         """
-        append_to_log(self._log, finished.messages)
-        write_line(self._metrics_file, metrics)
-        self.metrics.append(metrics)
-        if self._private:
-            self._private.round(finished)
-        make_durable(self._log)
-        make_durable(self._unfinished / METRICS)
-        self._resume.save(state)
+        with self._written():
+            append_to_log(self._log, finished.messages)
+            if self._metrics_file:
+                write_line(self._metrics_file, metrics)
+            self.metrics.append(metrics)
+            if self._private:
+                self._private.round(finished)
+            make_durable(self._log)
+            make_durable(self._unfinished / METRICS)
+            self._resume.save(state)
 
     def finish(self, model: VT5, summary: Callable[[str], RunSummary]) -> None:
         """Write the checkpoint and what is made of the whole run, and give the folder its proper name.
@@ -119,38 +133,34 @@ class Recorder:
         Args:
             summary: Of a run whose checkpoint has the given SHA-256.
         """
-        model.save(self._unfinished)
-        checkpoint = self._unfinished / FILES[ArtifactKind.CHECKPOINT]
-        if self._private:
-            self._private.finish(checkpoint)
-        self._close()
-        whole = summary(sha256_of(checkpoint))
-        write_summary(self._unfinished / SUMMARY, whole)
-        write_plots(self._unfinished, self.metrics, whole)
-        write_report(self._unfinished)
-        if self._private:
-            self._private.forget()
-        shutil.rmtree(self._resume.path)
-        self._unfinished.rename(self._folder)
+        with self._written():
+            model.save(self._unfinished)
+            checkpoint = self._unfinished / FILES[ArtifactKind.CHECKPOINT]
+            if self._private:
+                self._private.finish(checkpoint)
+            self._close()
+            whole = summary(sha256_of(checkpoint))
+            write_summary(self._unfinished / SUMMARY, whole)
+            write_plots(self._unfinished, self.metrics, whole)
+            write_report(self._unfinished)
+            for path in (*self._unfinished.rglob("*"), self._unfinished):
+                make_durable(path)
+            self._resume.retire()
+        self._give_name()
 
     @property
     def _log(self) -> Path:
         return self._unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
 
-    def _create(self, settings: str) -> None:
-        try:
-            shutil.rmtree(self._unfinished, ignore_errors=True)
-            self._unfinished.mkdir(parents=True)
-        except OSError as error:
-            raise refuse(ErrorCode.RUN_FOLDER, where=str(self._folder), found=error.strerror) from error
-        (self._unfinished / SETTINGS).write_text(settings, encoding="utf-8")
-        write_log(self._log, [])
-        self._resume.create()
-
-    def _reopen(self, settings: str) -> None:
-        """Take up the unfinished folder as it was after its last whole round."""
-        file = self._unfinished / SETTINGS
-        if not file.is_file():
+    def _check_folders(self, resume: bool) -> None:
+        if self._folder.exists() or self._folder.is_symlink():
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                where=str(self._folder),
+                expected="a new folder",
+                found="an existing one",
+            )
+        if resume and not (self._unfinished / SETTINGS).is_file():
             raise refuse(
                 ErrorCode.RUN_FOLDER,
                 where=str(self._unfinished),
@@ -158,27 +168,96 @@ class Recorder:
                 found="none",
                 next_step="Leave --resume out to begin one.",
             )
-        if file.read_text(encoding="utf-8") != settings:
-            raise refuse(
-                ErrorCode.RUN_FOLDER,
-                where=str(file),
-                expected="the settings of the unfinished run",
-                found="others",
-                next_step="Name the same config with the same --set, or leave --resume out to begin anew.",
-            )
-        state = self._resume.load()
+
+    def _open(self, settings: str, inputs: str, resume: bool) -> None:
+        if resume:
+            self._reopen(settings, inputs)
+        else:
+            self._create(settings, inputs)
+        if not self.complete:
+            with self._written():
+                self._metrics_file = (self._unfinished / METRICS).open("a", encoding="utf-8", buffering=1)
+
+    def _create(self, settings: str, inputs: str) -> None:
+        """Begin an empty folder, in which the settings come last: where they are, there is a run."""
+        with self._written():
+            (self._unfinished / SETTINGS).unlink(missing_ok=True)
+            for path in self._unfinished.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path.name != LOCK:
+                    path.unlink()
+            self._resume.create(inputs)
+            write_log(self._log, [])
+            (self._unfinished / SETTINGS).write_text(settings, encoding="utf-8")
+
+    def _reopen(self, settings: str, inputs: str) -> None:
+        """Take up the unfinished folder as it was after its last whole round."""
+        file = self._unfinished / SETTINGS
+        with as_it_was_left(self._unfinished):
+            if file.read_text(encoding="utf-8") != settings:
+                raise _others(file, "settings", "Name the same config with the same --set")
+        if not self._resume.path.exists() and (self._unfinished / SUMMARY).is_file():
+            self._give_name()
+            self.complete = True
+            return
+        with as_it_was_left(self._unfinished):
+            if self._resume.inputs != inputs:
+                raise _others(self._unfinished, "data and base weights", "Name the same --data and --base")
+            state = self._resume.load()
         if state is None:  # no round had begun
-            self._create(settings)
+            self._create(settings, inputs)
             return
         self.state = replace(state, breaks=state.breaks + 1)
-        self.metrics = [
-            line for line in read_metrics(self._unfinished / METRICS) if line.round <= state.round
-        ]
-        write_metrics(self._unfinished / METRICS, self.metrics)
-        _cut_log(self._log, state.round)
+        with as_it_was_left(self._unfinished):
+            self.metrics = [
+                line for line in read_metrics(self._unfinished / METRICS) if line.round <= state.round
+            ]
+            if [line.round for line in self.metrics] != list(range(1, state.round + 1)):
+                raise ValueError(f"{METRICS} lacks some of the first {state.round} rounds")
+            log = _log_of(self._log, state.round)
+        with self._written():
+            write_metrics(self._unfinished / METRICS, self.metrics)
+            replace_file(self._log, log)
+            for path in (self._log, self._unfinished / METRICS, self._unfinished):
+                make_durable(path)
+
+    def _give_name(self) -> None:
+        """Delete what only an unfinished run has, and give the folder its proper name."""
+        with self._written():
+            if (self._unfinished / SUMS).exists():
+                shutil.rmtree(self._unfinished / SUMS)
+            self._resume.remove()
+        try:
+            self._unfinished.rename(self._folder)
+        except OSError as error:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                message="The run is complete, and can't be given its name.",
+                where=str(self._folder),
+                expected="nothing there",
+                found=error.strerror,
+                next_step=f"Make way, then give the same command with --resume. The run is in {self._unfinished}.",
+            ) from error
+        (self._folder / LOCK).unlink(missing_ok=True)
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """What can't be written inside is refused; rounds that were recorded stay."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                where=str(self._unfinished),
+                expected="a folder to write into, with room for the run",
+                found=getattr(error, "strerror", None) or error,
+                next_step="Make room there, or name another folder. --resume goes on after the last recorded round.",
+            ) from error
 
     def _close(self) -> None:
-        self._metrics_file.close()
+        if self._metrics_file:
+            self._metrics_file.close()
         if self._private:
             self._private.close()
 
@@ -188,13 +267,60 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._close()
+        try:
+            self._close()
+        except OSError:  # of what could not be written, which is then told already
+            if error is None:
+                raise
+        finally:
+            self._lock.close()
 
 
-def _cut_log(log: Path, rounds: int) -> None:
-    """Drop what the log says of later rounds, which were never finished."""
-    head, *lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) <= rounds]
-    new = log.with_name(f"{log.name}.new")
-    new.write_text("".join([head, *kept]), encoding="utf-8")
-    new.replace(log)
+def _locked(path: Path) -> TextIO:
+    """The file `path`, open, and locked as long as it is open; as far as the file system has locks.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) Another process has locked it.
+    """
+    file = path.open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise _taken(path.parent) from error
+    except OSError:  # no locks here
+        return file
+    if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+        file.close()  # it was renamed in between, with the run that had it
+        raise _taken(path.parent)
+    return file
+
+
+def _taken(unfinished: Path) -> ProblemError:
+    return refuse(
+        ErrorCode.RUN_FOLDER,
+        where=str(unfinished),
+        expected="a folder that no other process writes",
+        found="a run that is going on",
+        next_step="Wait for it, or name another folder.",
+    )
+
+
+def _others(where: Path, what: str, next_step: str) -> ProblemError:
+    return refuse(
+        ErrorCode.RUN_FOLDER,
+        where=str(where),
+        expected=f"the {what} of the unfinished run",
+        found="others",
+        next_step=f"{next_step}, or leave --resume out to begin anew.",
+    )
+
+
+def _log_of(log: Path, rounds: int) -> str:
+    """What the log says of the first `rounds` rounds, without later ones, which were never finished."""
+    head, *lines = log.read_text(encoding="utf-8").splitlines(keepends=True) or [""]
+    if not head.endswith("\n"):
+        raise ValueError(f"{log.name} has lost its beginning")
+    return "".join(
+        [head, *(line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) <= rounds)]
+    )

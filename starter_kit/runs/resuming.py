@@ -6,18 +6,21 @@ private, so the folder is for its owner only; it is deleted when the run is comp
 """
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from evaluator.errors import ErrorCode, refuse
 from starter_kit.learning.local_training import State
 
-FOLDER = "resume"
+FOLDER, RETIRED = "resume", "resumed"
 WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
 NUMBERS = ("round", "breaks")
 
@@ -49,6 +52,22 @@ def make_durable(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def as_it_was_left(unfinished: Path) -> Iterator[None]:
+    """What can't be read of an unfinished run is refused (`E_RUN_FOLDER`)."""
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            message="The unfinished run can't go on.",
+            where=str(unfinished),
+            expected="its files, as they were when it was broken off",
+            found=" ".join(str(error).split()),
+            next_step="Put them back, or leave --resume out to begin anew.",
+        ) from error
+
+
 class ResumeFolder:
     """The part of an unfinished run folder that a later process goes on from.
 
@@ -58,9 +77,26 @@ class ResumeFolder:
 
     def __init__(self, unfinished: Path) -> None:
         self.path = unfinished / FOLDER
+        self._retired = unfinished / RETIRED
 
-    def create(self) -> None:
+    def create(self, inputs: str = "") -> None:
+        """Make the folder of a run that begins with `inputs`: what its settings don't say of it."""
         self.path.mkdir(mode=0o700)
+        (self.path / "inputs").write_text(inputs, encoding="utf-8")
+
+    @property
+    def inputs(self) -> str:
+        return (self.path / "inputs").read_text(encoding="utf-8")
+
+    def retire(self) -> None:
+        """Note, at once, that nothing is left to go on with: the whole run is on disk."""
+        self.path.rename(self._retired)
+        make_durable(self._retired.parent)
+
+    def remove(self) -> None:
+        """Delete what was retired."""
+        if self._retired.exists():
+            shutil.rmtree(self._retired)
 
     def begin(self, round_number: int) -> None:
         """Note that this round begins, before anything of it is sent."""
@@ -91,7 +127,11 @@ class ResumeFolder:
         make_durable(self.path)
 
     def load(self) -> RunState | None:
-        """The state after the last whole round; None before the first."""
+        """The state after the last whole round; None before the first.
+
+        Raises:
+            OSError, ValueError, SafetensorError: It is not as it was saved.
+        """
         path = self.path / "state.safetensors"
         if not path.exists():
             return None
@@ -99,7 +139,7 @@ class ResumeFolder:
         clients: dict[int, State] = {}
         weights = torch.empty(0)
         with safe_open(path, "pt") as file:
-            numbers = file.metadata()
+            numbers = file.metadata() or {}
             for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
                 party, _, rest = name.partition("/")
                 if party == WEIGHTS:
@@ -109,6 +149,10 @@ class ResumeFolder:
                 else:
                     client, _, rest = rest.partition("/")
                     clients.setdefault(int(client), {})[rest] = file.get_tensor(name)
+        if not numbers.keys() >= set(NUMBERS):
+            raise ValueError(f"{path.name} doesn't tell its round")
         whole = {name: int(numbers[name]) for name in NUMBERS}
         broken = self.begun - whole["round"]
+        if broken < 0:
+            raise ValueError(f"{whole['round']} rounds were finished, and only {self.begun} begun")
         return RunState(weights=weights, server=server, clients=clients, broken_rounds=broken, **whole)

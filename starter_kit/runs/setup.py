@@ -3,6 +3,8 @@
 Every party of a federation makes its own from the same settings and base weights; only the participants read pages.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
@@ -89,9 +91,15 @@ class RunSetup:
         recorded = self.guarantee is not None and self.guarantee.record is not None
         return recorded or self.settings.needs_every_client
 
-    @property
+    @cached_property
     def base_sha256(self) -> str:
         return sha256_of(self._base / WEIGHTS)
+
+    @property
+    def inputs(self) -> str:
+        """SHA-256 of what the settings don't say of a run: its base weights, and who has which examples."""
+        shares = {client.id: client.providers for client in self.clients}
+        return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
     def participant(
         self, on_page: Callable[[int, int], None], only: Collection[int] | None = None

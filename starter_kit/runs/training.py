@@ -65,7 +65,17 @@ def train(
     terms = setup.guarantee.record if setup.guarantee else None
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
-    with Recorder(out, snapshot(settings), resume=resume) as recorder, ExitStack() as stack:
+    with Recorder(out, snapshot(settings), setup.inputs, resume=resume) as recorder, ExitStack() as stack:
+        if recorder.complete:
+            return
+        if resume and terms and recorder.state is None:
+            raise refuse(
+                ErrorCode.RUN_FOLDER,
+                where=str(out),
+                expected="a private run of which a round had begun",
+                found="one that was broken off before, and has no run token yet",
+                next_step="Leave --resume out to begin it.",
+            )
         state = recorder.state or RunState(0, setup.payload.start)
         budget = Spending(setup.guarantee, state)
         budget.check(setup.rounds)
@@ -230,12 +240,12 @@ def _summary(
     return RunSummary(
         experiment=settings.experiment,
         method=settings.method,
-        rounds=len(rounds),
+        rounds=state.round,
         parameters_sent=setup.payload.tensors.size,
         trainable=setup.payload.tensors.size,
         codec=settings.codec,
         bytes_total=_sent_bytes(rounds),
-        epsilon=budget.epsilon(len(rounds)),
+        epsilon=budget.epsilon(state.round),
         delta=guarantee.delta if guarantee else None,
         unit=guarantee.unit if guarantee else None,
         budget=guarantee.budget if guarantee else None,

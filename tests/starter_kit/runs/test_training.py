@@ -2,8 +2,11 @@
 
 import json
 import re
+import resource
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,18 +28,20 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import Bench, run_step
 from evaluator.records.annex import read_annex
 from evaluator.records.certificate import BLOCK
-from evaluator.records.lines import GlobalPoisson, ResumeLine
+from evaluator.records.lines import GlobalPoisson, ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
 from evaluator.weight_changes import weight_vector_sha256
+from starter_kit.federation.rounds import Aggregate, Round
 from starter_kit.learning.local_training import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from starter_kit.runs import recording
 from starter_kit.runs.folder import FILES, RunFolder, budget_of
+from starter_kit.runs.private_recording import PrivateRecorder
 from starter_kit.runs.training import evaluate
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import config_names, load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
-from tests.starter_kit.pocket_data import PROVIDERS
+from tests.starter_kit.pocket_data import PROVIDERS, make_data
 from tests.starter_kit.training_runs import FEW_STEPS, KEY, RUN_TOKEN, trained
 
 RULES = TrackRules(
@@ -482,3 +487,165 @@ def test_a_private_run_that_breaks_off_while_its_report_is_written_can_be_resume
     run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
     assert accounting(run.files(), base).within_budget
     assert [line.begun for line in run.record(max_rounds=3).resumes] == [False]
+
+
+THREE = ["rounds=3"]
+UNFINISHED = "run.unfinished"
+
+
+@pytest.mark.parametrize("leftovers", [False, True])
+def test_a_complete_run_that_could_not_be_given_its_name_is_not_trained_again(
+    base: Path, data: Path, tmp_path: Path, leftovers: bool
+) -> None:
+    out, unfinished = tmp_path / "run", tmp_path / UNFINISHED
+
+    class InTheWay(Watcher):
+        def round_done(self, metrics: object) -> None:
+            (out / "notes").mkdir(parents=True, exist_ok=True)
+
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, out, watcher=InTheWay())
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    record = (unfinished / FILES[ArtifactKind.TRAINING_RECORD]).read_bytes()
+    if leftovers:  # a kill while what only an unfinished run has was being deleted
+        for name in ("noised_sums", "resumed"):
+            (unfinished / name).mkdir()
+            (unfinished / name / "file").touch()
+    shutil.rmtree(out)
+    run = trained("fl-provider-dp", base, data, out, resume=True)
+    assert run.file(ArtifactKind.TRAINING_RECORD).read_bytes() == record
+    assert accounting(run.files(), base).within_budget
+    assert not {"lock", "noised_sums", "resumed"} & {path.name for path in out.iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("resume/state.safetensors", b""),
+        ("resume/state.safetensors", b"\x02\0\0\0\0\0\0\0{}"),
+        ("resume/begun", b""),
+        ("resume/inputs", None),
+        ("noised_sums/sampled.jsonl", None),
+        ("noised_sums/sampled.jsonl", b""),
+        ("noised_sums/1.f32", None),
+        ("noised_sums/1.f32", b"1234"),
+        ("training_record.jsonl", b""),
+        ("training_record.jsonl", None),
+        ("communication_log.csv", b""),
+        ("metrics.jsonl", b""),
+        ("settings.yaml", b"\xff"),
+    ],
+)
+def test_a_run_that_lost_a_file_is_not_resumed(
+    base: Path, data: Path, tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    with pytest.raises(CutError):
+        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, watcher=CutOff(5))
+    (tmp_path / UNFINISHED / name).unlink()
+    if content is not None:
+        (tmp_path / UNFINISHED / name).write_bytes(content)
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, resume=True)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+
+
+def test_a_folder_is_written_by_one_process_at_a_time(base: Path, data: Path, tmp_path: Path) -> None:
+    refused = []
+
+    class Another(Watcher):
+        def client_done(self) -> None:
+            for resume in (False, True):
+                with pytest.raises(ProblemError) as caught:
+                    trained("fedavg", base, data, tmp_path / "run", resume=resume)
+                refused.append(caught.value.problem)
+
+    assert trained("fedavg", base, data, tmp_path / "run", watcher=Another()).files()
+    assert len(refused) == 2 * 2 * 2
+    assert {(problem.code, problem.found) for problem in refused} == {
+        (ErrorCode.RUN_FOLDER, "a run that is going on")
+    }
+
+
+def test_a_run_is_resumed_with_the_data_and_base_weights_that_it_began_with(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CutError):
+        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, watcher=CutOff(5))
+    fewer = make_data(tmp_path / "fewer")
+    info = json.loads((fewer / "dataset.json").read_text())
+    info["clients"]["2"].remove("Ghost")
+    (fewer / "dataset.json").write_text(json.dumps(info))
+    other_base = shutil.copytree(base, tmp_path / "other")
+    weights = bytearray((other_base / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (other_base / "model.safetensors").write_bytes(weights)
+    for its_base, its_data in ((base, fewer), (other_base, data)):
+        with pytest.raises(ProblemError) as others:
+            trained("fl-provider-dp", its_base, its_data, tmp_path / "run", THREE, resume=True)
+        assert others.value.problem.expected == "the data and base weights of the unfinished run"
+    assert trained("fl-provider-dp", base, data, tmp_path / "run", THREE, resume=True).files()
+
+
+def test_a_private_run_that_no_round_of_had_begun_is_begun_for_its_token_and_not_resumed(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    class AtThePages(Watcher):
+        def pages(self, done: int, total: int) -> None:
+            raise CutError
+
+    for config in ("fedavg", "fl-provider-dp"):
+        with pytest.raises(CutError):
+            trained(config, base, data, tmp_path / config, watcher=AtThePages())
+    assert trained("fedavg", base, data, tmp_path / "fedavg", resume=True).files()
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, tmp_path / "fl-provider-dp", resume=True)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    assert "run token" in caught.value.problem.found
+    assert trained("fl-provider-dp", base, data, tmp_path / "fl-provider-dp").files()
+
+
+@contextmanager
+def files_up_to(size_bytes: int) -> Iterator[None]:
+    """Files can't grow beyond that, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size_bytes", [64, 2000, 40_000])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_full_disk_ends_a_run_that_goes_on_when_there_is_room(
+    base: Path, data: Path, tmp_path: Path, size_bytes: int, at: int
+) -> None:
+    with ExitStack() as stack:
+
+        class Filling(Watcher):
+            left = 3 * at
+
+            def client_done(self) -> None:
+                self.left -= 1
+                if self.left == 0:
+                    stack.enter_context(files_up_to(size_bytes))
+
+        with pytest.raises(ProblemError) as caught:
+            trained("fl-provider-dp", base, data, tmp_path / "run", watcher=Filling())
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
+    assert accounting(run.files(), base).within_budget
+    assert len(read_metrics(run.path / METRICS)) == 2
+
+
+def test_a_round_that_the_record_has_no_room_for_is_not_recorded_in_part(
+    private: RunFolder, tmp_path: Path
+) -> None:
+    line = private.record(max_rounds=10).run
+    few = line.model_copy(update={"trainable": [TrainableTensor(name="few", shape=[8])]})
+    recorder = PrivateRecorder(tmp_path, few, KEY, {0: 1})
+    size_bytes = (tmp_path / FILES[ArtifactKind.TRAINING_RECORD]).stat().st_size
+    finished = Round(1, [0], [], torch.zeros(8), Aggregate(torch.ones(8), torch.ones(8)), {0: 1})
+    with files_up_to(size_bytes + 50), pytest.raises(OSError, match="too large"):
+        recorder.round(finished)
