@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from pydantic import ValidationError
+
 from evaluator.accounting import pld
 from evaluator.accounting.events import Event, Unit, UnsupportedError
 from evaluator.accounting.scenario import Scenario
@@ -115,7 +117,7 @@ def spent(events: Sequence[Event], delta: float) -> float:
 
 @contextmanager
 def accounting_problems() -> Iterator[None]:
-    """What the accountants can't cover is a problem of the settings (`E_CONFIGURATION`)."""
+    """What accountants and records can't cover is a problem of the settings (`E_CONFIGURATION`)."""
     try:
         yield
     except ValueError as error:
@@ -123,8 +125,16 @@ def accounting_problems() -> Iterator[None]:
             ErrorCode.CONFIGURATION,
             where="the privacy settings",
             expected="rates, rounds and noise that the accountants cover",
-            found=" ".join(str(error).split()),
+            found=first_problem(error)
+            if isinstance(error, ValidationError)
+            else " ".join(str(error).split()),
         ) from error
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first of the values that `error` is about, and what is wrong with it, in a line."""
+    detail = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, detail['loc']))}: {detail['input']!r}. {detail['msg']}"
 
 
 def _over(budget: float, epsilon: float, where: str) -> ProblemError:

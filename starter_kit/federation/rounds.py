@@ -206,7 +206,17 @@ class Openly:
     def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
         payload = self.wire.pack_model(weights)
         for reply in channel.ask(dict.fromkeys(channel.clients, payload)):
-            yield Message(reply.client, self.wire.unpack_update(reply.payload))
+            try:
+                update = self.wire.unpack_update(reply.payload)
+            except ValueError as error:
+                raise refuse(
+                    ErrorCode.CLIENTS_LOST,
+                    message="A client answered with something else than an update.",
+                    where=f"round {channel.round}, client {reply.client}",
+                    expected="an update of the trained parameters",
+                    found=error,
+                ) from error
+            yield Message(reply.client, update)
 
     def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         update = train(self.wire.unpack_model(request.payload))

@@ -58,16 +58,17 @@ class Securely:
         yield Message(SERVER, torch.from_numpy(total.astype(np.float32)), contributors=len(survivors))
 
     def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        secrets = state.pop(
+            SECRETS, None
+        )  # so that the method finds in `state` what it has put there, and no more
         with _refusing(request.round):
             if request.leg == KEYS:
                 invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
                 client = SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
             else:
-                client = SecureClient.from_bytes(_secrets(state))
+                client = SecureClient.from_bytes(_bytes(secrets))
             reply = self._reply(client, request, train)
-        if request.leg == UNMASK:
-            del state[SECRETS]
-        else:
+        if request.leg != UNMASK:
             state[SECRETS] = torch.frombuffer(bytearray(client.to_bytes()), dtype=torch.uint8)
         return reply
 
@@ -97,10 +98,10 @@ def _collect(server: SecureServer, channel: Channel, payloads: Mapping[int, byte
         server.receive(reply.payload)
 
 
-def _secrets(state: State) -> bytes:
-    if SECRETS not in state:
+def _bytes(secrets: Tensor | None) -> bytes:
+    if secrets is None:
         raise ProtocolError("the client has not sent its keys for this round")
-    return state[SECRETS].numpy().tobytes()
+    return secrets.numpy().tobytes()
 
 
 def _pack(routed: bytes, model: bytes) -> bytes:

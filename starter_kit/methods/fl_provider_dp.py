@@ -30,7 +30,13 @@ from evaluator.accounting.placement import ReleaseView
 from evaluator.accounting.scenario import Scenario
 from evaluator.records.lines import Noise, ServerStep
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
-from starter_kit.dp.guarantee import Guarantee, RecordTerms, noise_multiplier_for, rounds_within
+from starter_kit.dp.guarantee import (
+    Guarantee,
+    RecordTerms,
+    accounting_problems,
+    noise_multiplier_for,
+    rounds_within,
+)
 from starter_kit.dp.noise import LARGEST_DRAW
 from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling, ProviderSampling, Sizes
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
@@ -168,7 +174,8 @@ class Settings(RecordedSettings):
     def guarantee(self, clients: Sequence[Client]) -> Guarantee:
         sizes, method = sizes_of(clients), self.build(clients)
         sigma = method.noise.noise_multiplier
-        scenario = self._scenario(sizes).with_changes(noise_multiplier=sigma)
+        with accounting_problems():
+            scenario = self._scenario(sizes).with_changes(noise_multiplier=sigma)
 
         def released(rounds: int) -> list[Event]:
             return scenario.with_changes(rounds=rounds).events(self.sampling_rule)
@@ -176,14 +183,8 @@ class Settings(RecordedSettings):
         rounds = self.rounds
         if self.target_epsilon is not None and self.noise_multiplier is not None:
             rounds = rounds_within(self.target_epsilon, self.delta, released, at_most=self.rounds)
-        return Guarantee(
-            unit=Unit.PROVIDER,
-            delta=self.delta,
-            released=released,
-            rounds=rounds,
-            seen_by_server=self.placement is not NoisePlacement.SERVER,
-            budget=self.target_epsilon,
-            record=RecordTerms(
+        with accounting_problems():
+            record = RecordTerms(
                 sampling=method.sampling.recorded(sizes),
                 noise=Noise(
                     multiplier=sigma,
@@ -193,7 +194,15 @@ class Settings(RecordedSettings):
                 clip_norm=self.clip_norm,
                 normaliser=method.divisor,
                 server=ServerStep(rule="sum", learning_rate=method.server_learning_rate),
-            ),
+            )
+        return Guarantee(
+            unit=Unit.PROVIDER,
+            delta=self.delta,
+            released=released,
+            rounds=rounds,
+            seen_by_server=self.placement is not NoisePlacement.SERVER,
+            budget=self.target_epsilon,
+            record=record,
         )
 
     def _sampling(self, sizes: Sizes) -> ProviderSampling:
@@ -212,14 +221,16 @@ class Settings(RecordedSettings):
 
     def _scenario(self, sizes: Sizes) -> Scenario:
         """Of all planned rounds, but for the noise multiplier."""
-        return Scenario(
-            **self._sampling(sizes).scenario(sizes),
-            rounds=self.rounds,
-            delta=self.delta,
-            clients=len(sizes),
-            placement=self.placement.value,
-            release_view=RELEASE_VIEW[self.placement],
-        )
+        sampling = self._sampling(sizes).scenario(sizes)
+        with accounting_problems():
+            return Scenario(
+                **sampling,
+                rounds=self.rounds,
+                delta=self.delta,
+                clients=len(sizes),
+                placement=self.placement.value,
+                release_view=RELEASE_VIEW[self.placement],
+            )
 
 
 def sizes_of(clients: Sequence[Client]) -> Sizes:

@@ -13,6 +13,7 @@ from evaluator.checkpoints import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
+from evaluator.errors import ErrorCode, refuse
 from starter_kit.compression.codecs import codec
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
@@ -22,6 +23,7 @@ from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import make_learner
 from starter_kit.randomness import Stream
 from starter_kit.runs.documents import Documents, clients_of
+from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
 
 
@@ -78,7 +80,17 @@ class RunSetup:
         secure = self.settings.secure_aggregation
         if secure is None:
             return Openly(self.wire)
-        return Securely(self.wire, self.settings.largest_coordinate(self.clients), secure.tolerated_losses)
+        bound = self.settings.largest_coordinate(self.clients)
+        try:
+            finest_grid(bound, self.settings.clients_in_a_round(self.clients))
+        except ValueError as error:
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="secure_aggregation.bound",
+                expected="a bound that sums can be added under masks with",
+                found=error,
+            ) from error
+        return Securely(self.wire, bound, secure.tolerated_losses)
 
     @property
     def rounds(self) -> int:

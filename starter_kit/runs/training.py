@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
+from pydantic import ValidationError
+
 from evaluator import evaluator_version
 from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
 from evaluator.docvqa.dataset import Dataset
@@ -14,7 +16,7 @@ from evaluator.errors import ErrorCode, refuse
 from evaluator.metrics import GoldAnswers
 from evaluator.pipeline import Bench, Findings, score
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
-from starter_kit.dp.guarantee import Guarantee, RecordTerms
+from starter_kit.dp.guarantee import Guarantee, RecordTerms, first_problem
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
@@ -85,7 +87,17 @@ def train(
             signed = credentials()
             providers = {client.id: len(client.providers) for client in setup.clients}
             claim = budget.epsilon(setup.rounds) or 0.0
-            run = run_line(setup, terms, claim, track=track, run_token=signed.run_token, apart=engine.apart)
+            try:
+                run = run_line(
+                    setup, terms, claim, track=track, run_token=signed.run_token, apart=engine.apart
+                )
+            except ValidationError as error:
+                raise refuse(
+                    ErrorCode.CONFIGURATION,
+                    where="the training record",
+                    expected="settings that it can tell",
+                    found=first_problem(error),
+                ) from error
             recorder.keep_record(run, signed.key, providers)
         server = Server(
             setup.method,

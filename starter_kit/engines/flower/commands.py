@@ -108,7 +108,7 @@ def node(
     ] = None,
     wait_s: WaitS = 600.0,
     home: Annotated[
-        Path | None, typer.Option(help="Folder for Flower's files while the node runs; by default, here.")
+        Path | None, typer.Option(help="Where Flower's files are while the node runs; by default, here.")
     ] = None,
 ) -> None:
     """Answer for some clients, until the server is gone."""
@@ -124,7 +124,7 @@ def node(
         setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
         with progress("pages") as show:
             host = Host.of(setup, clients, show)
-        home = home or Path(f"node-{'-'.join(map(str, clients))}.flower")
+        home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"  # which is deleted at the end
         with _removed(home):
             serve(host, calling, home, _tell)
 

@@ -16,6 +16,7 @@ HELLO = "query.hello"  # who are you?
 ASK = "train.ask"  # a leg of a round
 BYE = "query.bye"  # the run is complete
 
+MAX_SAMPLED = 2**31  # providers of a client
 PAYLOAD, HEAD = "payload", "head"
 BYTES = "pfl.bytes"  # how Flower is told that an array's data is no array of its kinds
 
@@ -91,7 +92,7 @@ class Answer:
         """The answer to a request to `client`. Raises ValueError where `content` is none."""
         head = _head(content)
         loss, sampled = head.get("loss"), head.get("sampled", 0)
-        if not (isinstance(loss, float | None) and isinstance(sampled, int)):
+        if not (isinstance(loss, float | None) and isinstance(sampled, int) and 0 <= sampled < MAX_SAMPLED):
             raise ValueError("not an answer")
         return cls(Reply(client, _bytes(content), sampled, loss), keeps=bool(head.get("keeps")))
 

@@ -112,9 +112,10 @@ def send(grid: Grid, contents: Sequence[tuple[int, RecordDict]], kind: str) -> l
 
 
 def received(grid: Grid, waiting: dict[str, T]) -> Iterator[tuple[T, Message]]:
-    """The replies that have come to messages in `waiting`, which are then taken off it."""
+    """The replies that have come to messages in `waiting`, which are then taken off it; the first to each."""
     for message in grid.pull_messages(list(waiting)) if waiting else ():
-        yield waiting.pop(message.metadata.reply_to_message_id), message
+        if (asked := message.metadata.reply_to_message_id) in waiting:
+            yield waiting.pop(asked), message
 
 
 def content_of(message: Message) -> RecordDict:

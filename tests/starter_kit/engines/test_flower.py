@@ -145,6 +145,26 @@ def test_the_text_of_an_error_stays_at_the_node() -> None:
     assert federation.told[-1] == "round 1: client 2 is lost (ValueError)"
 
 
+def test_an_answer_that_counts_what_cannot_be_is_none() -> None:
+    class Miscounting(FedAvg):
+        def client_update(self, task):
+            return replace(super().client_update(task), sampled=-1 if task.client.id == 2 else 2**40)
+
+    federation = Federation(Miscounting(4, LOCAL))
+    federation.roll.await_all(5)
+    assert federation.ask([1, 2]) == []
+    assert federation.told[-1] == "round 1: client 2 is lost (not an answer)"
+
+
+def test_a_second_answer_to_the_same_request_is_not_taken(federation: Federation) -> None:
+    class Twice(InProcessGrid):
+        def pull_messages(self, message_ids):
+            return [message for message in super().pull_messages(message_ids) for _ in range(2)]
+
+    federation.engine._grid = Twice(federation.grid.nodes)
+    assert federation.ask([1, 2]) == [1, 2]
+
+
 def test_secure_aggregation_works_over_nodes() -> None:
     openly = Toy().server(FedAvg(4, LOCAL)).run(Toy().weights, [1])
     federation = Federation(None, lambda toy: Securely(wire_from(toy.weights), 1.0), needs_all=True)

@@ -1,5 +1,6 @@
 """What stands between a server and its nodes: addresses, keys, the gate of the SuperLink, the app that Flower sends."""
 
+import signal
 import socket
 import tomllib
 import zipfile
@@ -14,12 +15,14 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.superlink import extensions, main
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower import gate
-from starter_kit.engines.flower.address import Address, ServerTLS, server_tls
+from starter_kit.engines.flower.address import Address, ServerTLS, free_port, server_tls
 from starter_kit.engines.flower.bundle import fab, write_app
 from starter_kit.engines.flower.child import LOG, last_line
+from starter_kit.engines.flower.commands import flower_app
 from starter_kit.engines.flower.node import Calling
 from starter_kit.engines.flower.superlink import Listening, public_keys
 
@@ -133,3 +136,19 @@ def test_the_app_holds_no_code_but_imports_of_the_installed_kit(tmp_path: Path) 
 
 def _openssh(key: ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey) -> str:
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+
+
+def test_what_a_node_leaves_behind_is_removed_and_nothing_of_its_operators(
+    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thesis.tex").touch()
+    before = signal.getsignal(signal.SIGTERM)
+    nowhere = ["--server", f"127.0.0.1:{free_port()}", "--wait", "1", "--home", "."]
+    options = ["--data", str(data), "--base", str(base), "--client", "0", *nowhere]
+    try:
+        ended = CliRunner().invoke(flower_app, ["node", "fedavg", *options])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.exit_code == 0, ended.output
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

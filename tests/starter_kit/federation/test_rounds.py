@@ -1,11 +1,13 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import pytest
 import torch
 
 from evaluator.communication import LogEntry
 from evaluator.contracts import SERVER
-from starter_kit.federation.rounds import Server
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.federation.rounds import Reply, Server
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.randomness import Stream
@@ -132,3 +134,20 @@ def test_a_model_that_could_not_be_sent_is_not_in_the_log() -> None:
     (only,) = Server(whole.method, Away(), whole.gathering, whole.stream).run(toy.weights, [1])
     assert {message.receiver for message in only.messages} == {SERVER, 0, 1, 3}
     assert len(only.messages) == 6
+
+
+def test_an_answer_that_is_no_update_ends_the_round_and_names_the_client() -> None:
+    toy = Toy()
+    whole = toy.server(FedAvg(4, LOCAL))
+
+    class Garbled:
+        clients = whole.engine.clients
+        unsent: list[int] = []
+
+        def ask(self, requests):
+            return (Reply(request.client, bytes(3)) for request in requests)
+
+    with pytest.raises(ProblemError) as refused:
+        list(Server(whole.method, Garbled(), whole.gathering, whole.stream).run(toy.weights, [7]))
+    assert refused.value.problem.code is ErrorCode.CLIENTS_LOST
+    assert refused.value.problem.where == "round 7, client 0"

@@ -92,6 +92,8 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("lora-nf4", [], ALL_BUT_SCORING[:2]),
         ("centralized", ["rounds=1"], ALL_BUT_SCORING[:2]),
         ("fedshampoo", [], ALL_BUT_SCORING[:2]),
+        # Clients keep an optimizer's statistics as well as their secrets of the round.
+        ("fedshampoo", ["clients_per_round=3", "secure_aggregation={bound: 1.0}"], ALL_BUT_SCORING[:2]),
         ("dp-clgecl", [], ALL_BUT_SCORING),
         ("dp-clgecl-momentum", [], ALL_BUT_SCORING),
         ("client-dp", ["delta=1.0e-5"], ALL_BUT_SCORING[:2]),
@@ -194,6 +196,30 @@ def test_noise_that_bounds_nothing_is_refused_before_training(
         trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=null", *settings])
     assert caught.value.problem.code is ErrorCode.CONFIGURATION
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "change"),
+    [
+        ("fl-provider-dp", "provider_rate=1.0e-13"),
+        ("fl-provider-dp", "noise_multiplier=1.0e+13"),
+        ("fl-provider-dp", "server_learning_rate=1.0e-13"),
+        ("fl-provider-dp", "max_weight_noise=1.0e-20"),
+        ("fl-provider-dp", "clip_norm=1.0e-13"),
+        ("fl-provider-dp", "target_epsilon=1.0e-6"),
+        ("fl-provider-dp", "delta=1.0e-300"),
+        ("laplace-fedavg", "epsilon_per_round=1.0e+300"),
+        ("fedavg", "secure_aggregation={bound: 1.0e-40}"),
+        ("fedavg", "secure_aggregation={bound: 1.0e+39}"),
+    ],
+)
+def test_numbers_that_nothing_can_be_computed_or_recorded_with_are_refused(
+    base: Path, data: Path, tmp_path: Path, config: str, change: str
+) -> None:
+    with pytest.raises(ProblemError) as caught:
+        trained(config, base, data, tmp_path / "run", [change])
+    assert caught.value.problem.code is ErrorCode.CONFIGURATION
+    assert "http" not in caught.value.problem.found
 
 
 @pytest.mark.parametrize(
