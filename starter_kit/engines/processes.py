@@ -65,9 +65,11 @@ class _Plan:
 
     Attributes:
         method: Name or file of the method that `values` are the settings of.
+        sha256: Of the file, as this process runs it; empty for one of the kit's methods.
     """
 
     method: str
+    sha256: str
     values: Mapping[str, Any]
     data: Path
     base: Path
@@ -76,11 +78,22 @@ class _Plan:
     @classmethod
     def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_Plan":
         file = own_file(type(settings))
-        return cls(str(file.path) if file else settings.method, settings.model_dump(), data, base, threads)
+        method, sha256 = (str(file.path), file.sha256) if file else (settings.method, "")
+        return cls(method, sha256, settings.model_dump(), data, base, threads)
 
     def setup(self) -> RunSetup:
-        settings = settings_class(self.method, Path()).model_validate(self.values)
-        return RunSetup(settings, data=self.data, base=self.base)
+        """Raises `ProblemError` where that of the engine can't be made again."""
+        known = settings_class(self.method, Path())
+        file = own_file(known)
+        if (file.sha256 if file else "") != self.sha256:
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where=self.method,
+                expected="the method as it was when the run was started",
+                found="another file",
+                next_step="Start the run again.",
+            )
+        return RunSetup(known.model_validate(self.values), data=self.data, base=self.base)
 
 
 @dataclass(frozen=True)
@@ -230,6 +243,8 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
                     )
                 case _Ready():
                     del reading[worker.pipe]
+                case _Refused(problems=problems):
+                    raise ProblemError(*problems)
 
 
 def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
@@ -240,7 +255,11 @@ def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
     if plan.values["device"] == "cuda":
         torch.cuda.set_device(number % torch.cuda.device_count())
     with suppress(EOFError, BrokenPipeError):  # the engine is gone
-        participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+        try:
+            participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+        except ProblemError as error:
+            pipe.send(_Refused(error.problems))
+            return
         pipe.send(_Ready())
         while True:
             job: _Job = pipe.recv()

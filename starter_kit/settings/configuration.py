@@ -59,7 +59,16 @@ def load_settings(
     if file := own_file(settings):
         values = _with_known_file(values, file, path)
     try:
-        return settings.model_validate_json(json.dumps(values, default=str), strict=True)
+        text = json.dumps(values, default=str)
+    except (ValueError, RecursionError) as error:
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where=path.name,
+            expected="values that don't hold themselves",
+            found=error,
+        ) from error
+    try:
+        return settings.model_validate_json(text, strict=True)
     except ValidationError as error:
         raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
 
@@ -67,7 +76,7 @@ def load_settings(
 def find_config(config: str) -> Path:
     """The file that `config` names: a path, or a name among starter_kit/configs."""
     for path in (Path(config), CONFIGS / f"{config}.yaml"):
-        if path.is_file():
+        if _is_file(path):
             return path
     raise refuse(
         ErrorCode.CONFIGURATION,
@@ -162,9 +171,16 @@ def _read_change(change: str) -> tuple[str, object]:
     )
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long for one
+        return False
+
+
 def _find_method_file(method: object, config: Path) -> Path:
     for path in (config.parent / str(method), Path(str(method))):
-        if path.suffix == ".py" and path.is_file():
+        if path.suffix == ".py" and _is_file(path):
             return path
     raise refuse(
         ErrorCode.CONFIGURATION,

@@ -44,7 +44,10 @@ def run_method_file(path: Path) -> MethodFile:
         module = MethodFile(path)
         sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up
         exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (it is what was asked for)
-    except Exception as error:
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # a script that ends by sys.exit() would end the command without a word
         raise refuse(
             ErrorCode.CONFIGURATION,
             message="The file of a method can't be run.",
@@ -62,7 +65,7 @@ def own_file(settings: type[RunSettings]) -> MethodFile | None:
     return module if isinstance(module, MethodFile) else None
 
 
-def _line(error: Exception, path: Path) -> int | None:
+def _line(error: BaseException, path: Path) -> int | None:
     """The last line of `path` on the way to `error`."""
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return error.lineno

@@ -111,3 +111,13 @@ def test_what_a_client_refuses_is_told_as_it_is(base: Path, data: Path, tmp_path
         run(settings, base, data, tmp_path / "run", in_processes(1, data=data, base=base))
     problem = refused.value.problems[0]
     assert (problem.code, problem.where) == (ErrorCode.SECURE_AGGREGATION, "client 1")
+
+
+def test_a_method_that_is_changed_while_a_run_starts_is_not_run_in_two_versions(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    settings = quick_settings(faulty_config(tmp_path, "pass"))
+    faulty_config(tmp_path, "return None")
+    with pytest.raises(ProblemError, match="as it was when the run was started"):
+        run(settings, base, data, tmp_path / "run", in_processes(2, data=data, base=base))
+    assert multiprocessing.active_children() == []

@@ -166,6 +166,15 @@ def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str
     assert "mine.yaml" in problem.where
 
 
+def test_values_that_hold_themselves_are_refused(tmp_path: Path) -> None:
+    assert "themselves" in refusal(written(tmp_path, f"{SMALL}\nfrozen: &all [*all]")).problem.expected
+
+
+def test_a_name_that_no_file_can_have_is_one_of_no_file(tmp_path: Path) -> None:
+    assert "no such file" in refusal("a" * 5000).problem.found
+    refusal(written(tmp_path, SMALL), f"method={'a' * 5000}.py")
+
+
 def test_the_line_of_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     assert refusal(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
         "mine.yaml, line 3"

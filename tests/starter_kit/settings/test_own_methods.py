@@ -66,6 +66,7 @@ def test_a_file_without_settings_of_its_own_is_no_method(config: str, text: str)
         ("x = 1\ndef", 2, "SyntaxError"),
         ("\n\nimport nothing_at_all", 3, "No module named 'nothing_at_all'"),
         ("from pathlib import Path\nPath('/nowhere/at/all').read_text()", 2, "FileNotFoundError"),
+        ("import sys\nsys.exit(0)", 2, "SystemExit"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_told_by_its_line(
