@@ -25,6 +25,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, AdmmLaplace, Event
+from evaluator.errors import ErrorCode, refuse
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -104,7 +105,15 @@ class Settings(LaplaceSettings):
     penalty: float = Field(gt=0)
 
     def build(self, clients: Sequence[Client]) -> LaplaceIADMM:
-        return LaplaceIADMM(self.release, self.penalty, sum(records(clients).values()), len(clients))
+        count = sum(records(clients).values())
+        if not count:
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="clients",
+                expected="training questions at some client",
+                found=0,
+            )
+        return LaplaceIADMM(self.release, self.penalty, count, len(clients))
 
     def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
         method = self.build(clients)

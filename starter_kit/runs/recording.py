@@ -205,6 +205,8 @@ class Recorder:
             if self._resume.inputs != inputs:
                 raise _others(self._unfinished, "data and base weights", "Name the same --data and --base")
             state = self._resume.load()
+            if state and state.broken_rounds < 0:
+                raise ValueError(f"{state.round} rounds were finished, and fewer had begun")
         if state is None:  # no round had begun
             self._create(settings, inputs)
             return

@@ -153,6 +153,4 @@ class ResumeFolder:
             raise ValueError(f"{path.name} doesn't tell its round")
         whole = {name: int(numbers[name]) for name in NUMBERS}
         broken = self.begun - whole["round"]
-        if broken < 0:
-            raise ValueError(f"{whole['round']} rounds were finished, and only {self.begun} begun")
         return RunState(weights=weights, server=server, clients=clients, broken_rounds=broken, **whole)

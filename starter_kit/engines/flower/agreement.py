@@ -69,3 +69,20 @@ def tells_counts(guarantee: Guarantee | None) -> bool:
     training record.
     """
     return guarantee is None or (guarantee.record is not None and not guarantee.seen_by_server)
+
+
+def refuse_untold(setup: RunSetup) -> None:
+    """Raises `ProblemError` (`E_CONFIGURATION`) for a run whose record needs numbers that its server must not learn.
+
+    The record's annex tells how many providers took part in each round. A server that is trusted with sums without
+    noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
+    """
+    recorded = setup.guarantee is not None and setup.guarantee.record is not None
+    if recorded and not tells_counts(setup.guarantee):
+        raise refuse(
+            ErrorCode.CONFIGURATION,
+            where="placement",
+            expected="server: whoever leads the run writes its annex, and has to be trusted with what is in it",
+            found=setup.settings.method,
+            next_step="Run it on one machine, with `pfl train`; see docs/distributed.md for the reason.",
+        )

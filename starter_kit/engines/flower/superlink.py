@@ -30,10 +30,11 @@ from flwr.superlink.grid import HttpGrid
 
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.engines.flower.address import Address, ServerTLS
+from starter_kit.engines.flower.agreement import refuse_untold
 from starter_kit.engines.flower.bundle import fab
 from starter_kit.engines.flower.child import LOG, last_line, started
 from starter_kit.engines.flower.roll import POLL_S
-from starter_kit.engines.flower.server_app import over, refuse_untold
+from starter_kit.engines.flower.server_app import over
 from starter_kit.engines.flower.tasks import Tasks, claimed, new_secret
 from starter_kit.federation.rounds import Engine
 from starter_kit.runs.setup import RunSetup

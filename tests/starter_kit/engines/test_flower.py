@@ -292,6 +292,8 @@ def test_a_private_run_whose_server_is_not_trusted_is_refused_as_it_would_learn_
     with pytest.raises(ProblemError, match="trusted with what is in it") as refused:
         run(settings, base, data, tmp_path / "run", over(InProcessGrid(), wait_s=1, timeout_s=1))
     assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
+    with pytest.raises(ProblemError, match="trusted with what is in it"):  # whatever server would ask it
+        Host.of(RunSetup(settings, data=data, base=base), [0], Watcher().pages)
 
 
 def test_a_resumed_run_is_refused_only_if_its_clients_had_kept_something() -> None:

@@ -37,14 +37,12 @@ def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
 
 def test_a_later_state_replaces_an_earlier_one(tmp_path: Path) -> None:
     resume = folder(tmp_path)
-    for number in range(1, 5):
-        resume.begin(number)
     resume.save(STATE)
     resume.save(RunState(4, torch.zeros(5)))
     found = resume.load()
     assert found is not None
     assert (found.round, found.server, dict(found.clients)) == (4, {}, {})
-    assert {path.name for path in resume.path.iterdir()} == {"begun", "inputs", "state.safetensors"}
+    assert {path.name for path in resume.path.iterdir()} == {"inputs", "state.safetensors"}
 
 
 def test_before_the_first_state_there_is_none(tmp_path: Path) -> None:
@@ -71,7 +69,6 @@ def test_what_clients_keep_is_for_the_owner_only(tmp_path: Path) -> None:
 
 def test_tensors_that_share_memory_are_kept_each_by_itself(tmp_path: Path) -> None:
     resume, whole = folder(tmp_path), torch.arange(6.0)
-    resume.begin(1)
     resume.save(RunState(1, whole, server={"same": whole, "part": whole[::2]}))
     found = resume.load()
     assert found is not None
