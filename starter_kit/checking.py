@@ -5,19 +5,49 @@ from pathlib import Path
 from evaluator.checks import CHECKS
 from evaluator.contracts import (
     AccountingResult,
+    ArtifactKind,
     CommunicationResult,
     Step,
     StepResult,
     TrackRules,
     ValidationResult,
 )
-from evaluator.errors import ProblemError
+from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.pipeline import Bench, run_step
 from starter_kit.console import complain, console, progress
-from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
 
 BUDGETS = (1, 4, 8)  # the competition's
+
+
+def check_folder(folder: RunFolder) -> None:
+    """Raises `ProblemError` (`E_RUN_FOLDER`) where there is no such folder."""
+    if folder.path.is_dir():
+        return
+    unfinished = folder.path.with_name(f"{folder.path.name}.unfinished")
+    raise refuse(
+        ErrorCode.RUN_FOLDER,
+        message="There is no such run.",
+        where=str(folder.path),
+        expected="the folder that `pfl train` wrote, or one laid out alike",
+        found=f"a run that was broken off: {unfinished}" if unfinished.is_dir() else "no such folder",
+        next_step="Finish it with `pfl train --resume`." if unfinished.is_dir() else "Name another folder.",
+    )
+
+
+def check_record_is_there(folder: RunFolder) -> None:
+    """Raises `ProblemError` (`E_ARTIFACT_MISSING`) for a run without a training record, which track 2 doesn't take."""
+    record = folder.path / FILES[ArtifactKind.TRAINING_RECORD]
+    if not record.is_file():
+        raise refuse(
+            ErrorCode.ARTIFACT_MISSING,
+            message="Track 2 takes runs with a training record, and this run has none.",
+            where=str(record),
+            expected="the training record",
+            found="no such file",
+            next_step="Train with a method that protects providers (`pfl methods`), or check it with --track track-1.",
+        )
 
 
 def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
@@ -31,6 +61,7 @@ def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
     accepted = [_passes(step, bench) for step in rules.steps() if step is not Step.SCORING]
     if rules.privacy:
         console.print("Whether the run token and the key are your team's is for the site to check.")
+    console.print("docs/checks.md says what each check means, and what none can see.")
     return all(accepted)
 
 
@@ -42,14 +73,16 @@ def _passes(step: Step, bench: Bench) -> bool:
         console.print(f"{step}: refused")
         complain(error.problems)
         return False
-    console.print(f"{step}: passed{_detail(result, bench.rules)}", highlight=False, soft_wrap=True)
+    within = not isinstance(result, AccountingResult) or result.within_budget
+    verdict = "passed" if within else "not passed"
+    console.print(f"{step}: {verdict}{_detail(result, bench.rules)}", highlight=False, soft_wrap=True)
     if isinstance(result, CommunicationResult | AccountingResult):
         for check in result.checks:
             line = (
                 f"  {check.id:<4}{check.status.replace('_', ' '):<16}{CHECKS[check.id].name}: {check.found}"
             )
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-    return not isinstance(result, AccountingResult) or result.within_budget
+    return within
 
 
 def _detail(result: StepResult, rules: TrackRules) -> str:

@@ -3,6 +3,9 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -34,8 +37,32 @@ app.add_typer(key_app, name="key")
 app.add_typer(privacy_app, name="privacy")
 app.add_typer(flower_app, name="federate")
 
+DATASET = "dataset.json"
+
+
+class Split(StrEnum):
+    TRAIN = "train"
+    VALID = "valid"
+    TEST = "test"
+
+
+def _readable(data: Path) -> Path:
+    """The data folder as it was named. The one above it, which `pfl data` was given, is a mistake easily made."""
+    if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
+        with refusals():
+            raise refuse(
+                ErrorCode.DATASET_FORMAT,
+                where=f"--data {data}",
+                expected=f"a data folder, with {DATASET}",
+                found=f"a folder of two: {data / 'public'} and the secret test set",
+                next_step=f"Say --data {data / 'public'}",
+            )
+    return data
+
+
 DataFolder = Annotated[
-    Path, typer.Option("--data", help="Data folder, such as data/public.", show_default=False)
+    Path,
+    typer.Option("--data", help="Data folder, such as data/public.", show_default=False, callback=_readable),
 ]
 BaseFolder = Annotated[
     Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
@@ -89,6 +116,11 @@ def methods() -> None:
     from starter_kit.settings.method_list import as_table
 
     console.print(as_table())
+    for line in (
+        "Train one:        pfl train CONFIG --data data/public --base base --out save/run",
+        "What it computes: docs/methods.md; its settings: docs/settings.md",
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -106,11 +138,14 @@ def new(
         files = write_method(name, out, private=private)
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
-    test, config = out / f"test_{name}.py", out / f"{name}.yaml"
-    for line in (
+    test, config, proof = out / f"test_{name}.py", out / f"{name}.yaml", out / f"{name}_proof.md"
+    told = [
         f"Try it:   python {test}",
-        f"Train it: pfl train {config} --data <data> --base <base> --out save/{name}",
-    ):
+        f"Train it: pfl train {config} --data data/public --base base --out save/{name}",
+    ]
+    if private:
+        told.append(f"Prove it: {proof} says what holds now; `pfl submit` takes it as --proof")
+    for line in told:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -149,19 +184,25 @@ def train(
 
     The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
     """
-    from starter_kit.engines.processes import in_processes
-    from starter_kit.runs.training import in_process
-    from starter_kit.runs.training import train as run_training
-    from starter_kit.runs.watching import watching
     from starter_kit.settings.configuration import load_settings
     from starter_kit.settings.own_methods import own_file
-    from starter_kit.site.credentials import key_path, obtain
 
     with refusals():
         settings = load_settings(
             config_of(context, config), changes or [], flags=given_flags(context), tell=_note
         )
         _check_device(settings.device)
+        if not resume:
+            _check_unfinished(out)
+
+    # What trains takes seconds to load: mistakes in the settings are told before.
+    from starter_kit.engines.processes import in_processes
+    from starter_kit.runs.training import in_process
+    from starter_kit.runs.training import train as run_training
+    from starter_kit.runs.watching import watching
+    from starter_kit.site.credentials import key_path, obtain
+
+    with refusals(), _interruptions(out):
         client = connect(site, token) if site and token else None
         with watching(settings.experiment) as watcher:
             run_training(
@@ -177,8 +218,9 @@ def train(
             )
         if file := own_file(type(settings)):
             file.keep(out)
-        outcome = _outcome(out)
-    console.print(outcome, markup=False, highlight=False, soft_wrap=True)
+        told = (_outcome(out), f"{out / 'report.html'} shows it; score it with `pfl evaluate {out}`")
+    for line in told:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -188,9 +230,9 @@ def evaluate(
     ],
     base: BaseFolder,
     data: DataFolder,
-    split: Annotated[str, typer.Option(help="train, valid or test.")] = "valid",
+    split: Annotated[Split, typer.Option(help="Which questions of the data folder.")] = Split.VALID,
 ) -> None:
-    """Score a checkpoint with the evaluator's own code."""
+    """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
     from evaluator.contracts import ArtifactKind
     from starter_kit.evaluating import tell
     from starter_kit.runs.folder import RunFolder
@@ -203,7 +245,7 @@ def evaluate(
     tell(findings, split)
     if checkpoint.is_dir():
         with refusals():
-            keep_scores(checkpoint, findings.result, split)
+            keep_scores(checkpoint, findings.result, split.value)
 
 
 @app.command()
@@ -276,17 +318,25 @@ def check(
     ] = None,
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would refuse."""
-    from starter_kit.checking import BUDGETS, check_run
+    from starter_kit.checking import BUDGETS, check_folder, check_record_is_there, check_run
     from starter_kit.runs.folder import RunFolder, budget_of
 
     folder = RunFolder(run)
     with refusals():
+        if track not in ("track-1", "track-2"):
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="--track",
+                expected="track-1 or track-2",
+                found=track,
+                next_step="Name the track whose rules are nearest, and the options for what differs.",
+            )
+        check_folder(folder)
         privacy = None
         if track == "track-2":
+            check_record_is_there(folder)
             epsilon = budget or budget_of(folder.record(max_rounds=max_rounds), BUDGETS)
             privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
-        elif track != "track-1":
-            raise refuse(ErrorCode.CONFIGURATION, where="--track", expected="track-1 or track-2", found=track)
         rules = TrackRules(
             reference="local",
             test_set="local",
@@ -295,7 +345,6 @@ def check(
             max_rounds=max_rounds,
             privacy=privacy,
         )
-    with refusals():
         accepted = check_run(folder, rules, base)
     if not accepted:
         raise typer.Exit(REFUSED)
@@ -384,13 +433,53 @@ def _check_device(device: str) -> None:
         )
 
 
+def _unfinished(out: Path) -> tuple[Path, int]:
+    """The folder of a run that was broken off, and how many whole rounds it has."""
+    from starter_kit.reporting.metrics import METRICS, read_metrics
+
+    folder = out.with_name(f"{out.name}.unfinished")
+    return folder, len(read_metrics(folder / METRICS)) if (folder / METRICS).is_file() else 0
+
+
+def _check_unfinished(out: Path) -> None:
+    """Refuses to begin anew where that would delete rounds that were trained."""
+    folder, rounds = _unfinished(out)
+    if rounds:
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            message="A run into this folder was broken off, and would be lost.",
+            where=str(folder),
+            expected="nothing there, or --resume",
+            found=f"{_rounds(rounds)}, trained",
+            next_step="Add --resume to go on with it; or delete that folder, or name another --out, to begin anew.",
+        )
+
+
+@contextmanager
+def _interruptions(out: Path) -> Iterator[None]:
+    """After Ctrl-C it is said what is there and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        folder, rounds = _unfinished(out)
+        told = "Broken off."
+        if rounds:
+            told += f" The same command with --resume goes on after round {rounds}, from {folder}"
+        complaints.print(told, markup=False, highlight=False, soft_wrap=True)
+        raise
+
+
+def _rounds(count: int) -> str:
+    return f"{count} {'round' if count == 1 else 'rounds'}"
+
+
 def _outcome(run: Path) -> str:
     """A finished run in a line."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
 
     summary = read_summary(run / SUMMARY)
-    told = f"{run}: trained with {summary.method}, {summary.rounds} rounds, {size_text(summary.bytes_total)} sent"
+    told = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
     if summary.epsilon is None:
         return told
     return f"{told}, ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"

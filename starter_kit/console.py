@@ -8,11 +8,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evaluator.errors import Problem, ProblemError
+from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
 
 REFUSED = 2  # exit status: the input was refused
 SHOWN_PROBLEMS = 10
 PLAIN_PAUSE_S = 5.0  # between two lines of progress where no terminal is attached
+
+UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 OnProgress = Callable[[int, int], None]  # (done, total)
 
@@ -22,12 +24,30 @@ complaints = Console(stderr=True)
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What is refused inside the block is printed, without a traceback, and ends the command with status 2."""
+    """What is refused inside the block is printed, without a traceback, and ends the command with status 2.
+
+    So is a file that can't be opened: nearly always it was named wrongly.
+    """
     try:
         yield
     except ProblemError as error:
         complain(error.problems)
         raise typer.Exit(REFUSED) from error
+    except UNREADABLE as error:
+        if error.filename is None:
+            raise
+        complain(_unreadable(str(error.filename), error).problems)
+        raise typer.Exit(REFUSED) from error
+
+
+def _unreadable(name: str, error: OSError) -> ProblemError:
+    return refuse(
+        ErrorCode.ARTIFACT_MISSING,
+        message="A file or folder can't be opened.",
+        where=name,
+        found=error.strerror,
+        next_step="See that the path is right, and that you may read and write there.",
+    )
 
 
 def complain(problems: Sequence[Problem]) -> None:

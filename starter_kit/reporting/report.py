@@ -43,9 +43,17 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 PROTECTED = {
-    Unit.PROVIDER: "any one provider, with all its documents,",
-    Unit.CLIENT: "any one client, with all its data,",
-    Unit.RECORD: "any one training example",
+    Unit.PROVIDER: "whether any one provider, with all its documents, took part",
+    Unit.CLIENT: "whether any one client, with all its data, took part",
+    Unit.RECORD: "what any one record holds, a question with its answer",
+}
+
+EXPLAINED = {
+    "bytes_down": "Bytes down are sent to clients, bytes up to the server.",
+    "loss": "The training loss is the mean over the clients' training, in nats a token.",
+    "epsilon": "ε so far is that of all rounds up to this one.",
+    "anls": "ANLS (average normalized Levenshtein similarity) and accuracy are those of the round's model on the "
+    "validation split, from 0 to 1.",
 }
 
 
@@ -75,7 +83,8 @@ def report(settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary) 
     if plots := plots_of(metrics, summary):
         sections.append(_section("plots", "Plots", element("div", *map(_figure, plots), class_="plots")))
     if metrics:
-        sections.append(_section("rounds", "Rounds", _scroll("rounds", _rounds_table(metrics))))
+        explained = element("p", _explained(metrics), class_="note")
+        sections.append(_section("rounds", "Rounds", _scroll("rounds", _rounds_table(metrics)), explained))
     sections.append(_section("settings", "Settings", _scroll("settings", element("pre", settings))))
     body = element(
         "body",
@@ -167,7 +176,7 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
         else "the leaderboard's ε is for each provider, which this is not"
     )
     yield (
-        f"Private is whether {PROTECTED[summary.unit]} took part: all that the training released tells no more about "
+        f"Private is {PROTECTED[summary.unit]}: all that the training released tells no more about "
         f"that than ε = {epsilon_text(summary.epsilon)} at δ = {summary.delta:g} allows, as the trainer's own "
         f"accountant claims; {judged}."
     )
@@ -186,9 +195,19 @@ def _figure(plot: Plot) -> Element:
     return element("figure", element("picture", dark, light))
 
 
+def _shown(metrics: Sequence[RoundMetrics]) -> list[str]:
+    """The numbers that some round has."""
+    return [name for name in COLUMNS if any(getattr(line, name) is not None for line in metrics)]
+
+
+def _explained(metrics: Sequence[RoundMetrics]) -> str:
+    """What the columns mean, where their names don't say it."""
+    return " ".join(EXPLAINED[name] for name in _shown(metrics) if name in EXPLAINED)
+
+
 def _rounds_table(metrics: Sequence[RoundMetrics]) -> Element:
     """A column for every number that some round has."""
-    shown = [name for name in COLUMNS if any(getattr(line, name) is not None for line in metrics)]
+    shown = _shown(metrics)
     heads = [element("th", "round", scope="col")]
     heads += [element("th", COLUMNS[name][0], scope="col") for name in shown]
     rows = []

@@ -2,8 +2,10 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,7 @@ def test_the_methods_are_listed() -> None:
     listed = pfl("methods").stdout
     assert "fl-provider-dp" in listed
     assert "arXiv:1602.05629" in listed
+    assert "pfl train CONFIG" in listed
 
 
 def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -> None:
@@ -101,7 +104,9 @@ def test_the_tracks_sampling_rule_can_be_named(run: Path, base: Path) -> None:
 
 
 def test_a_run_over_the_budget_does_not_pass(run: Path, base: Path) -> None:
-    assert "ABOVE" in check(run, base, "--budget", "4", status=2).stdout
+    told = check(run, base, "--budget", "4", status=2).stdout
+    assert "ABOVE" in told
+    assert "accounting: passed" not in told
 
 
 def test_the_checks_name_everything_that_is_wrong(run: Path, base: Path, tmp_path: Path) -> None:
@@ -157,9 +162,77 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
         *("train", tmp_path / "clever_idea.yaml", "--data", data, "--base", base, "--out", tmp_path / "run"),
         *QUICK,
     )
-    assert "trained with clever_idea.py, 1 rounds" in trained.stdout
+    assert "trained with clever_idea.py, 1 round," in trained.stdout
+    assert f"{tmp_path / 'run' / 'report.html'} shows it" in trained.stdout
+    assert f"pfl evaluate {tmp_path / 'run'}" in trained.stdout
     assert (tmp_path / "run" / "clever_idea.py").read_bytes() == (tmp_path / "clever_idea.py").read_bytes()
     assert "nothing is overwritten" in pfl("new", "clever_idea", "--out", tmp_path, status=2).stderr
+
+
+def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
+    assert "clever_idea_proof.md says" in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
+    assert "Prove it" not in pfl("new", "other_idea", "--out", tmp_path).stdout
+
+
+def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
+    tmp_path: Path, base: Path, data: Path
+) -> None:
+    train = ["train", "fedavg", "--data", str(data), "--base", str(base), "--out", str(tmp_path / "run")]
+    train += [*QUICK, "--set", "rounds=60"]
+    metrics = tmp_path / "run.unfinished" / "metrics.jsonl"
+    running = subprocess.Popen([*PFL, *train], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    waited_until = time.monotonic() + 100
+    while not (metrics.is_file() and metrics.read_text().count("\n")) and time.monotonic() < waited_until:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in told
+    rounds = metrics.read_text().count("\n")
+    assert 0 < rounds < 60
+    assert f"--resume goes on after round {rounds}" in told
+    refused = pfl(*train, status=2).stderr
+    assert "E_RUN_FOLDER" in refused
+    assert "Add --resume to go on with it" in refused
+    assert metrics.read_text().count("\n") == rounds
+    assert "60 rounds" in pfl(*train, "--resume").stdout
+
+
+def test_the_folder_above_the_data_is_not_taken_for_it(tmp_path: Path, base: Path, data: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "public").symlink_to(data)
+    refused = pfl("train", "fedavg", "--data", tmp_path / "data", "--base", base, "--out", "x", status=2)
+    assert f"next: Say --data {tmp_path / 'data' / 'public'}" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing/model.safetensors"])
+def test_a_checkpoint_that_is_not_there_is_told(tmp_path: Path, base: Path, data: Path, name: str) -> None:
+    refused = pfl("evaluate", tmp_path / name, "--base", base, "--data", data, status=2).stderr
+    assert "E_ARTIFACT_MISSING" in refused
+    assert str(tmp_path / name) in refused
+
+
+def test_a_split_that_there_is_not_is_told_with_those_that_there_are(
+    run: Path, base: Path, data: Path
+) -> None:
+    refused = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr
+    assert all(name in refused for name in ("tset", "train", "valid", "test"))
+
+
+def test_a_run_that_is_not_there_is_not_checked(run: Path, base: Path, tmp_path: Path) -> None:
+    refused = pfl("check", tmp_path / "nothing", "--base", base, status=2)
+    assert "no such folder" in refused.stderr
+    assert refused.stdout == ""
+    shutil.copytree(run, tmp_path / "broken.unfinished")
+    refused = pfl("check", tmp_path / "broken", "--base", base, status=2)
+    assert "--resume" in refused.stderr
+
+
+def test_a_run_without_a_record_is_not_for_track_2(run: Path, base: Path, tmp_path: Path) -> None:
+    shutil.copy(run / "model.safetensors", tmp_path)
+    refused = check(tmp_path, base, status=2).stderr
+    assert "E_ARTIFACT_MISSING" in refused
+    assert "--track track-1" in refused
 
 
 OFFICIAL = """

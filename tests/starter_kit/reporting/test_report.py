@@ -130,7 +130,7 @@ def test_epsilon_is_told_with_unit_delta_and_whose_claim_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "who"),
-    [("client", "any one client, with all its data,"), ("record", "any one training example")],
+    [("client", "any one client, with all its data,"), ("record", "what any one record holds")],
 )
 def test_another_unit_is_not_passed_off_as_the_provider(unit: str, who: str) -> None:
     section = private_document(unit=unit).all("section")[1]

@@ -1,4 +1,4 @@
-"""`pfl new`: what is written works as it is, for somebody who has the kit and pytest and nothing else of ours."""
+"""`pfl new`: what is written works as it is, for somebody who has the kit and nothing else."""
 
 import os
 import runpy
@@ -40,19 +40,40 @@ def test_the_files_carry_the_methods_name_and_nothing_of_the_templates(tmp_path:
     assert "class CleverIdea" in text
 
 
-@pytest.mark.parametrize(
-    ("private", "command"), [(False, ["-m", "pytest", "-q"]), (True, [])], ids=["public", "private"]
-)
-def test_its_own_test_passes_outside_of_this_repository(
-    tmp_path: Path, private: bool, command: list[str]
+def run_its_test(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command, "test_clever_idea.py"],
+        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@KINDS
+def test_its_own_test_passes_outside_of_this_repository_and_without_pytest(
+    tmp_path: Path, private: bool
 ) -> None:
     write_method("clever_idea", tmp_path, private=private)
-    ran = subprocess.run(
-        [sys.executable, *command, "test_clever_idea.py"],
-        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    (tmp_path / "pytest.py").write_text("raise ModuleNotFoundError('as where the kit alone is installed')")
+    ran = run_its_test(tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "a round is what the equations say ... ok" in ran.stderr
+    assert "Ran 4 tests" in ran.stderr
+
+
+def test_pytest_runs_its_own_test_too(tmp_path: Path) -> None:
+    write_method("clever_idea", tmp_path, private=False)
+    ran = run_its_test(tmp_path, "-m", "pytest", "-q")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "4 passed" in ran.stdout
+
+
+def test_its_own_test_tells_a_failure_by_its_status_too(tmp_path: Path) -> None:
+    write_method("clever_idea", tmp_path, private=False)
+    method = tmp_path / "clever_idea.py"
+    method.write_text(method.read_text().replace("self.momentum * state", "0.9 * state"))
+    ran = run_its_test(tmp_path)
+    assert ran.returncode == 1
+    assert "a round is what the equations say ... FAIL" in ran.stderr
+    assert "the same seed gives the same run ... ok" in ran.stderr
 
 
 @pytest.mark.parametrize(
