@@ -133,11 +133,14 @@ class Reply:
     loss: float | None = None
 
 
+AT_ITS_NODE = "at its node"  # in place of what a client keeps, where that is not kept here
+
+
 class Engine(Protocol):
     """Where a round's clients run.
 
     Attributes:
-        states: What each client keeps from round to round, as far as it is kept here.
+        states: What each client keeps from round to round, as far as it is kept here; else `AT_ITS_NODE`.
         apart: Whether clients run apart from the server, which then sees nothing of them but their messages.
         unsent: The clients of the last requests that nothing was sent to, as they could not be reached.
     """

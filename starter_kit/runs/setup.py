@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 
+import torch
+
 from evaluator.checkpoints import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
@@ -39,6 +41,14 @@ class RunSetup:
     """
 
     def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
+        if settings.device == "cuda" and not torch.cuda.is_available():
+            raise refuse(
+                ErrorCode.CONFIGURATION,
+                where="device",
+                expected="cpu, for torch finds no GPU on this machine",
+                found=settings.device,
+                next_step="Add --set device=cpu.",
+            )
         self.settings = settings
         self._base = base
         self.model, self.tokenizer = open_reference(base)

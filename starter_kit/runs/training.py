@@ -18,7 +18,7 @@ from evaluator.pipeline import Bench, Findings, score
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import Guarantee, RecordTerms, first_problem
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.rounds import Engine, Round, Server
+from starter_kit.federation.rounds import AT_ITS_NODE, Engine, Round, Server
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
 from starter_kit.runs.provenance import code_sha256
 from starter_kit.runs.recording import Recorder
@@ -64,6 +64,7 @@ def train(
             privacy budget, or training diverged.
     """
     setup = RunSetup(settings, data=data, base=base)
+    _check_validation(settings, data)
     terms = setup.guarantee.record if setup.guarantee else None
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
@@ -82,6 +83,7 @@ def train(
         budget = Spending(setup.guarantee, state)
         budget.check(setup.rounds)
         engine = stack.enter_context(open_engine(setup, watcher))
+        _check_kept(engine, state)
         engine.states.update(state.clients)
         if terms:
             signed = credentials()
@@ -220,6 +222,30 @@ def _metrics(
         accuracy=accuracy,
         seconds=None if private else seconds,
     )
+
+
+def _check_kept(engine: Engine, state: RunState) -> None:
+    """Raises `ProblemError` (`E_CLIENTS_LOST`) where clients go on here that kept something at their nodes."""
+    away = [str(client) for client, kept in sorted(state.clients.items()) if AT_ITS_NODE in kept]
+    if away and not engine.apart:
+        raise refuse(
+            ErrorCode.CLIENTS_LOST,
+            where=f"round {state.round + 1}",
+            expected="the nodes, which have what their clients keep from round to round",
+            found=f"nothing of client {', '.join(away)} here",
+            next_step="Begin the run anew.",
+        )
+
+
+def _check_validation(settings: RunSettings, data: Path) -> None:
+    """Raises `ProblemError` (`E_DATASET_FORMAT`) where there is nothing to validate on, before a round was trained."""
+    if settings.evaluate_every and not Dataset(data, "valid").questions:
+        raise refuse(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{data}, valid",
+            expected="questions, as evaluate_every is set",
+            found="none",
+        )
 
 
 def _validate(setup: RunSetup, finished: Round, data: Path) -> tuple[float, float] | tuple[None, None]:

@@ -16,12 +16,13 @@ round on.
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import torch
 from flwr.serverapp import Grid
 
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.engines.flower.messages import ASK, Answer, Requests
 from starter_kit.engines.flower.roll import POLL_S, Roll, Tell, content_of, received, send
-from starter_kit.federation.rounds import Reply, Request
+from starter_kit.federation.rounds import AT_ITS_NODE, Reply, Request
 from starter_kit.learning.local_training import State
 
 
@@ -35,7 +36,7 @@ class FlowerEngine:
         tell: Told in a line which client is missing in a round, and why.
 
     Attributes:
-        states: Empty: what clients keep stays at their nodes.
+        states: What clients keep stays at their nodes; here it is only noted that they do.
         apart, unsent: See `Engine`.
 
     Raises:
@@ -116,7 +117,10 @@ class FlowerEngine:
         self._tell(f"round {request.round}: client {request.client} is lost ({reason})")
 
     def _check_kept(self, answer: Answer) -> None:
-        if answer.keeps and self._first_round != 1:
+        if not answer.keeps:
+            return
+        self.states[answer.reply.client] = {AT_ITS_NODE: torch.ones(1)}
+        if self._first_round != 1:
             raise refuse(
                 ErrorCode.CLIENTS_LOST,
                 where=f"round {self._first_round}",

@@ -26,6 +26,7 @@ from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import OpenEngine
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.run_settings import RunSettings
+from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
 from tests.starter_kit.engines.in_process_grid import InProcessGrid, as_server
 from tests.starter_kit.toy import DIMENSION, STREAM, Toy, wire_from
@@ -310,6 +311,31 @@ def test_a_resumed_run_is_refused_only_if_its_clients_had_kept_something() -> No
         else:
             with pytest.raises(ProblemError, match="from its first round on"):
                 federation.ask([0, 1], 3)
+
+
+def test_a_run_whose_clients_kept_something_at_their_nodes_is_not_resumed_without_them(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    def broken_off(name: str, *changes: str) -> RunSettings:
+        settings = quick_settings("fedavg", ["clients_per_round=3", "rounds=3", *changes])
+        nodes = over_nodes(settings, base, data)
+        with pytest.raises(CutError):
+            run(settings, base, data, tmp_path / name, nodes, watcher=CutOff(5))
+        return settings
+
+    nothing = broken_off("nothing")
+    assert run(nothing, base, data, tmp_path / "nothing", resume=True).files()
+    statistics = broken_off("statistics", "local.optimizer=shampoo")
+    with pytest.raises(ProblemError) as refused:
+        run(statistics, base, data, tmp_path / "statistics", resume=True)
+    assert refused.value.problem.code is ErrorCode.CLIENTS_LOST
+    assert refused.value.problem.found == "nothing of client 0, 1, 2 here"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_machine_without_a_gpu_says_so(base: Path, data: Path) -> None:
+    with pytest.raises(ProblemError, match="finds no GPU"):
+        RunSetup(quick_settings("fedavg", ["device=cuda"]), data=data, base=base)
 
 
 def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) -> None:

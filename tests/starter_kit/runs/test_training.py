@@ -471,6 +471,20 @@ def test_a_run_is_scored_on_the_validation_split_as_it_goes(base: Path, data: Pa
     assert read_summary(run.path / SUMMARY).anls == metrics[-1].anls
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_run_that_has_nothing_to_validate_on_is_refused_before_it_trains(
+    base: Path, tmp_path: Path, missing: bool
+) -> None:
+    data = make_data(tmp_path / "data")
+    (data / "valid" / "questions.jsonl").write_text("")
+    if missing:
+        shutil.rmtree(data / "valid")
+    with pytest.raises(ProblemError) as caught:
+        trained("fedavg", base, data, tmp_path / "run", ["evaluate_every=2"], watcher=CutOff(1))
+    assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
+    assert not (tmp_path / UNFINISHED).exists()
+
+
 def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in test_the_evaluator_accepts_what_a_baseline_leaves.pytestmark
              for n in range(len(mark.args[1]))}  # fmt: skip
