@@ -109,6 +109,7 @@ def train(
             state.server,
             needs_all=setup.needs_every_client,
         )
+        masks = settings.secure_aggregation is not None
         began = monotonic()
         watcher.begins(state.round + 1, setup.rounds, _sent_bytes(recorder.metrics))
         for number in range(state.round + 1, setup.rounds + 1):
@@ -122,7 +123,8 @@ def train(
             state = replace(
                 state, round=number, weights=finished.weights, server=server.state, clients=engine.states
             )
-            metrics = _metrics(setup, finished, data, budget.epsilon(number), monotonic() - began)
+            spent, seconds = budget.epsilon(number), monotonic() - began
+            metrics = _metrics(setup, finished, data, spent, seconds, masked=engine.apart and masks)
             recorder.round(finished, metrics, state)
             watcher.round_done(metrics)
             began = monotonic()
@@ -205,15 +207,19 @@ class Spending:
 
 
 def _metrics(
-    setup: RunSetup, finished: Round, data: Path, epsilon: float | None, seconds: float
+    setup: RunSetup, finished: Round, data: Path, epsilon: float | None, seconds: float, *, masked: bool
 ) -> RoundMetrics:
-    """A round's numbers; of a private run, only those that don't follow from who took part."""
+    """A round's numbers; of a private run, only those that don't follow from who took part.
+
+    Args:
+        masked: Whether clients run apart and tell the server nothing but sums.
+    """
     private = epsilon is not None
     anls, accuracy = _validate(setup, finished, data)
     return RoundMetrics(
         round=finished.number,
         clients=len(finished.clients),
-        providers=None if private else sum(finished.sampled.values()),
+        providers=None if private or masked else sum(finished.sampled.values()),
         bytes_down=finished.bytes_down,
         bytes_up=finished.bytes_up,
         loss=None if private else finished.loss,

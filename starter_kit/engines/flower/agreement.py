@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 
 from evaluator import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError, refuse
-from starter_kit.dp.guarantee import Guarantee
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings
@@ -62,13 +61,16 @@ def _sha256(values: object) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def tells_counts(guarantee: Guarantee | None) -> bool:
-    """Whether clients tell the server how many of their providers took part.
+def tells_counts(setup: RunSetup) -> bool:
+    """Whether clients tell the server how many of their providers took part, and the loss where there is one to tell.
 
-    That is where nothing is private, and where the server is trusted with sums without noise and writes the annex of a
-    training record.
+    That is where nothing is private and updates aren't masked, and where the server is trusted with sums without noise
+    and writes the annex of a training record.
     """
-    return guarantee is None or (guarantee.record is not None and not guarantee.seen_by_server)
+    guarantee = setup.guarantee
+    if guarantee is None:
+        return setup.settings.secure_aggregation is None
+    return guarantee.record is not None and not guarantee.seen_by_server
 
 
 def refuse_untold(setup: RunSetup) -> None:
@@ -78,7 +80,7 @@ def refuse_untold(setup: RunSetup) -> None:
     noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
     """
     recorded = setup.guarantee is not None and setup.guarantee.record is not None
-    if recorded and not tells_counts(setup.guarantee):
+    if recorded and not tells_counts(setup):
         raise refuse(
             ErrorCode.CONFIGURATION,
             where="placement",

@@ -1,8 +1,8 @@
 """The clients' side under Flower: a ClientApp that passes requests to the kit's `Participant`.
 
 Guarantees that a node sends nothing about its data but the bytes of its clients' replies; how many providers took part,
-with the mean loss if the method tells one, where nothing is private or the server is trusted; whether a client keeps
-anything for later; and if something goes wrong, the kind of the error and not its text.
+with the mean loss if the method tells one, where nothing is private or masked, or the server is trusted; whether a
+client keeps anything for later; and if something goes wrong, the kind of the error and not its text.
 """
 
 import sys
@@ -69,7 +69,7 @@ class Host:
                     expected=f"some of {', '.join(map(str, known))}",
                     found=client,
                 )
-        return cls(setup.participant(on_page, only), Agreement.of(setup), tells_counts(setup.guarantee))
+        return cls(setup.participant(on_page, only), Agreement.of(setup), tells_counts(setup))
 
 
 app = ClientApp()

@@ -283,6 +283,15 @@ def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluat
     assert all(line.providers is None and line.loss is None for line in read_metrics(folder.path / METRICS))
 
 
+def test_a_client_whose_update_is_masked_tells_no_number_of_its_own(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    settings = quick_settings("fedavg", ["clients_per_round=3", "secure_aggregation={bound: 1.0}"])
+    folder = run(settings, base, data, tmp_path / "run", over_nodes(settings, base, data))
+    for line in read_metrics(folder.path / METRICS):
+        assert (line.clients, line.providers, line.loss) == (3, None, None)
+
+
 @pytest.mark.parametrize(
     "changes", [["placement=client_full"], ["placement=client_share", "secure_aggregation={}"]]
 )
