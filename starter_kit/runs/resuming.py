@@ -64,7 +64,7 @@ def as_it_was_left(unfinished: Path) -> Iterator[None]:
             where=str(unfinished),
             expected="its files, as they were when it was broken off",
             found=" ".join(str(error).split()),
-            next_step="Put them back, or leave --resume out to begin anew.",
+            next_step="Put them back, or delete the folder and begin anew.",
         ) from error
 
 

@@ -59,16 +59,7 @@ def load_settings(
     if file := own_file(settings):
         values = _with_known_file(values, file, path)
     try:
-        text = json.dumps(values, default=str)
-    except (ValueError, RecursionError) as error:
-        raise refuse(
-            ErrorCode.CONFIGURATION,
-            where=path.name,
-            expected="values that don't hold themselves",
-            found=error,
-        ) from error
-    try:
-        return settings.model_validate_json(text, strict=True)
+        return settings.model_validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
 

@@ -14,6 +14,7 @@ import yaml
 from evaluator.errors import ErrorCode, ProblemError, refuse
 
 PLAIN_EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
+MAX_VALUES = 100_000
 MERGE_TAG = "tag:yaml.org,2002:merge"
 PYTHON_TAG = "tag:yaml.org,2002:python/"
 
@@ -74,11 +75,34 @@ def parse(text: str) -> Any:
     """The value that `text` is in a settings file. Raises yaml.YAMLError."""
     loader = _Loader(text)
     try:
-        return loader.get_single_data()
+        value = loader.get_single_data()
+        if _size(value, {}) > MAX_VALUES:
+            raise yaml.YAMLError(f"more than {MAX_VALUES} values, or values that hold themselves")
     except RecursionError as error:
         raise yaml.YAMLError("values that hold each other, or are nested too deeply") from error
+    except (
+        ValueError,
+        LookupError,
+    ) as error:  # of what looks like a date or says that it is a number, and is none
+        raise yaml.YAMLError(f"a value that can't be read: {error}") from error
     finally:
         loader.dispose()
+    return value
+
+
+def _size(value: object, known: dict[int, float]) -> float:
+    """How many values `value` holds, each as often as it stands there; infinitely many if it holds itself.
+
+    Args:
+        known: That of lists and groups that were met before, by identity: aliases make few of them stand for many.
+    """
+    if not isinstance(value, list | set | tuple | dict):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        inside = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(part, known) for part in inside)
+    return known[id(value)]
 
 
 def with_setting(values: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:

@@ -158,16 +158,23 @@ def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
         ("rounds: 1e999", "1e999, which is no number"),
         ("3: 4", "3 in place of a name"),
         ("{[1]: 4}", "[1] in place of a name"),
+        ("experiment: 2025-02-30", "a value that can't be read: day is out of range for month"),
+        ("seed: !!int many", "a value that can't be read"),
+        ("dropout: !!bool perhaps", "a value that can't be read"),
+        ("seed: " + "9" * 5000, "a value that can't be read"),
+        ("frozen: &all [*all]", "values that hold themselves"),
+        (
+            "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(9)).replace(
+                "*a-1", "x"
+            ),
+            "more than 100000 values",
+        ),
     ],
 )
 def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str, found: str) -> None:
     problem = refusal(written(tmp_path, text)).problem
     assert found in problem.found
     assert "mine.yaml" in problem.where
-
-
-def test_values_that_hold_themselves_are_refused(tmp_path: Path) -> None:
-    assert "themselves" in refusal(written(tmp_path, f"{SMALL}\nfrozen: &all [*all]")).problem.expected
 
 
 def test_a_name_that_no_file_can_have_is_one_of_no_file(tmp_path: Path) -> None:
