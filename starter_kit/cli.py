@@ -218,7 +218,7 @@ def train(
             )
         if file := own_file(type(settings)):
             file.keep(out)
-        told = (_outcome(out), f"{out / 'report.html'} shows it; score it with `pfl evaluate {out}`")
+        told = _outcome(out, settings.rounds)
     for line in told:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -473,16 +473,21 @@ def _rounds(count: int) -> str:
     return f"{count} {'round' if count == 1 else 'rounds'}"
 
 
-def _outcome(run: Path) -> str:
-    """A finished run in a line."""
+def _outcome(run: Path, rounds: int) -> list[str]:
+    """A finished run in a few lines; `rounds` is how many its settings name."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
 
     summary = read_summary(run / SUMMARY)
     told = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
-    if summary.epsilon is None:
-        return told
-    return f"{told}, ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"
+    if summary.epsilon is not None:
+        told += f", ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"
+    lines = [told]
+    if summary.budget is not None and summary.rounds < rounds:
+        lines.append(
+            f"Fewer rounds than the {rounds} of the settings: another would exceed ε = {summary.budget:g}"
+        )
+    return [*lines, f"{run / 'report.html'} shows it; score it with `pfl evaluate {run}`"]
 
 
 def main() -> None:

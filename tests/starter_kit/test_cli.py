@@ -83,6 +83,15 @@ def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -
     assert "is for the site to check" in second
 
 
+def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, data: Path) -> None:
+    common = ["train", "fl-provider-dp", "--data", str(data), "--base", str(base), *QUICK]
+    common += ["--set", "rounds=4", "--set", "noise_multiplier=1"]
+    assert "Fewer rounds than the 4 of the settings" in pfl(*common, "--out", tmp_path / "early").stdout
+    whole = pfl(*common, "--set", "target_epsilon=100", "--out", tmp_path / "whole").stdout
+    assert "4 rounds" in whole
+    assert "Fewer rounds" not in whole
+
+
 def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, base: Path) -> None:
     assert pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "*.weight").stdout
     refused = pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "nothing.*", status=2)
