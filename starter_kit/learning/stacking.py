@@ -28,6 +28,7 @@ from torch.nn import Parameter
 
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import Adapters
+from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.linear import quicken
 from starter_kit.learning.local_training import Learner, LocalTraining, batches, make_optimizer
 from starter_kit.learning.payload import Payload
@@ -60,10 +61,11 @@ def make_learner(
 ) -> Learner:
     """The quickest learner that there is for `payload`, of `model` as it will train: with dropout or without.
 
-    `local` is None where the method asks for gradients only. The model's large linear layers are replaced by quicker
-    ones.
+    `local` is None where the method asks for gradients only. The model's large linear layers and its cross-attention
+    are replaced by quicker ones.
     """
     quicken(model)
+    shorten_cross_attention(model)
     adapters = payload.adapters
     if (
         adapters is None

@@ -18,6 +18,7 @@ from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
 from starter_kit.dp.clipping import clip
+from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.linear import quicken
 from starter_kit.learning.local_training import Learner, LocalTraining, batches
 from starter_kit.learning.payload import Payload
@@ -143,10 +144,12 @@ def quickest(model: VT5, payload: Payload, documents: Documents) -> Learner:
 
 def one_by_one(model: VT5, payload: Payload, documents: Documents) -> Learner:
     quicken(model)
+    shorten_cross_attention(model)
     return Learner(payload.tensors, documents.loss)
 
 
 def with_usual_products(model: VT5, payload: Payload, documents: Documents) -> Learner:
+    shorten_cross_attention(model)
     if payload.adapters is None:
         return Learner(payload.tensors, documents.loss)
     return StackedLearner(payload.tensors, documents, payload.adapters)
