@@ -8,7 +8,7 @@ from typing import TypeVar
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError, refuse, shorten
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.messages import BYE, HELLO, Hello
 
@@ -121,7 +121,7 @@ def received(grid: Grid, waiting: dict[str, T]) -> Iterator[tuple[T, Message]]:
 def content_of(message: Message) -> RecordDict:
     """What a reply says. Raises ValueError where it reports an error."""
     if message.has_error():
-        raise ValueError(message.error.reason or f"error {message.error.code}")
+        raise ValueError(shorten(message.error.reason or f"error {message.error.code}"))
     return message.content
 
 

@@ -157,6 +157,20 @@ def test_an_answer_that_counts_what_cannot_be_is_none() -> None:
     assert federation.told[-1] == "round 1: client 2 is lost (not an answer)"
 
 
+def test_what_a_node_says_of_an_error_cannot_steer_the_servers_terminal() -> None:
+    odd = type("\x1b[2J" + 1000 * "x", (Exception,), {})
+
+    class Odd(FedAvg):
+        def client_update(self, task):
+            raise odd
+
+    federation = Federation(Odd(4, LOCAL))
+    federation.roll.await_all(5)
+    assert federation.ask([1]) == []
+    assert federation.told[-1].isprintable()
+    assert len(federation.told[-1]) < 300
+
+
 def test_a_second_answer_to_the_same_request_is_not_taken(federation: Federation) -> None:
     class Twice(InProcessGrid):
         def pull_messages(self, message_ids):
