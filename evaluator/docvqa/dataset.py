@@ -173,6 +173,9 @@ def write_info(folder: Path, info: DatasetInfo) -> None:
 
 
 def first_line(error: Exception) -> str:
+    """What an error says, in a line: for the problem that it becomes."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     if isinstance(error, ValidationError):
         detail = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in detail["loc"])

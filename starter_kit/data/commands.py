@@ -159,7 +159,8 @@ def _print(summary: ImportSummary) -> None:
     console.print(table)
     if summary.clients:
         fewest, most = min(summary.clients.values()), max(summary.clients.values())
-        console.print(f"{len(summary.clients)} clients with {fewest} to {most} providers each.")
+        each = f"{fewest} to {most} providers" if fewest < most else f"{most} provider{'s' * (most > 1)}"
+        console.print(f"{len(summary.clients)} clients with {each} each.")
     if summary.findings.counts:
         _print_findings(summary)
 

@@ -15,6 +15,7 @@ from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackR
 from evaluator.errors import ErrorCode, refuse
 from evaluator.pipeline import WEIGHTS
 from starter_kit.console import console, refusals
+from starter_kit.settings.words import kind
 
 privacy_app = typer.Typer(
     help="ε and noise, by the benchmark's own accountants, and what a record shows.", no_args_is_help=True
@@ -235,7 +236,7 @@ def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}
         raise refuse(
             ErrorCode.CONFIGURATION,
             where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
-            expected=detail["msg"],
+            expected=kind(Scenario.model_fields[field]) if field in Scenario.model_fields else detail["msg"],
             found=detail["input"],
         ) from error
     except ValueError as error:

@@ -26,7 +26,17 @@ def connect(site: str, token: str) -> SiteClient:
     Raises:
         ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
     """
-    for name, value in (("--site or PFL_SITE", site), ("--token or PFL_TOKEN", token)):
+    for name, value, expected, next_step in (
+        (
+            "--site or PFL_SITE",
+            site,
+            "the site's address",
+            "Copy it from your browser: https://… without a path.",
+        ),
+        ("--token or PFL_TOKEN", token, "an API token", "Make one on your account page at the site."),
+    ):
         if not value:
-            raise refuse(ErrorCode.CONFIGURATION, where=name, expected="a value", found="nothing")
+            raise refuse(
+                ErrorCode.CONFIGURATION, where=name, expected=expected, found="nothing", next_step=next_step
+            )
     return SiteClient(site, token)

@@ -164,7 +164,7 @@ def _require_flower() -> None:
             where="this command",
             expected="Flower",
             found="no package flwr",
-            next_step="Install the kit with its extra `flower`.",
+            next_step="In the clone: pip install -c constraints.txt -e '.[kit,flower]'",
         )
 
 

@@ -22,7 +22,7 @@ def pfl_data(*arguments: object) -> Result:
 def test_synthetic_data_is_written_and_counted(tmp_path: Path) -> None:
     result = pfl_data("synthetic", tmp_path / "out", *SMALL)
     assert result.exit_code == 0
-    assert "10 clients with 1 to 1 providers each." in result.stdout
+    assert "10 clients with 1 provider each." in result.stdout
     assert len(Dataset(tmp_path / "out" / "public", "train").pages) == 12
     assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 4
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
