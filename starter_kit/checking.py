@@ -14,7 +14,7 @@ from evaluator.contracts import (
 )
 from evaluator.errors import ErrorCode, ProblemError, refuse
 from evaluator.pipeline import Bench, run_step
-from starter_kit.console import complain, console, progress
+from starter_kit.console import complain, console, progress, say
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
 
@@ -81,7 +81,7 @@ def _passes(step: Step, bench: Bench) -> bool:
             line = (
                 f"  {check.id:<4}{check.status.replace('_', ' '):<16}{CHECKS[check.id].name}: {check.found}"
             )
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say(line)
     return within
 
 

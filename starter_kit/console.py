@@ -22,6 +22,17 @@ console = Console()
 complaints = Console(stderr=True)
 
 
+def say(*lines: object) -> None:
+    """Print results, as they are: nothing is cut, coloured or taken for markup."""
+    for line in lines:
+        console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def note(line: object) -> None:
+    """Print, likewise, what is no result."""
+    complaints.print(str(line), markup=False, highlight=False, soft_wrap=True)
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """What is refused inside the block is printed, without a traceback, and ends the command with status 2.
@@ -52,9 +63,9 @@ def _unreadable(name: str, error: OSError) -> ProblemError:
 
 def complain(problems: Sequence[Problem]) -> None:
     for problem in problems[:SHOWN_PROBLEMS]:
-        complaints.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+        note(problem)
     if len(problems) > SHOWN_PROBLEMS:
-        complaints.print(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.", markup=False)
+        note(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.")
 
 
 @contextmanager
@@ -82,6 +93,6 @@ def _lines(label: str) -> OnProgress:
         nonlocal last
         if time.monotonic() - last >= PLAIN_PAUSE_S or (total and done == total):
             last = time.monotonic()
-            complaints.print(f"{label} {done}/{total}", markup=False, highlight=False)
+            note(f"{label} {done}/{total}")
 
     return show

@@ -14,7 +14,7 @@ from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, refuse
 from evaluator.pipeline import WEIGHTS
-from starter_kit.console import console, refusals
+from starter_kit.console import console, refusals, say
 from starter_kit.settings.words import kind
 
 privacy_app = typer.Typer(
@@ -167,7 +167,7 @@ def explain(
             reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
         )
         for explained in explaining.explain(Case(read, rules, beside | given)):
-            console.print(str(explained), markup=False, highlight=False, soft_wrap=True)
+            say(explained)
 
 
 def _releases(

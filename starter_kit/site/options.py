@@ -20,6 +20,11 @@ KeyFile = Annotated[
 ]
 
 
+def connect_where_named(site: str, token: str) -> SiteClient | None:
+    """Access to the site, where a command can do without."""
+    return SiteClient(site, token) if site and token else None
+
+
 def connect(site: str, token: str) -> SiteClient:
     """Access to the site.
 

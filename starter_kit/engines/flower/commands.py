@@ -12,19 +12,16 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, refuse
-from starter_kit.console import complaints, console, progress, refusals
-from starter_kit.site.options import ApiToken, KeyFile, Site, connect
+from starter_kit.console import note, progress, refusals, say
+from starter_kit.options import BaseFolder, Changes, DataFolder, NewRun, RecordTrack, Resume, RunToken
+from starter_kit.runs.telling import refuse_to_overwrite, train_and_tell
+from starter_kit.site.options import ApiToken, KeyFile, Site, connect_where_named
 
 flower_app = typer.Typer(
     help="Train with clients on machines of their own, over Flower.", no_args_is_help=True
 )
 
 Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="A setting to change: rounds=5.")]
-DataFolder = Annotated[Path, typer.Option("--data", help="Data folder.", show_default=False)]
-BaseFolder = Annotated[
-    Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
-]
 WaitS = Annotated[
     float, typer.Option("--wait", min=1, help="Seconds that the other side has to come, at the beginning.")
 ]
@@ -35,7 +32,7 @@ def server(
     config: Config,
     data: DataFolder,
     base: BaseFolder,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)],
+    out: NewRun,
     changes: Changes = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
@@ -49,11 +46,9 @@ def server(
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds that a client has for its answer.")
     ] = 600.0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
-    ] = False,
-    track: Annotated[str, typer.Option(help="Track of the training record and its run token.")] = "track-2",
-    run_token: Annotated[str | None, typer.Option(envvar="PFL_RUN_TOKEN", help="From `pfl token`.")] = None,
+    resume: Resume = False,
+    track: RecordTrack = "track-2",
+    run_token: RunToken = None,
     key: KeyFile = None,
     site: Site = "",
     token: ApiToken = "",
@@ -63,33 +58,27 @@ def server(
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import Listening, over_own_superlink
-        from starter_kit.runs.training import train
-        from starter_kit.runs.watching import watching
         from starter_kit.settings.configuration import load_settings
-        from starter_kit.settings.own_methods import own_file
         from starter_kit.site.credentials import key_path, obtain
 
         settings = load_settings(config, changes or [])
-        client = connect(site, token) if site and token else None
+        refuse_to_overwrite(out, resume=resume)
+        client = connect_where_named(site, token)
         listening = Listening(
             Address(host, port), server_tls(certificate, certificate_key, authority), node_keys
         )
         home = out.with_name(f"{out.name}.flower")
-        with _removed(home), watching(settings.experiment) as watcher:
-            train(
+        with _removed(home):
+            train_and_tell(
                 settings,
                 data=data,
                 base=base,
                 out=out,
                 track=track,
-                credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
-                watcher=watcher,
                 resume=resume,
+                credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
                 open_engine=over_own_superlink(listening, home, wait_s=wait_s, timeout_s=timeout_s),
             )
-        if file := own_file(type(settings)):
-            file.keep(out)
-    console.print(f"{out}: trained with {settings.method}", soft_wrap=True)
 
 
 @flower_app.command()
@@ -126,7 +115,7 @@ def node(
             host = Host.of(setup, clients, show)
         home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"  # which is deleted at the end
         with _removed(home):
-            serve(host, calling, home, _tell)
+            serve(host, calling, home, note)
 
 
 @flower_app.command()
@@ -142,7 +131,7 @@ def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
             raise refuse(
                 ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
             ) from error
-    console.print(f"{folder}: an app for `flwr run`", soft_wrap=True)
+    say(f"{folder}: an app for `flwr run`")
 
 
 @contextmanager
@@ -166,7 +155,3 @@ def _require_flower() -> None:
             found="no package flwr",
             next_step="In the clone: pip install -c constraints.txt -e '.[kit,flower]'",
         )
-
-
-def _tell(line: str) -> None:
-    complaints.print(line, markup=False, highlight=False, soft_wrap=True)
