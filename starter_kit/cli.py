@@ -111,10 +111,10 @@ def evaluate(
 ) -> None:
     """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
     from evaluator.contracts import ArtifactKind
+    from starter_kit.evaluating import evaluate as run_evaluation
     from starter_kit.evaluating import tell
     from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.kept_scores import keep_scores
-    from starter_kit.runs.training import evaluate as run_evaluation
 
     with refusals(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint

@@ -1,14 +1,26 @@
-"""What `pfl evaluate` tells of a score: the means that a board shows, and the groups that organizers see."""
+"""The way of `pfl evaluate`: a score by the workers' own code, and what is told of it."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluator.contracts import ScoringDetail, ScoringResult
+from evaluator.contracts import ArtifactKind, ScoringDetail, ScoringResult, TrackRules
 from evaluator.metrics import cut
-from evaluator.pipeline import Findings
+from evaluator.pipeline import Bench, Findings, score
 from starter_kit.console import console
 
 NUMBERS = ("questions", "ANLS", "95 % interval", "accuracy")
+
+
+def evaluate(
+    checkpoint: Path, *, base: Path, data: Path, split: str, on_progress: Callable[[int, int], None]
+) -> Findings[ScoringResult]:
+    """ANLS and accuracy of a checkpoint on a split of a data folder, by the evaluator's own scoring step."""
+    rules = TrackRules(reference="local", test_set="local", clients=1)
+    bench = Bench({ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split)
+    return score(bench, on_progress)
 
 
 def tell(findings: Findings[ScoringResult], split: str) -> None:

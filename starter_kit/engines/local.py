@@ -1,6 +1,6 @@
 """The engine that runs clients one after another in this process, on the model that is already in memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from starter_kit.federation.rounds import Participant, Reply, Request
 from starter_kit.learning.local_training import State
@@ -9,18 +9,14 @@ from starter_kit.learning.local_training import State
 class LocalEngine:
     """Runs clients in process.
 
-    Args:
-        on_client: Told after each client; it learns nothing about its data.
-
     Attributes:
         states, apart, unsent: See `Engine`.
     """
 
     apart = False
 
-    def __init__(self, participant: Participant, on_client: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, participant: Participant) -> None:
         self._participant = participant
-        self._on_client = on_client
         self.unsent: list[int] = []
         self.states: dict[int, State] = {client: {} for client in participant.clients}
 
@@ -31,4 +27,3 @@ class LocalEngine:
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         for request in requests:
             yield self._participant.answer(request, self.states[request.client])
-            self._on_client()

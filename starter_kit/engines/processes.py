@@ -54,7 +54,7 @@ def in_processes(
         with ExitStack() as stack:
             started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
             _await_pages(started, watcher)
-            yield ProcessEngine(started, clients, watcher.client_done)
+            yield ProcessEngine(started, clients)
 
     return opened
 
@@ -160,9 +160,6 @@ class Worker:
 class ProcessEngine:
     """Runs clients in the processes of `workers`, each in the first that is free.
 
-    Args:
-        on_client: Told as each reply is passed on.
-
     Attributes:
         states, apart, unsent: See `Engine`. A client's state travels with each request, and back.
 
@@ -172,14 +169,11 @@ class ProcessEngine:
 
     apart = False
 
-    def __init__(
-        self, workers: Sequence[Worker], clients: Sequence[int], on_client: Callable[[], None]
-    ) -> None:
+    def __init__(self, workers: Sequence[Worker], clients: Sequence[int]) -> None:
         self.clients = list(clients)
         self.states: dict[int, State] = {client: {} for client in clients}
         self.unsent: list[int] = []
         self._workers = list(workers)
-        self._on_client = on_client
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         waiting = deque(enumerate(requests))
@@ -197,7 +191,6 @@ class ProcessEngine:
                     done[index] = self._reply(worker)
                     free.append(worker)
             yield done.pop(position)
-            self._on_client()
 
     def _reply(self, worker: Worker) -> Reply:
         match worker.receive():

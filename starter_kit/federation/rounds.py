@@ -157,18 +157,27 @@ class Engine(Protocol):
         """The clients' replies as they come. A client that was lost on the way is missing."""
 
 
+OnUpdate = Callable[[int, int, int], None]  # (round, updates that have come, clients that were chosen)
+
+
+def _nobody(_round: int, _come: int, _chosen: int) -> None:
+    """Is told of updates where nobody waits for them."""
+
+
 @dataclass(frozen=True)
 class Channel:
     """The messages of one round, each noted in `log` as it is sent.
 
     Attributes:
         clients: Those chosen for the round.
+        on_update: Told of each update as it comes; it learns nothing of what is in it.
         replies: Those of the leg `train`, without their bytes.
     """
 
     engine: Engine
     round: int
     clients: Sequence[int]
+    on_update: OnUpdate = _nobody
     log: list[LogEntry] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
@@ -184,6 +193,7 @@ class Channel:
             self.log.append(LogEntry(self.round, reply.client, SERVER, len(reply.payload)))
             if leg == TRAIN:
                 self.replies.append(replace(reply, payload=b""))
+                self.on_update(self.round, len(self.replies), len(self.clients))
             yield reply
         for entry in down:
             if entry.receiver in self.engine.unsent:
@@ -314,6 +324,7 @@ class Server:
     Attributes:
         state: What the method keeps at the server from round to round.
         needs_all: Whether a round counts only if every client that was chosen has answered.
+        on_update: Told of each update as it comes.
     """
 
     method: Method
@@ -322,6 +333,7 @@ class Server:
     stream: Stream
     state: State = field(default_factory=dict)
     needs_all: bool = False
+    on_update: OnUpdate = _nobody
 
     def run(self, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
         """Run the rounds of these numbers from `weights` (d,), yielding each as it ends.
@@ -335,7 +347,7 @@ class Server:
 
     def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        channel = Channel(self.engine, number, chosen)
+        channel = Channel(self.engine, number, chosen, self.on_update)
         aggregate = self.method.aggregate(weights, self._gathered(channel, weights), self.state)
         losses = [reply.loss for reply in channel.replies if reply.loss is not None]
         return Round(

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluator import evaluator_version
 from evaluator.contracts import ArtifactKind
+from starter_kit.evaluating import evaluate
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.reproduction.base import BaseSettings, create_base
@@ -20,7 +21,7 @@ from starter_kit.reproduction.rows import ROWS, Outcome, Row
 from starter_kit.reproduction.task import TaskSettings, write_task
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.kept_scores import keep_scores
-from starter_kit.runs.training import evaluate, train
+from starter_kit.runs.training import train
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials

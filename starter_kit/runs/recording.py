@@ -11,20 +11,19 @@
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper
 name is complete. An unfinished one holds what a later process needs to go on (`starter_kit.runs.resuming`). It is
-written by one process at a time.
+written by one process at a time, which holds `<folder>.lock`.
 """
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
 from evaluator.checkpoints import sha256_of
@@ -52,7 +51,6 @@ from starter_kit.runs.private_recording import SUMS, PrivateRecorder
 from starter_kit.runs.resuming import ResumeFolder, RunState, as_it_was_left, make_durable
 
 SETTINGS = "settings.yaml"
-LOCK = "lock"  # held by the process that writes the folder
 
 
 class Recorder:
@@ -87,11 +85,12 @@ class Recorder:
         with self._written():
             self._check_folders(resume)
             self._unfinished.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(self._unfinished / LOCK)
+            self._lock = _locked(folder.with_name(f"{folder.name}.lock"))
         try:
+            self._check_folders(resume)  # again, for it may be another process that held the lock
             self._open(settings, inputs, resume)
         except BaseException:
-            self._lock.close()
+            _release(self._lock)
             raise
 
     def keep_record(self, run: RunLine, key: Ed25519PrivateKey, providers: Mapping[int, int]) -> None:
@@ -185,7 +184,7 @@ class Recorder:
             for path in self._unfinished.iterdir():
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
-                elif path.name != LOCK:
+                else:
                     path.unlink()
             self._resume.create(inputs)
             write_log(self._log, [])
@@ -241,7 +240,6 @@ class Recorder:
                 found=error.strerror,
                 next_step=f"Make way, then give the same command with --resume. The run is in {self._unfinished}.",
             ) from error
-        (self._folder / LOCK).unlink(missing_ok=True)
 
     @contextmanager
     def _written(self) -> Iterator[None]:
@@ -275,37 +273,33 @@ class Recorder:
             if error is None:
                 raise
         finally:
-            self._lock.close()
+            _release(self._lock)
 
 
-def _locked(path: Path) -> TextIO:
-    """The file `path`, open, and locked as long as it is open; as far as the file system has locks.
+def _locked(path: Path) -> FileLock:
+    """The lock `path`, held.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) Another process has locked it.
+        ProblemError: (`E_RUN_FOLDER`) Another process holds it.
     """
-    file = path.open("a")
+    lock = FileLock(path, timeout=0)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        raise _taken(path.parent) from error
-    except OSError:  # no locks here
-        return file
-    if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-        file.close()  # it was renamed in between, with the run that had it
-        raise _taken(path.parent)
-    return file
+        lock.acquire()
+    except Timeout as error:
+        raise refuse(
+            ErrorCode.RUN_FOLDER,
+            where=str(path),
+            expected="a folder that no other process writes",
+            found="a run that is going on",
+            next_step="Wait for it, or name another folder.",
+        ) from error
+    return lock
 
 
-def _taken(unfinished: Path) -> ProblemError:
-    return refuse(
-        ErrorCode.RUN_FOLDER,
-        where=str(unfinished),
-        expected="a folder that no other process writes",
-        found="a run that is going on",
-        next_step="Wait for it, or name another folder.",
-    )
+def _release(lock: FileLock) -> None:
+    with suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
 
 
 def _others(where: Path, what: str, next_step: str) -> ProblemError:

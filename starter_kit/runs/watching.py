@@ -22,8 +22,8 @@ class Watcher:
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         """Training begins with round `first` of `rounds`, after `sent_bytes` in earlier ones."""
 
-    def client_done(self) -> None:
-        """A client's reply has come."""
+    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+        """So many of the chosen clients' updates have come in the round."""
 
     def round_done(self, metrics: RoundMetrics) -> None:
         """A round is recorded."""
@@ -74,18 +74,13 @@ class _Counting(Watcher):
     def __init__(self, experiment: str) -> None:
         self._experiment = experiment
         self._rounds = 0
-        self._clients = 0
         self._bytes = 0
 
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         self._rounds = rounds
         self._bytes = sent_bytes
 
-    def client_done(self) -> None:
-        self._clients += 1
-
     def round_done(self, metrics: RoundMetrics) -> None:
-        self._clients = 0
         self._bytes += metrics.bytes_down + metrics.bytes_up
 
 
@@ -104,9 +99,8 @@ class _Bar(_Counting):
             self._task, description=f"{self._experiment}, rounds", total=rounds, completed=first - 1
         )
 
-    def client_done(self) -> None:
-        super().client_done()
-        self._bar.update(self._task, description=f"{self._experiment}, {self._clients} clients done, rounds")
+    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+        self._bar.update(self._task, description=f"{self._experiment}, {come} of {chosen} clients, rounds")
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
@@ -126,9 +120,8 @@ class _Lines(_Counting):
     def pages(self, done: int, total: int) -> None:
         self._tell(f"pages {done}/{total}", now=False)
 
-    def client_done(self) -> None:
-        super().client_done()
-        self._tell(f"{self._clients} clients done", now=False)
+    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+        self._tell(f"round {round_number}/{self._rounds}: {come} of {chosen} clients", now=False)
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)

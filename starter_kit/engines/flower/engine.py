@@ -14,7 +14,7 @@ round on.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from flwr.serverapp import Grid
@@ -32,7 +32,6 @@ class FlowerEngine:
     Args:
         timeout_s: How long an answer is waited for.
         needs_all: Whether a round is worth nothing if a client is missing.
-        on_client: Told after each client.
         tell: Told in a line which client is missing in a round, and why.
 
     Attributes:
@@ -53,7 +52,6 @@ class FlowerEngine:
         *,
         timeout_s: float,
         needs_all: bool,
-        on_client: Callable[[], None],
         tell: Tell,
     ) -> None:
         self.clients = list(roll.clients)
@@ -63,7 +61,6 @@ class FlowerEngine:
         self._roll = roll
         self._timeout_s = timeout_s
         self._needs_all = needs_all
-        self._on_client = on_client
         self._tell = tell
         self._first_round: int | None = None
 
@@ -86,7 +83,6 @@ class FlowerEngine:
                     self._check_kept(answer)
                     answered = True
                     yield answer.reply
-                    self._on_client()
             enough = answered and not self._needs_all
             if (enough and not waiting) or time.monotonic() > deadline:
                 break

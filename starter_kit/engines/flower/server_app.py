@@ -58,7 +58,7 @@ def over(
     """
 
     @contextmanager
-    def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
+    def opened(setup: RunSetup, _watcher: Watcher) -> Iterator[Engine]:
         refuse_untold(setup)
         roll = Roll(grid, [client.id for client in setup.clients], Agreement.of(setup), tell)
         roll.await_all(wait_s)
@@ -67,7 +67,6 @@ def over(
             roll,
             timeout_s=timeout_s,
             needs_all=setup.settings.secure_aggregation is not None or setup.needs_every_client,
-            on_client=watcher.client_done,
             tell=tell,
         )
         roll.dismiss()

@@ -57,7 +57,6 @@ class Federation:
         self.gathering = gathering(self.toy)
         self.grid = InProcessGrid()
         self.told: list[str] = []
-        self.on_client: Callable[[], object] = lambda: None
         self.counts = counts
         for number, clients in ((10, [0, 1]), (20, [2]), (30, [3])):
             self.grid.add(number, self.host(clients))
@@ -67,7 +66,6 @@ class Federation:
             self.roll,
             timeout_s=0.5,
             needs_all=needs_all,
-            on_client=lambda: self.on_client(),
             tell=self.told.append,
         )
 
@@ -78,9 +76,13 @@ class Federation:
 
     def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
         """The clients that answer."""
+        return sorted(self.answers(clients, number))
+
+    def answers(self, clients: Sequence[int], number: int = 1) -> Iterator[int]:
+        """The clients that answer, as their answers come."""
         model = wire_from(self.toy.weights).pack_model(self.toy.weights)
-        requests = [Request(number, client, len(clients), model) for client in clients]
-        return sorted(reply.client for reply in self.engine.ask(requests))
+        for reply in self.engine.ask([Request(number, client, len(clients), model) for client in clients]):
+            yield reply.client
 
     def round(self) -> Round:
         server = Server(self.method, self.engine, self.gathering, STREAM)
@@ -237,8 +239,10 @@ def test_a_round_that_needs_all_waits_for_a_node_that_is_away() -> None:
     federation = Federation(needs_all=True)
     federation.roll.await_all(5)
     node = federation.grid.nodes.pop(20)
-    federation.on_client = lambda: federation.grid.nodes.setdefault(21, node)
-    assert federation.ask([2, 3]) == [2, 3]
+    answers = federation.answers([2, 3])
+    assert next(answers) == 3
+    federation.grid.nodes[21] = node
+    assert list(answers) == [2]
 
 
 def test_clients_without_a_node_are_named() -> None:

@@ -150,7 +150,7 @@ def test_a_round_needs_every_client(base: Path, data: Path, tmp_path: Path) -> N
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        yield WithoutTheLast(setup.participant(watcher.pages), watcher.client_done)
+        yield WithoutTheLast(setup.participant(watcher.pages))
 
     with pytest.raises(ProblemError) as caught:
         trained("laplace-iadmm", base, data, tmp_path / "run", open_engine=opened)

@@ -31,13 +31,13 @@ from evaluator.records.certificate import BLOCK
 from evaluator.records.lines import GlobalPoisson, ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
 from evaluator.weight_changes import weight_vector_sha256
+from starter_kit.evaluating import evaluate
 from starter_kit.federation.rounds import Aggregate, Round
 from starter_kit.learning.local_training import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from starter_kit.runs import recording
 from starter_kit.runs.folder import FILES, RunFolder, budget_of
 from starter_kit.runs.private_recording import PrivateRecorder
-from starter_kit.runs.training import evaluate
 from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import config_names, load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
@@ -396,11 +396,10 @@ def test_the_record_of_a_resumed_run_tells_the_break_and_accounts_for_what_was_s
     base: Path, data: Path, tmp_path: Path, placement: str
 ) -> None:
     changes = [f"placement={placement}", "rounds=3", "target_epsilon=null", "noise_multiplier=6"]
-    replies = 5
     if placement == "client_share":
-        changes, replies = [*changes, "secure_aggregation={}"], 17  # four legs for each of three clients
+        changes.append("secure_aggregation={}")
     with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(replies))
+        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     record = run.record(max_rounds=3)
     spent = read_summary(run.path / SUMMARY).epsilon
@@ -594,7 +593,7 @@ def test_a_folder_is_written_by_one_process_at_a_time(base: Path, data: Path, tm
     refused = []
 
     class Another(Watcher):
-        def client_done(self) -> None:
+        def update_came(self, round_number: int, come: int, chosen: int) -> None:
             for resume in (False, True):
                 with pytest.raises(ProblemError) as caught:
                     trained("fedavg", base, data, tmp_path / "run", resume=resume)
@@ -666,7 +665,7 @@ def test_a_full_disk_ends_a_run_that_goes_on_when_there_is_room(
         class Filling(Watcher):
             left = 3 * at
 
-            def client_done(self) -> None:
+            def update_came(self, round_number: int, come: int, chosen: int) -> None:
                 self.left -= 1
                 if self.left == 0:
                     stack.enter_context(files_up_to(size_bytes))

@@ -24,7 +24,7 @@ def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
         watcher.pages(3, 3)
         watcher.begins(1, 2, sent_bytes=1_000_000)
         for line in (OPEN, PRIVATE):
-            watcher.client_done()
+            watcher.update_came(line.round, 1, 2)
             watcher.round_done(line)
     assert capsys.readouterr().err == "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
 
@@ -35,7 +35,9 @@ def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pyt
     with watching("mine") as watcher:
         watcher.pages(1, 4)
         watcher.begins(3, 5)
-        watcher.client_done()
+        watcher.update_came(3, 4, 10)
+        watcher._bar.refresh()  # type: ignore[attr-defined]
+        assert "mine, 4 of 10 clients, rounds" in terminal.export_text(clear=False)
         watcher.round_done(OPEN)
         watcher._bar.refresh()  # type: ignore[attr-defined]
         text = terminal.export_text()
