@@ -157,7 +157,8 @@ class Recorder:
                 ErrorCode.RUN_FOLDER,
                 where=str(self._folder),
                 expected="a new folder",
-                found="an existing one",
+                found="a run that is complete" if (self._folder / SUMMARY).is_file() else "an existing one",
+                next_step="Name another with --out, or remove this one.",
             )
         if resume and not (self._unfinished / SETTINGS).is_file():
             raise refuse(

@@ -56,6 +56,10 @@ class RunSetup:
         self.set_dropout()
         self.dataset = Dataset(data, "train")
         self.clients: list[Client] = settings.federation(clients_of(self.dataset))
+        if not any(client.examples for client in self.clients):
+            raise refuse(
+                ErrorCode.DATASET_FORMAT, where=f"{data}, train", expected="questions to train on", found="none"
+            )
         self.stream = Stream(settings.seed)
         self.payload = Payload(
             self.model,

@@ -139,7 +139,7 @@ class PrivateSettings(RunSettings):
     rounds: int = Field(ge=1)
     target_epsilon: float | None = Field(default=None, gt=0)
     delta: float = Field(gt=0, lt=1)
-    clip_norm: float = Field(gt=0)
+    clip_norm: float = Field(gt=0, le=1e12)
 
 
 class RecordedSettings(PrivateSettings, LocalTrainingSettings):

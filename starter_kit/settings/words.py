@@ -74,10 +74,10 @@ def _type(annotation: Any) -> str:
 
 
 def _number(bound: object) -> str:
-    """Powers of two as such where they are long."""
+    """As it is best read: long powers of two as such, other long ones by their exponent."""
     if isinstance(bound, int) and bound > 10**9 and bound.bit_count() == 1:
         return f"2^{bound.bit_length() - 1}"
-    return str(bound)
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)
 
 
 def _limits(metadata: Sequence[object]) -> list[str]:

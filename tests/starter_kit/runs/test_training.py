@@ -484,6 +484,15 @@ def test_a_run_that_has_nothing_to_validate_on_is_refused_before_it_trains(
     assert not (tmp_path / UNFINISHED).exists()
 
 
+def test_a_run_without_questions_to_train_on_is_refused(base: Path, tmp_path: Path) -> None:
+    data = make_data(tmp_path / "data")
+    (data / "train" / "questions.jsonl").write_text("")
+    with pytest.raises(ProblemError) as caught:
+        trained("fedavg", base, data, tmp_path / "run")
+    assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
+    assert caught.value.problem.where.endswith("train")
+
+
 def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in test_the_evaluator_accepts_what_a_baseline_leaves.pytestmark
              for n in range(len(mark.args[1]))}  # fmt: skip

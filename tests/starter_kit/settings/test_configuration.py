@@ -87,7 +87,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     error = refusal("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
     assert {problem.where: problem.expected for problem in error.problems} == {
         "--set local.batch_size": "whole number, at least 1",
-        "--set clip_norm": "number, above 0",
+        "--set clip_norm": "number, above 0, at most 1e+12",
         "--set provider_rate": "number, above 0, at most 1, or null",
     }
 
