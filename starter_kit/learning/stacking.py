@@ -37,6 +37,7 @@ from starter_kit.randomness import Stream
 
 CPU_MEMORY_BYTES = 1 << 29
 GPU_MEMORY_SHARE = 4
+USABLE = 0.9  # of it; an allocator loses the rest between tensors whose sizes differ from step to step
 ELEMENTWISE = ("adamw", "sgd")
 
 Plan = list[list[int]]  # the batches of one provider
@@ -153,7 +154,7 @@ class StackedLearner(Learner):
             self._bytes_of_an_example = two - one  # without the model's weights, which are kept in either
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
-        return max(1, _memory_bytes(device) // provider)
+        return max(1, int(USABLE * _memory_bytes(device)) // provider)
 
 
 def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]:

@@ -86,6 +86,26 @@ def test_each_part_of_a_batch_passes_through_its_own_adapters(sizes: list[int]) 
     assert torch.allclose(model(x), by_hand(model, dict(adapters.parameters), x), atol=1e-5)
 
 
+def test_gradients_are_those_of_the_weights_with_the_products_added() -> None:
+    model, adapters = made()
+    model.double()
+    stacked = {
+        name: torch.randn(3, *parameter.shape, dtype=torch.float64, requires_grad=True)
+        for name, parameter in adapters.parameters.items()
+    }
+    x, weighting = torch.randn(6, 7, 6).double().requires_grad_(), torch.randn(6, 7, 3).double()
+    inputs = [x, *stacked.values(), *model.parameters()]
+    with adapters.using(stacked, [2, 2, 2]):
+        found = torch.autograd.grad((model(x) * weighting).sum(), inputs)
+    parts = [
+        by_hand(model, {name: tensor[part] for name, tensor in stacked.items()}, rows)
+        for part, rows in enumerate(x.split(2))
+    ]
+    expected = torch.autograd.grad((torch.cat(parts) * weighting).sum(), inputs)
+    for one, other in zip(found, expected, strict=True):
+        assert torch.allclose(one, other, rtol=0, atol=1e-10)
+
+
 def test_dropout_is_on_what_enters_an_adapter_in_training_only() -> None:
     model, _ = made(LoRA(rank=2, dropout=0.5, targets=["0"]))
     x = torch.ones(1, 6)
