@@ -58,7 +58,10 @@ class RunSetup:
         self.clients: list[Client] = settings.federation(clients_of(self.dataset))
         if not any(client.examples for client in self.clients):
             raise refuse(
-                ErrorCode.DATASET_FORMAT, where=f"{data}, train", expected="questions to train on", found="none"
+                ErrorCode.DATASET_FORMAT,
+                where=f"{data}, train",
+                expected="questions to train on",
+                found="none",
             )
         self.stream = Stream(settings.seed)
         self.payload = Payload(
