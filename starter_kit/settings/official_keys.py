@@ -7,6 +7,7 @@ command line. What becomes of every key is told, one line a key; a key that is n
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -250,9 +251,12 @@ def _unknown(path: Path, key: str) -> Problem:
     known = sorted(
         {name.removeprefix(group + dot).partition(".")[0] for name in KEYS if name.startswith(group + dot)}
     )
-    return refuse(
+    alike = get_close_matches(key, KEYS, n=1, cutoff=0.7)
+    listed = "docs/settings.md lists the keys of the competition's files that are known here."
+    problem = refuse(
         ErrorCode.CONFIGURATION,
         where=f"{path.name}, {key}",
-        expected="a group of keys" if key in GROUPS else f"one of {', '.join(known)}",
-        next_step="docs/settings.md lists the keys of the competition's files that are known here.",
+        next_step=f"Is {alike[0]} meant?" if alike else listed,
     ).problem
+    expected = "a group of keys" if key in GROUPS else f"one of {', '.join(known)}"
+    return problem.model_copy(update={"expected": expected})  # in full: it is no input

@@ -170,6 +170,13 @@ def test_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None:
     assert "fl_parameters" in wrong["VT5.yml, warmup"]
 
 
+def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    config = written(tmp_path / "VT5.yml", MODEL.replace("sample_clients", "sampled_clients"))
+    with pytest.raises(ProblemError) as caught:
+        load_settings(str(config))
+    assert caught.value.problem.next_step == "Is fl_parameters.sample_clients meant?"
+
+
 def test_what_is_wrong_is_told_by_the_name_that_it_has_there(tmp_path: Path) -> None:
     text = MODEL.replace("num_rounds: 5", "num_rounds: five").replace("  lr: 2e-4\n", "")
     assert refusals(written(tmp_path / "VT5.yml", text)) == {
