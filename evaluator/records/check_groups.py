@@ -91,7 +91,7 @@ def _models(case: Case) -> list[Check]:
             run.trainable,
             shapes,
             changed_tensors(base, checkpoint),
-            released=record.run.noise.placement == "server" or any(line.clients for line in record.rounds),
+            released=any(run.noise.placement == "server" or line.clients for line in record.rounds),
         ),
     ]
 
