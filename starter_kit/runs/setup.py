@@ -17,7 +17,7 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, refuse
 from starter_kit.compression.codecs import codec
-from starter_kit.dp.guarantee import Guarantee
+from starter_kit.dp.guarantee import Guarantee, RecordTerms
 from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
 from starter_kit.federation.secure_gathering import Securely, overhead_bytes
 from starter_kit.federation.wire import Wire
@@ -115,10 +115,14 @@ class RunSetup:
         return self.guarantee.rounds if self.guarantee else self.settings.rounds
 
     @property
+    def record_terms(self) -> RecordTerms | None:
+        """What a training record says of the run; None where none is kept."""
+        return self.guarantee.record if self.guarantee else None
+
+    @property
     def needs_every_client(self) -> bool:
         """Whether a round counts only if all clients that were chosen for it have answered."""
-        recorded = self.guarantee is not None and self.guarantee.record is not None
-        return recorded or self.settings.needs_every_client
+        return self.record_terms is not None or self.settings.needs_every_client
 
     @cached_property
     def base_sha256(self) -> str:

@@ -56,7 +56,7 @@ def train(
     """
     setup = RunSetup(settings, data=data, base=base)
     check_validation(settings, data)
-    terms = setup.guarantee.record if setup.guarantee else None
+    terms = setup.record_terms
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
     with Recorder(out, snapshot(settings), setup.inputs, resume=resume) as recorder, ExitStack() as stack:

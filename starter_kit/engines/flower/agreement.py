@@ -79,8 +79,7 @@ def refuse_untold(setup: RunSetup) -> None:
     The record's annex tells how many providers took part in each round. A server that is trusted with sums without
     noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
     """
-    recorded = setup.guarantee is not None and setup.guarantee.record is not None
-    if recorded and not tells_counts(setup):
+    if setup.record_terms is not None and not tells_counts(setup):
         raise refuse(
             ErrorCode.CONFIGURATION,
             where="placement",
