@@ -83,8 +83,7 @@ class RunSummary(_Numbers):
     """A whole run's numbers.
 
     Attributes:
-        parameters_sent: d, the length of the vector that a message carries.
-        trainable: Parameters that training changes.
+        parameters_sent: d, the parameters that training changes, all of which a message carries.
         codec: How a message packs its numbers, such as `float32` or `nf4`.
         bytes_total: Sent in both directions in all rounds.
         epsilon: Spent, as the trainer's accountant finds it; None where nothing is private. Then `delta` and `unit` are
@@ -100,7 +99,6 @@ class RunSummary(_Numbers):
     method: str
     rounds: Count
     parameters_sent: Count
-    trainable: Count
     codec: str
     bytes_total: Count
     epsilon: Amount | None = None

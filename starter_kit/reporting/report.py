@@ -147,7 +147,6 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
     yield "rounds", str(summary.rounds)
     yield "bytes sent, both ways", f"{size_text(summary.bytes_total)} ({summary.bytes_total:,} bytes)"
     yield "numbers in a message", f"{summary.parameters_sent:,}, as {summary.codec}"
-    yield "parameters trained", f"{summary.trainable:,}"
     if summary.unit:
         yield "ε", f"{epsilon_text(summary.epsilon)} at δ = {summary.delta:g}, for each {summary.unit}"
     if summary.epsilon is not None and summary.budget is not None:

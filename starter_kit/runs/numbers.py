@@ -54,7 +54,6 @@ def run_summary(
         method=settings.method,
         rounds=state.round,
         parameters_sent=setup.payload.tensors.size,
-        trainable=setup.payload.tensors.size,
         codec=settings.codec,
         bytes_total=sent_bytes(rounds),
         epsilon=budget.epsilon(state.round),

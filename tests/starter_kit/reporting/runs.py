@@ -51,7 +51,6 @@ def open_summary(**changes: object) -> RunSummary:
         "method": "fedavg",
         "rounds": 4,
         "parameters_sent": 7_500_000,
-        "trainable": 7_500_000,
         "codec": "float32",
         "bytes_total": 120_000_000,
         "anls": 0.71239,
