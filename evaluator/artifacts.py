@@ -16,7 +16,7 @@ from uuid import uuid4
 import requests
 
 from evaluator.contracts import ArtifactRef
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 logger = logging.getLogger(__name__)
 logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it writes every URL down
@@ -140,7 +140,7 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
 
 def _check_size(ref: ArtifactRef, found_bytes: int) -> None:
     if found_bytes != ref.size_bytes:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
             where=ref.kind,
             expected=f"{ref.size_bytes} bytes",
@@ -150,7 +150,7 @@ def _check_size(ref: ArtifactRef, found_bytes: int) -> None:
 
 def _check_hash(ref: ArtifactRef, found: str) -> None:
     if found != ref.sha256:
-        raise refuse(ErrorCode.ARTIFACT_HASH, where=ref.kind, expected=ref.sha256, found=found)
+        raise ProblemError.of(ErrorCode.ARTIFACT_HASH, where=ref.kind, expected=ref.sha256, found=found)
 
 
 def _make_room(cache: Path, budget_bytes: int) -> None:

@@ -16,7 +16,7 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 CHUNK_BYTES = 1024**2  # a multiple of every item size
 CHUNKS = 4  # in memory: one is looked at, the others are being hashed or wait for it
@@ -140,7 +140,7 @@ class _HashedFile:
             buffer = self._free.pop()
             chunk = buffer[: min(length, CHUNK_BYTES)]
             if not _fill(chunk, self._file):
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.ARTIFACT_SIZE,
                     expected="the whole file",
                     found="it got shorter while it was read",

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from evaluator.checkpoint_contents import Original, TensorBytes, read_contents
 from evaluator.contracts import ValidationResult
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
 MAX_HEADER_BYTES = 4 * 1024**2  # the format allows 100 MB; a thousand tensors take a tenth of one
@@ -184,21 +184,25 @@ def _read_header(file: FileIO) -> Header:
     length = int.from_bytes(start[:8], "little")
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
         file.seek(0)
-        raise refuse(ErrorCode.CHECKPOINT_FORMAT, expected="safetensors", found=_recognise(file.read(64)))
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_FORMAT, expected="safetensors", found=_recognise(file.read(64))
+        )
     if length > MAX_HEADER_BYTES:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER, expected=f"at most {MAX_HEADER_BYTES} bytes", found=f"{length} bytes"
         )
     file.seek(8)
     try:
         entries = parse(file.read(length))
     except UntrustedJSONError as error:
-        raise refuse(ErrorCode.CHECKPOINT_HEADER, expected="JSON", found=error) from error
+        raise ProblemError.of(ErrorCode.CHECKPOINT_HEADER, expected="JSON", found=error) from error
     if not isinstance(entries, dict):
-        raise refuse(ErrorCode.CHECKPOINT_HEADER, expected="a JSON object", found=type(entries).__name__)
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_HEADER, expected="a JSON object", found=type(entries).__name__
+        )
     _check_metadata(entries.pop("__metadata__", {}))
     if len(entries) > MAX_TENSORS:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER, expected=f"at most {MAX_TENSORS} tensors", found=len(entries)
         )
     tensors = sorted(
@@ -217,13 +221,15 @@ def _recognise(start: bytes) -> str:
 
 def _check_metadata(metadata: object) -> None:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise refuse(ErrorCode.CHECKPOINT_HEADER, where="__metadata__", expected="strings", found=metadata)
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_HEADER, where="__metadata__", expected="strings", found=metadata
+        )
 
 
 def _read_entry(name: str, entry: object) -> Tensor:
     where = _place(name)
     if len(name) > MAX_NAME_LENGTH:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER,
             where=where,
             expected=f"a name of at most {MAX_NAME_LENGTH} characters",
@@ -231,26 +237,28 @@ def _read_entry(name: str, entry: object) -> Tensor:
         )
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         found = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER, where=where, expected="dtype, shape and data_offsets", found=found
         )
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
-        raise refuse(ErrorCode.CHECKPOINT_DTYPE, where=where, expected=", ".join(ITEM_BYTES), found=dtype)
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_DTYPE, where=where, expected=", ".join(ITEM_BYTES), found=dtype
+        )
     if not _is_counts(shape) or len(shape) > MAX_RANK or any(extent > MAX_DIMENSION for extent in shape):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER,
             where=where,
             expected=f"a shape of at most {MAX_RANK} whole numbers up to {MAX_DIMENSION}",
             found=shape,
         )
     if not _is_counts(offsets) or len(offsets) != 2:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_OFFSETS, where=where, expected="two whole numbers from 0", found=offsets
         )
     tensor = Tensor(dtype, tuple(shape), *offsets)
     if tensor.end - tensor.begin != tensor.numel * ITEM_BYTES[dtype]:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_OFFSETS,
             where=where,
             expected=f"{tensor.numel * ITEM_BYTES[dtype]} bytes for {dtype} {list(shape)}",
@@ -269,7 +277,7 @@ def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
     position = 0
     for name, tensor in tensors:
         if tensor.begin != position:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CHECKPOINT_OFFSETS,
                 where=_place(name),
                 expected=f"to begin at byte {position}",
@@ -277,7 +285,7 @@ def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
             )
         position = tensor.end
     if position != data_bytes:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_OFFSETS,
             where="end of file",
             expected=f"{position} bytes of tensors",
@@ -316,32 +324,32 @@ def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor
     for name, wanted in expected.items():
         tensor = tensors.get(name)
         if tensor is None:
-            yield refuse(
+            yield Problem.of(
                 ErrorCode.CHECKPOINT_MISSING_TENSOR,
                 where=_place(name),
                 expected=_describe(wanted),
                 found="nothing",
-            ).problem
+            )
             continue
         if tensor.dtype != wanted.dtype:
-            yield refuse(
+            yield Problem.of(
                 ErrorCode.CHECKPOINT_DTYPE, where=_place(name), expected=wanted.dtype, found=tensor.dtype
-            ).problem
+            )
         if tensor.shape != wanted.shape:
-            yield refuse(
+            yield Problem.of(
                 ErrorCode.CHECKPOINT_SHAPE,
                 where=_place(name),
                 expected=list(wanted.shape),
                 found=list(tensor.shape),
-            ).problem
+            )
     for name, tensor in tensors.items():
         if name not in expected:
-            yield refuse(
+            yield Problem.of(
                 ErrorCode.CHECKPOINT_EXTRA_TENSOR,
                 where=_place(name),
                 expected="nothing",
                 found=_describe(tensor),
-            ).problem
+            )
 
 
 def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:
@@ -350,36 +358,36 @@ def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:
     for name in unlike:
         alias = header.tensors[name]
         is_alike = shared is not None and _is_alike(alias, shared)
-        yield refuse(
+        yield Problem.of(
             ErrorCode.CHECKPOINT_EXTRA_TENSOR,
             where=_place(name),
             expected=f"no such tensor, or an exact copy of {SHARED_EMBEDDING}",
             found=f"{_describe(alias)} with other values" if is_alike else _describe(alias),
-        ).problem
+        )
 
 
 def _not_finite_problems(first: Mapping[str, int]) -> Iterator[Problem]:
     for name, element in first.items():
-        yield refuse(
+        yield Problem.of(
             ErrorCode.CHECKPOINT_NOT_FINITE,
             where=_place(name),
             expected="finite numbers",
             found=f"NaN or infinity at element {element}",
-        ).problem
+        )
 
 
 def _frozen_problems(changed: Sequence[str], trainable: Sequence[str]) -> Iterator[Problem]:
     """Refuse changes to tensors whose names match none of the patterns."""
     for name in changed:
         if trainable and not any(fnmatchcase(name, pattern) for pattern in trainable):
-            yield refuse(
+            yield Problem.of(
                 ErrorCode.CHECKPOINT_FROZEN_TENSOR,
                 where=_place(name),
                 expected="the base weights, bit for bit",
                 found="other values",
                 next_step="Save it as it is in the base weights. In this track only tensors whose names match one of "
                 f"these patterns may differ: {shorten(', '.join(trainable), 500)}.",
-            ).problem
+            )
 
 
 def _place(name: str) -> str:

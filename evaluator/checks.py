@@ -7,7 +7,7 @@ plausible. Their results travel as `contracts.Check`; the words stand here.
 from dataclasses import dataclass
 
 from evaluator.contracts import Check, CheckStatus
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ def _problem(check: Check) -> Problem:
     text = CHECKS[check.id]
     if text.code is None:
         raise ValueError(f"check {check.id} flags and never fails")
-    return refuse(
+    return Problem.of(
         text.code,
         where=f"check {check.id}, {check.where}" if check.where else f"check {check.id}",
         expected=check.expected,
         found=check.found,
-    ).problem
+    )
 
 
 def catalogue() -> str:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from evaluator.contracts import SERVER
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 # The columns in order: the error code for a number that can't stand there, and what can.
 COLUMNS = {
@@ -126,7 +126,7 @@ def _read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogE
         _check_header(file.readline(MAX_LINE_BYTES + 1))
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=2):
             if number - 1 > max_messages:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.LOG_TOO_LONG,
                     where=f"line {number}",
                     expected=f"at most {max_messages} messages: {clients} clients, {max_rounds} rounds, "
@@ -141,7 +141,9 @@ def _read_entries(path: Path, *, clients: int, max_rounds: int) -> Iterator[LogE
 
 def _check_header(line: bytes) -> None:
     if line.startswith(_UTF16_BOMS) or b"\0" in line:
-        raise refuse(ErrorCode.LOG_ENCODING, where="line 1", expected="UTF-8", found="UTF-16, or zero bytes")
+        raise ProblemError.of(
+            ErrorCode.LOG_ENCODING, where="line 1", expected="UTF-8", found="UTF-16, or zero bytes"
+        )
     text = _decode(line.removeprefix(_UTF8_BOM), 1).rstrip("\r\n")
     if text == ",".join(COLUMNS):
         return
@@ -155,7 +157,7 @@ def _check_header(line: bytes) -> None:
         found = f"no column {', '.join(missing)}: {text}"
     else:
         found = text
-    raise refuse(ErrorCode.LOG_COLUMNS, where="line 1", expected=",".join(COLUMNS), found=found)
+    raise ProblemError.of(ErrorCode.LOG_COLUMNS, where="line 1", expected=",".join(COLUMNS), found=found)
 
 
 def _read_row(line: bytes, number: int) -> LogEntry:
@@ -168,13 +170,13 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
     """Why `line` is not a row: asked only when it isn't one, so that good rows are read fast."""
     where = f"line {number}"
     if len(line) > MAX_LINE_BYTES:
-        return refuse(
+        return ProblemError.of(
             ErrorCode.LOG_ROW, where=where, expected=f"at most {MAX_LINE_BYTES} bytes", found="a longer line"
         )
     text = _decode(line, number).removesuffix("\n").removesuffix("\r")
     values = text.split(",")
     if len(values) != len(COLUMNS):
-        return refuse(
+        return ProblemError.of(
             ErrorCode.LOG_ROW,
             where=where,
             expected="four numbers separated by commas",
@@ -183,32 +185,32 @@ def _row_problem(line: bytes, number: int) -> ProblemError:
     for (column, (code, expected)), value in zip(COLUMNS.items(), values, strict=True):
         place = f"{where}, column {column}"
         if not (value.isascii() and _INTEGER.fullmatch(value)):
-            return refuse(
+            return ProblemError.of(
                 ErrorCode.LOG_ROW, where=place, expected="a plain decimal number", found=value or "nothing"
             )
         if not _ROW.fullmatch(",".join(value if c == column else "0" for c in COLUMNS).encode()):
-            return refuse(code, where=place, expected=expected, found=value)
+            return ProblemError.of(code, where=place, expected=expected, found=value)
     raise AssertionError(f"{line!r} is a row")
 
 
 def _check_entry(entry: LogEntry, number: int, *, last_round: int, clients: int, max_rounds: int) -> None:
     where = f"line {number}"
     if not max(1, last_round) <= entry.round <= max_rounds:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.LOG_ROUND,
             where=where,
             expected=f"a round from {max(1, last_round)} to {max_rounds}",
             found=entry.round,
         )
     if (entry.sender == SERVER) == (entry.receiver == SERVER):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.LOG_PARTY,
             where=where,
             expected=f"the server ({SERVER}) at exactly one end",
             found=f"sender {entry.sender}, receiver {entry.receiver}",
         )
     if max(entry.sender, entry.receiver) >= clients:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.LOG_PARTY,
             where=where,
             expected=f"a client from 0 to {clients - 1}",
@@ -220,6 +222,6 @@ def _decode(line: bytes, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.LOG_ENCODING, where=f"line {number}", expected="UTF-8", found=str(error.reason)
         ) from error

@@ -6,8 +6,9 @@ for the participant and never carries secret data; what an operator needs travel
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 
 class ErrorCode(StrEnum):
@@ -396,7 +397,29 @@ class Problem(BaseModel):
     where: str = ""
     expected: str = ""
     found: str = ""
-    next_step: str = Field(default="")
+    next_step: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        code: ErrorCode,
+        *,
+        message: str = "",
+        where: str = "",
+        expected: object = "",
+        found: object = "",
+        next_step: str = "",
+    ) -> Self:
+        """Return the problem for `code`; what isn't given is taken from the table of explanations."""
+        explanation = EXPLANATIONS[code]
+        return cls(
+            code=code,
+            message=message or explanation.meaning,
+            where=shorten(where),
+            expected=shorten(expected),
+            found=shorten(found),
+            next_step=next_step or explanation.next_step,
+        )
 
     def __str__(self) -> str:
         parts = [f"{self.code}: {self.message}"]
@@ -418,32 +441,27 @@ class ProblemError(Exception):
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = list(problems)
 
+    @classmethod
+    def of(
+        cls,
+        code: ErrorCode,
+        *,
+        message: str = "",
+        where: str = "",
+        expected: object = "",
+        found: object = "",
+        next_step: str = "",
+    ) -> Self:
+        """Return the error of one problem, built by `Problem.of`."""
+        return cls(
+            Problem.of(
+                code, message=message, where=where, expected=expected, found=found, next_step=next_step
+            )
+        )
+
     @property
     def problem(self) -> Problem:
         return self.problems[0]
-
-
-def refuse(
-    code: ErrorCode,
-    *,
-    message: str = "",
-    where: str = "",
-    expected: object = "",
-    found: object = "",
-    next_step: str = "",
-) -> ProblemError:
-    """Build the error for `code`; what isn't given is taken from the table of explanations."""
-    explanation = EXPLANATIONS[code]
-    return ProblemError(
-        Problem(
-            code=code,
-            message=message or explanation.meaning,
-            where=shorten(where),
-            expected=shorten(expected),
-            found=shorten(found),
-            next_step=next_step or explanation.next_step,
-        )
-    )
 
 
 def shorten(value: object, limit: int = 200) -> str:

@@ -27,7 +27,7 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.weight_changes import changed_tensors
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Bench:
         try:
             return self.files[kind]
         except KeyError:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.ARTIFACT_MISSING, where=kind, expected=f"a {kind.replace('_', ' ')}"
             ) from None
 

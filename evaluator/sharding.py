@@ -26,7 +26,7 @@ from evaluator.checkpoints import (
     read_header,
     sha256_of,
 )
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
 INDEX = "model.safetensors.index.json"
@@ -67,7 +67,7 @@ def read_index(path: Path, *, suffix: str = ".safetensors") -> dict[str, str]:
         raise _index_refusal(path, f"at most {MAX_SHARDS} shards", len(shards))
     missing = [shard for shard in shards if not (path.parent / shard).is_file()]
     if missing:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_SHARD,
             where=path.name,
             expected=f"its {len(shards)} shards",
@@ -113,7 +113,7 @@ def check_same(checkpoint: Path, index: Path) -> None:
     if index.stat().st_mtime_ns <= checkpoint.stat().st_mtime_ns:
         return
     if joined_sha256(index) != sha256_of(checkpoint):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             message="The folder holds two checkpoints, and it isn't clear which one is meant.",
             where=str(checkpoint),
@@ -138,7 +138,9 @@ def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
     try:
         text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise refuse(ErrorCode.CHECKPOINT_HEADER, expected="names in Unicode", found=error) from error
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_HEADER, expected="names in Unicode", found=error
+        ) from error
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 
@@ -194,14 +196,14 @@ def check_shard(shard: str, held: Set[str], weight_map: Mapping[str, str]) -> No
     """Refuse (`E_CHECKPOINT_SHARD`) a shard that doesn't hold exactly the tensors that the index places there."""
     placed = {tensor for tensor, name in weight_map.items() if name == shard}
     for tensor in sorted(placed - held):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_SHARD,
             where=f"{shard}, tensor {tensor}",
             expected="the tensor, as the index says",
             found="nothing",
         )
     for tensor in sorted(held - placed):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_SHARD,
             where=f"{shard}, tensor {tensor}",
             expected="only tensors that the index places in this shard",
@@ -221,7 +223,7 @@ def _is_text(name: str) -> bool:
 
 
 def _index_refusal(path: Path, expected: str, found: object, where: str = "") -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.CHECKPOINT_INDEX,
         where=", ".join(filter(None, (path.name, where))),
         expected=expected,

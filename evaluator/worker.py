@@ -46,7 +46,7 @@ from evaluator.contracts import (
     StepReport,
     StepResult,
 )
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.pipeline import Bench, Findings, run_step
 from evaluator.time_left import Pace
 from evaluator.traces import trace_of
@@ -85,7 +85,7 @@ class Home:
         for kind in NEEDS[job.step]:
             ref = job.artifact(kind)
             if ref is None:
-                raise refuse(ErrorCode.ARTIFACT_MISSING, where=kind)
+                raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=kind)
             files[kind] = fetch(ref, self.folder / "cache", on_progress=progress.set)
         bench = Bench(files, job.rules, self._existing("references", job.rules.reference))
         if job.step is not Step.SCORING:
@@ -174,7 +174,7 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         if isinstance(error, ProblemError) and not OURS & {problem.code for problem in error.problems}:
             outcome, problems = Outcome.REFUSED, error.problems
         else:
-            outcome, problems = Outcome.FAILED, [refuse(ErrorCode.PLATFORM_FAULT).problem]
+            outcome, problems = Outcome.FAILED, [Problem.of(ErrorCode.PLATFORM_FAULT)]
             trace = trace_of(error, quoted=job.step is not Step.SCORING)
             logger.error("evaluation %s, attempt %d: %s\n%s", job.evaluation, job.attempt, job.step, trace)
     return StepReport(

@@ -12,7 +12,7 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import Bench, run_step
 from starter_kit.console import complain, console, progress, say
 from starter_kit.runs.folder import FILES, RunFolder
@@ -26,7 +26,7 @@ def check_folder(folder: RunFolder) -> None:
     if folder.path.is_dir():
         return
     unfinished = folder.path.with_name(f"{folder.path.name}.unfinished")
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.RUN_FOLDER,
         message="There is no such run.",
         where=str(folder.path),
@@ -40,7 +40,7 @@ def check_record_is_there(folder: RunFolder) -> None:
     """Raises `ProblemError` (`E_ARTIFACT_MISSING`) for a run without a training record, which track 2 doesn't take."""
     record = folder.path / FILES[ArtifactKind.TRAINING_RECORD]
     if not record.is_file():
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING,
             message="Track 2 takes runs with a training record, and this run has none.",
             where=str(record),

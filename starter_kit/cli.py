@@ -10,7 +10,7 @@ import typer
 
 from evaluator import evaluator_version
 from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import REFUSED, console, progress, refusals, say
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app
@@ -161,7 +161,7 @@ def check(
     folder = RunFolder(run)
     with refusals():
         if track not in ("track-1", "track-2"):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="--track",
                 expected="track-1 or track-2",

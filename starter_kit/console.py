@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 
 REFUSED = 2  # exit status: the input was refused
 SHOWN_PROBLEMS = 10
@@ -52,7 +52,7 @@ def refusals() -> Iterator[None]:
 
 
 def _unreadable(name: str, error: OSError) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.ARTIFACT_MISSING,
         message="A file or folder can't be opened.",
         where=name,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import refusals
 
 DATASET = "dataset.json"
@@ -15,7 +15,7 @@ def _readable(data: Path) -> Path:
     """The data folder as it was named. The one above it, which `pfl data` was given, is a mistake easily made."""
     if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
         with refusals():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
                 where=f"--data {data}",
                 expected=f"a data folder, with {DATASET}",

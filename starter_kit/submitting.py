@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.metrics import cut
 from evaluator.records.lines import TrainingRecord
 from evaluator.time_left import in_words
@@ -63,7 +63,7 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
         else:
             run = PlannedRun(None, files)
         if run.budget in runs:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.SUBMISSION_BUDGET,
                 where=str(path),
                 expected=f"one run for {f'ε = {run.budget:g}' if run.budget else 'this track'}",
@@ -71,14 +71,16 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
             )
         runs[run.budget] = run
     if ArtifactKind.PRIVACY_PROOF in rules["submission_artifacts"] and not (proof and proof.is_file()):
-        raise refuse(ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof")
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof"
+        )
     return Plan(track, list(runs.values()), proof)
 
 
 def submittable(record: TrainingRecord, folder: Path) -> TrainingRecord:
     """`record`; raises `ProblemError` (`E_RECORD_TOKEN`) if it carries no run token."""
     if record.run.run_token is None:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RECORD_TOKEN,
             where=str(folder),
             expected="a run token, asked for before training",
@@ -138,7 +140,7 @@ def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
     for rules in tracks:
         if rules["slug"] == track:
             return rules
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where="--track",
         expected=f"one of {', '.join(rules['slug'] for rules in tracks)}",

@@ -30,7 +30,7 @@ from evaluator.contracts import (
     PrivacyRules,
     SamplingRule,
 )
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import FixedSize, RoundLine, RunLine, TrainingRecord
 
 # Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
@@ -49,7 +49,7 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
         "aggregate",
         "none",
     ):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where="line 1, noise",
             expected="secure aggregation, real or simulated, or the per_client view",
@@ -62,7 +62,7 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
         event for kind, rounds in kinds.items() for event in _released(record.run, kind, rounds, rule)
     )
     if len(composition) > MAX_DIFFERENT_ROUNDS:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where="rounds",
             expected=f"at most {MAX_DIFFERENT_ROUNDS} different combinations of sampling rate and noise multiplier",
@@ -92,7 +92,7 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
     decides = rules.sampling_rule, rules.accountant
     epsilon = next(row.epsilon for row in epsilons if (row.sampling_rule, row.accountant) == decides)
     if epsilon is None:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where="rounds",
             expected=f"a finite ε by {rules.accountant} under {rules.sampling_rule}",
@@ -100,7 +100,7 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
         )
     claimed = record.claimed_epsilon
     if claimed < epsilon - CLAIM_TOLERANCE:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RECORD_CLAIM,
             where=f"{'the last resume line' if record.resumes else 'line 1'}, claimed_epsilon",
             expected=f"at least {epsilon:.6g}",
@@ -171,7 +171,7 @@ def _released(
             colluding_clients=run.noise.colluding_clients,
         ).events(rule)
     except ValueError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
             where=f"round {rounds[0]}",
             expected="a combination that the accountant covers",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 MAX_ANSWER_LENGTH = 20  # tokens of a generated answer, the start token included
 
@@ -129,7 +129,7 @@ def read_config(folder: Path) -> VT5Config:
         visual: dict[str, Any] = json.loads(visual_path.read_bytes()) if visual_path.exists() else {}
         return VT5Config.model_validate({**config, "visual": visual})
     except (OSError, ValueError, TypeError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.REFERENCE_FORMAT,
             where=f"{folder}/config.json",
             expected="a VT5's configuration",

@@ -19,7 +19,7 @@ from typing import Annotated, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -91,7 +91,7 @@ class Dataset:
         questions = list(read_lines(path, Question))
         for number, question in enumerate(questions, 1):
             if question.page not in self.pages:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.DATASET_FORMAT,
                     where=f"{path.name}, line {number}",
                     expected="a page of pages.jsonl",
@@ -123,7 +123,7 @@ def read_info(folder: Path) -> DatasetInfo:
     try:
         return DatasetInfo.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT, where=str(path), expected="a data folder", found=first_line(error)
         ) from error
 
@@ -136,14 +136,14 @@ def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
                 try:
                     yield model.model_validate_json(line)
                 except ValidationError as error:
-                    raise refuse(
+                    raise ProblemError.of(
                         ErrorCode.DATASET_FORMAT,
                         where=f"{path.name}, line {number}",
                         expected=f"a {model.__name__.lower()} as JSON",
                         found=first_line(error),
                     ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT, where=str(path), expected="UTF-8 JSON lines", found=first_line(error)
         ) from error
 

@@ -7,7 +7,7 @@ import torch
 from PIL import Image, ImageFile
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 # Known pages of the dataset end early. What is there of a page is read, the rest is grey, for every submission
 # alike. Pillow knows these settings only for the whole process; its own limit of pixels is replaced by the one below.
@@ -30,7 +30,7 @@ def read_page(path: Path, size: int) -> Tensor:
                 _reduce(image, size)
             return to_pixels(image, size)
     except (OSError, SyntaxError, ValueError, MemoryError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT, where=f"images/{path.name}", expected="a page image", found=error
         ) from error
 

@@ -34,7 +34,7 @@ from pydantic import (
 )
 
 from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 MAX_IMDB_BYTES = 8 << 30  # room for all of the competition's training questions in one file
 MAX_INDEX_BYTES = 256 << 20
@@ -297,4 +297,4 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _malformed(where: Path | str, expected: str, found: object) -> ProblemError:
-    return refuse(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)
+    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaluator.docvqa.architecture import tiny_config
 from evaluator.docvqa.tokenization import Tokenizer, train_tokenizer
 from evaluator.docvqa.vt5 import VT5
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 
 def create_reference(
@@ -34,7 +34,7 @@ def open_reference(folder: Path) -> tuple[VT5, Tokenizer]:
     """
     model, tokenizer = VT5.from_folder(folder), Tokenizer.from_folder(folder)
     if tokenizer.vocab_size > model.config.vocab_size:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.REFERENCE_FORMAT,
             where=str(folder),
             expected=f"a tokenizer of at most {model.config.vocab_size} tokens, as many as the model has",

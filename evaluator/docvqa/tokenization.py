@@ -17,7 +17,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from evaluator.docvqa.dataset import Box
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"  # ids 0, 1 and 2, as in T5
 
@@ -66,7 +66,7 @@ class Tokenizer:
         try:
             backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except Exception as error:  # the library raises no narrower class for a broken file
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
             ) from error
         return cls(backend)
@@ -122,7 +122,9 @@ class Tokenizer:
     def _special_id(self, token: str) -> int:
         token_id = self._backend.token_to_id(token)
         if token_id is None:
-            raise refuse(ErrorCode.REFERENCE_FORMAT, where="tokenizer", expected=f"the special token {token}")
+            raise ProblemError.of(
+                ErrorCode.REFERENCE_FORMAT, where="tokenizer", expected=f"the special token {token}"
+            )
         return token_id
 
 
@@ -165,7 +167,7 @@ def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
     try:
         converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, RuntimeError, TypeError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.REFERENCE_FORMAT,
             where=str(folder / SENTENCEPIECE),
             expected="T5's SentencePiece model",

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 
 SHARED = "language_backbone.shared.weight"
 ALIASES = (
@@ -36,14 +36,14 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     another kind of file.
     """
     if not path.is_file():
-        raise refuse(ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a safetensors file")
+        raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a safetensors file")
     try:
         with safe_open(path, framework="pt") as file:
             # Cloned, since what safetensors hands out is the mapped file: it would change under the model's
             # feet were the file rewritten.
             return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except SafetensorError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT, where=path.name, expected="safetensors", found=error
         ) from error
 
@@ -76,7 +76,7 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
     except pickle.UnpicklingError as error:
         if not _is_pickled(path):
             raise not_saved_by_torch(path, "another format") from error
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_PICKLE,
             where=path.name,
             expected="tensors in dictionaries and lists",
@@ -97,7 +97,7 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
 
 def not_saved_by_torch(path: Path, found: str) -> ProblemError:
     """The refusal (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
-    return refuse(
+    return ProblemError.of(
         ErrorCode.CHECKPOINT_FORMAT,
         message="The file holds no state dict as torch.save writes it.",
         where=path.name,
@@ -167,4 +167,4 @@ def _mismatches(
 
 
 def _problem(code: ErrorCode, where: str, name: str, expected: object = "", found: object = "") -> Problem:
-    return refuse(code, where=f"{where}, tensor {name}", expected=expected, found=found).problem
+    return Problem.of(code, where=f"{where}, tensor {name}", expected=expected, found=found)

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, TypeAdapter
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.canonical_lines import (
     canonical,
     check_canonical,
@@ -116,7 +116,9 @@ def read_annex(path: Path, *, clients: int, max_rounds: int) -> Annex:
         ProblemError: ``E_RECORD_ANNEX``, naming the line and the field.
     """
     if (size := path.stat().st_size) > MAX_BYTES:
-        raise refuse(ErrorCode.RECORD_ANNEX, expected=f"at most {MAX_BYTES} bytes", found=f"{size} bytes")
+        raise ProblemError.of(
+            ErrorCode.RECORD_ANNEX, expected=f"at most {MAX_BYTES} bytes", found=f"{size} bytes"
+        )
     first: AnnexLine | None = None
     sampled: list[Mapping[int, int]] = []
     openings: dict[tuple[int, int], Opening] = {}
@@ -135,7 +137,7 @@ def read_annex(path: Path, *, clients: int, max_rounds: int) -> Annex:
             ):
                 openings[line.round, line.block] = _opening(line, number)
             case _:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.RECORD_ANNEX,
                     where=f"line {number}",
                     expected=f"a line of type annex; then rounds in order, at most {max_rounds}; then different "
@@ -143,7 +145,9 @@ def read_annex(path: Path, *, clients: int, max_rounds: int) -> Annex:
                     found=f"one of type {line.type} that doesn't fit here",
                 )
     if first is None:
-        raise refuse(ErrorCode.RECORD_ANNEX, where="line 1", expected="a line of type annex", found="nothing")
+        raise ProblemError.of(
+            ErrorCode.RECORD_ANNEX, where="line 1", expected="a line of type annex", found="nothing"
+        )
     return Annex(first.run_token, first.providers_per_client, sampled, openings)
 
 
@@ -167,7 +171,7 @@ def _opening(line: OpeningLine, number: int) -> Opening:
 
 
 def _values_problem(number: int) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.RECORD_ANNEX,
         where=f"line {number}, values",
         expected="base64 of finite little-endian float32",

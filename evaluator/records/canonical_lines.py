@@ -14,7 +14,7 @@ import rfc8785
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.lines import Line
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
@@ -44,7 +44,7 @@ def raw_lines(path: Path, code: ErrorCode, *, first_bytes: int, other_bytes: int
     with path.open("rb") as file:
         while raw := file.readline(limit + 1):
             if len(raw) > limit:
-                raise refuse(
+                raise ProblemError.of(
                     code, where=f"line {number}", expected=f"at most {limit} bytes", found="a longer line"
                 )
             yield raw
@@ -61,12 +61,12 @@ def parse_object(raw: bytes, code: ErrorCode, number: int, schema: str) -> dict[
     try:
         values = parse(raw)
     except UntrustedJSONError as error:
-        raise refuse(code, where=where, expected="a JSON object", found=error) from error
+        raise ProblemError.of(code, where=where, expected="a JSON object", found=error) from error
     if not isinstance(values, dict):
-        raise refuse(code, where=where, expected="a JSON object", found=type(values).__name__)
+        raise ProblemError.of(code, where=where, expected="a JSON object", found=type(values).__name__)
     if number == 1 and values.get("schema") != schema:
         found = values.get("schema", "nothing")
-        raise refuse(code, where="line 1, schema", expected=schema, found=found)
+        raise ProblemError.of(code, where="line 1, schema", expected=schema, found=found)
     return values
 
 
@@ -90,7 +90,7 @@ def check_canonical(raw: bytes, values: Mapping[str, Any], code: ErrorCode, numb
     expected = canonical(values) + b"\n"
     if raw != expected:
         at = next(i for i, (a, b) in enumerate(zip_longest(raw, expected)) if a != b)
-        raise refuse(
+        raise ProblemError.of(
             code,
             where=f"line {number}, byte {at + 1}",
             expected=f"all keys in canonical form (RFC 8785), here: {_excerpt(expected, at)}",
@@ -100,12 +100,12 @@ def check_canonical(raw: bytes, values: Mapping[str, Any], code: ErrorCode, numb
 
 def _field_problem(code: ErrorCode, number: int, detail: ErrorDetails) -> Problem:
     field = ".".join(map(str, detail["loc"][1:]))  # the first part names the type of line
-    return refuse(
+    return Problem.of(
         code,
         where=f"line {number}, {field}" if field else f"line {number}",
         expected=detail["msg"],
         found="nothing" if detail["type"] == "missing" else detail["input"],
-    ).problem
+    )
 
 
 def _excerpt(line: bytes, at: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.canonical_lines import check_canonical, parse_object, raw_lines, validate, values_of
 from evaluator.records.chain import Chain
 from evaluator.records.lines import (
@@ -103,9 +103,11 @@ def _read_line(raw: bytes, number: int, chain: Chain) -> RunLine | RoundLine | R
     check_canonical(raw, values_of(line) | seal, ErrorCode.RECORD_FORMAT, number)
     head = chain.append(values_of(line))
     if seal["h"] != head:
-        raise refuse(ErrorCode.RECORD_CHAIN, where=f"line {number}, h", expected=head, found=seal["h"])
+        raise ProblemError.of(
+            ErrorCode.RECORD_CHAIN, where=f"line {number}, h", expected=head, found=seal["h"]
+        )
     if isinstance(line, EndLine) and not verifies(line.public_key, head, seal["signature"]):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RECORD_SIGNATURE,
             where=f"line {number}, signature",
             expected=f"the signature of {line.public_key}",
@@ -119,15 +121,15 @@ def _check_seal(name: str, found: object, number: int) -> None:
     try:
         adapter.validate_python(found)
     except ValidationError as error:
-        raise refuse(
+        raise ProblemError.of(
             code, where=f"line {number}, {name}", expected=error.errors()[0]["msg"], found=found
         ) from error
 
 
 def _too_many(number: int, expected: str) -> ProblemError:
-    return refuse(ErrorCode.RECORD_ROUNDS, where=f"line {number}", expected=expected, found="more")
+    return ProblemError.of(ErrorCode.RECORD_ROUNDS, where=f"line {number}", expected=expected, found="more")
 
 
 def _misplaced(number: int, expected: str, link: _Link | None) -> ProblemError:
     found = "the end of the file" if link is None else f"a line of type {link.line.type}"
-    return refuse(ErrorCode.RECORD_FORMAT, where=f"line {number}", expected=expected, found=found)
+    return ProblemError.of(ErrorCode.RECORD_FORMAT, where=f"line {number}", expected=expected, found=found)

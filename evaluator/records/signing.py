@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import SCHEMA
 
 # Points of small order on the curve, by their y: for such a key anybody can sign.
@@ -100,4 +100,6 @@ def verifies(public_key: str, head: str, signature: str) -> bool:
 
 
 def _unusable(path: Path, expected: str, found: str | None) -> ProblemError:
-    return refuse(ErrorCode.SIGNING_KEY, where=str(path), expected=expected, found=found or "an error")
+    return ProblemError.of(
+        ErrorCode.SIGNING_KEY, where=str(path), expected=expected, found=found or "an error"
+    )

@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import Parameter
 from torch.utils.hooks import RemovableHandle
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.randomness import Stream
 
 
@@ -165,7 +165,7 @@ def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
     }
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in linear):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where=f"lora.targets, pattern {pattern}",
                 expected=f"a pattern that matches a linear layer such as {next(iter(linear))}",

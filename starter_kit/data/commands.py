@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evaluator.docvqa.dataset import first_line
-from evaluator.errors import ErrorCode, refuse, shorten
+from evaluator.errors import ErrorCode, ProblemError, shorten
 from starter_kit.console import REFUSED, complain, console, progress, refusals
 from starter_kit.data.folders import PUBLIC, SECRET, appearing_whole
 from starter_kit.data.imdb_export import export_imdb
@@ -60,7 +60,7 @@ def synthetic(
                 test_pages=test_pages,
             )
         except ValidationError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION, expected="settings that fit together", found=first_line(error)
             ) from error
         summary = _write_pair(
@@ -130,7 +130,7 @@ def _refusals() -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
             ) from error
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from evaluator.docvqa.dataset import Page, Question, to_line
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.data.summary import SplitTally
 
 PUBLIC = "public"  # train and valid: for everybody
@@ -58,7 +58,7 @@ def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Itera
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     except OSError as error:
-        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), found=error.strerror) from error
+        raise ProblemError.of(ErrorCode.DATASET_FOLDER, where=str(out), found=error.strerror) from error
     try:
         fresh = staging / "new"
         fresh.mkdir()
@@ -85,14 +85,14 @@ def _refuse_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None
     if not out.exists():
         return
     if not out.is_dir():
-        raise refuse(ErrorCode.DATASET_FOLDER, where=str(out), expected="a folder", found="a file")
+        raise ProblemError.of(ErrorCode.DATASET_FOLDER, where=str(out), expected="a folder", found="a file")
     found = {path.name for path in out.iterdir()}
     if found and not force:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FOLDER, where=str(out), expected="an empty or new folder", found=_some(found)
         )
     if found - entries:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FOLDER,
             message="The folder holds what this command didn't write, so --force won't replace it.",
             where=str(out),

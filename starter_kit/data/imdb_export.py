@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.docvqa.imdb import ImdbQuestion, write_imdb
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
@@ -77,7 +77,7 @@ def _write_training(rows: dict[str, list[ImdbQuestion]], clients: dict[int, list
     """One file a client, and the index that says which of its rows are which provider's."""
     homeless = rows.keys() - {provider for providers in clients.values() for provider in providers}
     if homeless:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where="dataset.json, clients",
             expected="every training provider with a client",
@@ -101,7 +101,7 @@ def _copy_image(source: Path, folder: Path) -> None:
     try:
         shutil.copyfile(source, folder / source.name)
     except FileNotFoundError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT, where=str(source), expected="an image for every page", found="none"
         ) from error
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import Imdb, read_data_points, read_imdb
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.images import import_images
 from starter_kit.data.progress import Progress, silent
@@ -92,7 +92,7 @@ def convert_imdb(
     client_files = conversion.source.client_files()
     held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
     if not client_files and not any(held_out.values()):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(source),
             expected="imdb_train_client_0.npy, imdb_val.npy, imdb_test.npy or their names of the first release",
@@ -123,7 +123,7 @@ def _convert_training(
     """Write the training split; the providers of each client."""
     index = conversion.source.find("data_points.json")
     if index is None:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(conversion.source.folders[0]),
             expected="data_points.json beside the clients' files",
@@ -153,7 +153,7 @@ def _refuse_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[i
     """Every client has a file and an entry, and every provider is one client's: privacy is counted by provider."""
     expected = {f"client_{client}" for client in files}
     if data_points.keys() != expected:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where="data_points.json",
             expected=f"entries for the clients' files: {', '.join(sorted(expected))}",
@@ -163,7 +163,7 @@ def _refuse_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[i
     for client, providers in data_points.items():
         for provider in providers:
             if homes.setdefault(provider, client) != client:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.DATASET_FORMAT,
                     where=f"data_points.json, {client}, {provider}",
                     expected="every provider with one client",
@@ -177,7 +177,7 @@ def _owners(imdb: Imdb, providers: dict[str, list[int]], path: Path, findings: F
     for provider, rows in providers.items():
         for row in rows:
             if not 1 <= row <= len(imdb.questions):
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.DATASET_FORMAT,
                     where=f"data_points.json, {provider}",
                     expected=f"rows of {path.name}, 1 to {len(imdb.questions)}; row 0 is the header",
@@ -217,7 +217,7 @@ def _document_providers(source: ImdbSource) -> dict[str, str]:
     try:
         entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(path),
             expected='JSON such as {"a document": {"provider": "a provider"}}',

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.data.images import read_image
 from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import ImportSummary, SplitTally
@@ -21,7 +21,7 @@ def inspect_folder(folder: Path, on_progress: Progress = silent) -> tuple[Import
     info = read_info(folder)
     datasets = [Dataset(folder, split) for split in SPLITS if (folder / split).is_dir()]
     if not datasets:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(folder),
             expected="a folder train, valid or test",
@@ -56,4 +56,4 @@ def _client_problems(info: DatasetInfo, tallies: dict[str, SplitTally]) -> list[
 
 
 def _problem(where: str, expected: str, found: str) -> Problem:
-    return refuse(ErrorCode.DATASET_FORMAT, where=where, expected=expected, found=found).problem
+    return Problem.of(ErrorCode.DATASET_FORMAT, where=where, expected=expected, found=found)

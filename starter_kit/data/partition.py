@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 
 class Shares(BaseModel):
@@ -83,7 +83,7 @@ def deal(providers: Sequence[str], clients: int, rng: random.Random) -> dict[int
     Equal numbers matter to track 2: a provider's sampling rate is set by the client with the fewest providers.
     """
     if len(providers) < clients:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             message="There are too few training providers for the clients.",
             expected=f"at least {clients} training providers",

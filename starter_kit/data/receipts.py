@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images
@@ -116,7 +116,7 @@ def _read_source(source: Path, findings: Findings) -> list[Receipt]:
     """The receipts that have a company, in order of name."""
     for name in ("img", "box", "key"):
         if not (source / name).is_dir():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
                 where=str(source),
                 expected="folders img, box and key",

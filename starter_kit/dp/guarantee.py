@@ -15,7 +15,7 @@ from evaluator.accounting import pld
 from evaluator.accounting.events import Event, Unit, UnsupportedError
 from evaluator.accounting.scenario import Scenario
 from evaluator.contracts import SamplingRule
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import Noise, Sampling, ServerStep
 
 BUDGET_ROUNDING = 1e-9  # relative: what a budget may seem exceeded by where σ was computed for it
@@ -121,7 +121,7 @@ def accounting_problems() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="the privacy settings",
             expected="rates, rounds and noise that the accountants cover",
@@ -138,6 +138,6 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _over(budget: float, epsilon: float, where: str) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.PRIVACY_BUDGET, where=where, expected=f"ε at most {budget:g}", found=f"{epsilon:.4g}"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from evaluator.accounting.scenario import Sampling
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records import lines
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.sampling import fixed_size_sample, poisson_sample
@@ -111,7 +111,9 @@ class FixedSizeSampling:
             ("providers_per_client", self.providers_per_client, min(sizes.values())),
         ):
             if wanted > there:
-                raise refuse(ErrorCode.CONFIGURATION, where=name, expected=f"from 1 to {there}", found=wanted)
+                raise ProblemError.of(
+                    ErrorCode.CONFIGURATION, where=name, expected=f"from 1 to {there}", found=wanted
+                )
 
     def _provider_rate(self, sizes: Sizes) -> float:
         """Chance of a provider of the client that has fewest."""

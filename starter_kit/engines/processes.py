@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.rounds import Engine, Reply, Request
 from starter_kit.learning.local_training import State
@@ -86,7 +86,7 @@ class _Plan:
         known = settings_class(self.method, Path())
         file = own_file(known)
         if (file.sha256 if file else "") != self.sha256:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where=self.method,
                 expected="the method as it was when the run was started",
@@ -148,7 +148,7 @@ class Worker:
             yield
         except (EOFError, OSError) as error:
             self.process.join(STOPPING_S)
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,
                 where=f"process {self.number} of the engine",
                 expected="an answer",

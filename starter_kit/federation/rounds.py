@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evaluator.communication import LogEntry
 from evaluator.contracts import SERVER
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import Learner, State
 from starter_kit.randomness import Stream
@@ -222,7 +222,7 @@ class Openly:
             try:
                 update = self.wire.unpack_update(reply.payload)
             except ValueError as error:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CLIENTS_LOST,
                     message="A client answered with something else than an update.",
                     where=f"round {channel.round}, client {reply.client}",
@@ -367,7 +367,7 @@ class Server:
         answered = {reply.client for reply in channel.replies}
         lost = [str(client) for client in channel.clients if client not in answered]
         if lost and (self.needs_all or not answered):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,
                 where=f"round {channel.round}",
                 expected="an answer of every client" if self.needs_all else "an answer of any client",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evaluator.contracts import SERVER
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import State
@@ -119,7 +119,7 @@ def _refusing(round_number: int) -> Iterator[None]:
     try:
         yield
     except OutOfBoundError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.SECURE_AGGREGATION,
             where=f"round {round_number}",
             expected="updates within secure_aggregation.bound",
@@ -127,7 +127,7 @@ def _refusing(round_number: int) -> Iterator[None]:
             next_step="Raise the bound, or lower the learning rate if training diverges.",
         ) from error
     except (ProtocolError, struct.error) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.SECURE_AGGREGATION,
             where=f"round {round_number}",
             expected="the protocol's next message",
@@ -149,7 +149,7 @@ def overhead_bytes(clients: int, size: int) -> int:
     up = (header + 64) + (header + 98 * (clients - 1)) + header + (header + 38 * clients)
     lean = min(down, up)
     if abs(down - up) >= FRAMING * (4 * size + lean):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="secure_aggregation",
             expected=f"more than {size} trained parameters with {clients} clients in a round, or no secure aggregation",

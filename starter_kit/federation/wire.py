@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import Codec
 
 
@@ -30,7 +30,7 @@ class Wire:
     def pack_update(self, update: Tensor) -> bytes:
         """Raises `ProblemError` (`E_CHECKPOINT_NOT_FINITE`) for an update that a lossy codec has no scale for."""
         if not self.codec.exact and not update.isfinite().all():
-            raise refuse(ErrorCode.CHECKPOINT_NOT_FINITE, where="a client's update")
+            raise ProblemError.of(ErrorCode.CHECKPOINT_NOT_FINITE, where="a client's update")
         return self.codec.encode(update)
 
     def unpack_update(self, message: bytes) -> Tensor:

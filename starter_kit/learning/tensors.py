@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 
 class TrainableTensors:
@@ -84,7 +84,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _matches_nothing(where: str, parameters: Mapping[str, Parameter]) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=where,
         expected=f"a pattern that matches a tensor such as {next(iter(parameters))}",

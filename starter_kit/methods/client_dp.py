@@ -34,7 +34,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Event, Gaussian, TwoStage, Unit
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, rounds_within
 from starter_kit.dp.sampling import poisson_sample
@@ -93,7 +93,7 @@ class Settings(PrivateSettings, LocalTrainingSettings):
 
     def build(self, clients: Sequence[Client]) -> ClientDP:
         if not self.delta < (most := len(clients) ** -DELTA_EXPONENT):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="delta",
                 expected=f"below {most:.3g}, as there are {len(clients)} clients",

@@ -28,7 +28,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, Event, FedAvgLaplace
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -74,7 +74,7 @@ class Settings(LaplaceSettings):
     def build(self, clients: Sequence[Client]) -> LaplaceFedAvg:
         for client, count in records(clients).items():
             if count < 2:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CONFIGURATION,
                     where=f"client {client}",
                     expected="at least 2 training questions at every client",

@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.accounting.events import Adjacency, AdmmLaplace, Event
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -107,7 +107,7 @@ class Settings(LaplaceSettings):
     def build(self, clients: Sequence[Client]) -> LaplaceIADMM:
         count = sum(records(clients).values())
         if not count:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="clients",
                 expected="training questions at some client",

@@ -12,7 +12,7 @@ from rich.table import Table
 from evaluator.accounting.events import MAX_ROUNDS, Event
 from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 from starter_kit.console import console, refusals, say
 from starter_kit.settings.words import kind
@@ -186,7 +186,7 @@ def _releases(
         read = read_record(record, max_rounds=MAX_ROUNDS)
         return {rule: rules.releases(read, rule) for rule in RULES}
     if noise_multiplier is None:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--noise-multiplier",
             expected="σ, or a training record",
@@ -208,7 +208,7 @@ def _scenario(
         if rate is not None
     }
     if sampling_rate is not None and two_stage:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--sampling-rate",
             expected="one stage of sampling, or --client-rate and --provider-rate",
@@ -233,13 +233,13 @@ def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}
     except ValidationError as error:
         detail = error.errors()[0]
         field = ".".join(map(str, detail["loc"]))
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
             expected=kind(Scenario.model_fields[field]) if field in Scenario.model_fields else detail["msg"],
             found=detail["input"],
         ) from error
     except ValueError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION, where="options", expected="a run that can be accounted", found=error
         ) from error

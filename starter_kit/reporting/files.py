@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 
 def read_file(path: Path) -> bytes:
@@ -30,4 +30,4 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def _refusal(path: Path, expected: str, error: OSError) -> ProblemError:
-    return refuse(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)
+    return ProblemError.of(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)

@@ -13,7 +13,7 @@ from typing import Annotated, Self, TextIO
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from evaluator.accounting.events import Unit
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import Sha256
 from starter_kit.reporting.files import read_file, replace_file
 
@@ -155,7 +155,7 @@ def read_metrics(path: Path) -> list[RoundMetrics]:
                 break
             raise _refusal(f"{path}, line {number}", error) from error
         if len(metrics) > 1 and metrics[-1].round <= metrics[-2].round:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="The rounds of a run go back.",
                 where=f"{path}, line {number}",
@@ -192,7 +192,7 @@ def check_private(metrics: Sequence[RoundMetrics], summary: RunSummary) -> None:
     """
     for line in metrics:
         if summary.is_private and (told := line.hidden()):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="A private run tells what would show who took part.",
                 where=f"{METRICS}, round {line.round}",
@@ -201,7 +201,7 @@ def check_private(metrics: Sequence[RoundMetrics], summary: RunSummary) -> None:
                 next_step="Delete these numbers from the file before anybody sees it.",
             )
         if line.epsilon is not None and not summary.is_private:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="The rounds of the run spend ε, and its summary has none.",
                 where=f"{METRICS}, round {line.round}",
@@ -216,7 +216,7 @@ def _is_no_json(error: ValidationError) -> bool:
 def _refusal(where: str, error: ValidationError) -> ProblemError:
     detail = error.errors(include_url=False)[0]
     name = ".".join(str(part) for part in detail["loc"])
-    return refuse(
+    return ProblemError.of(
         ErrorCode.RUN_FOLDER,
         message="A file of the run can't be read.",
         where=f"{where}, {name}" if name else where,

@@ -9,7 +9,7 @@ from typing import Self
 import yaml
 
 from evaluator.accounting.events import Unit
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.reporting.files import read_file
 from starter_kit.reporting.metrics import SUMMARY, RunSummary, read_summary
 
@@ -75,7 +75,7 @@ def rows_of(folders: Sequence[Path], *, group: bool) -> list[Row]:
 
 def _summary(folder: Path) -> RunSummary:
     if not (folder / SUMMARY).is_file():
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             where=str(folder),
             expected=f"the folder of a finished run, with {SUMMARY}",
@@ -91,11 +91,13 @@ def _what_repeats(folder: Path, summary: RunSummary) -> Hashable:
     try:
         settings = yaml.safe_load(read_file(path))
     except yaml.YAMLError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER, where=str(path), expected="a YAML file", found=" ".join(str(error).split())
         ) from error
     if not isinstance(settings, dict):
-        raise refuse(ErrorCode.RUN_FOLDER, where=str(path), expected="settings, one a line", found=settings)
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER, where=str(path), expected="settings, one a line", found=settings
+        )
     same = {name: value for name, value in settings.items() if name not in LIKE_A_SEED}
     one = (summary.method, summary.base_sha256, summary.split, summary.unit, summary.delta)
     return yaml.safe_dump(same, sort_keys=False), one

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.metrics import (
     METRICS,
     SUMMARY,
@@ -75,7 +75,7 @@ def _summary_writer(log_dir: Path) -> "SummaryWriter":
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             message="TensorBoard is not installed.",
             where="TensorBoard",
@@ -86,7 +86,7 @@ def _summary_writer(log_dir: Path) -> "SummaryWriter":
     try:
         return SummaryWriter(str(log_dir))
     except OSError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             where=str(log_dir),
             expected="a folder to write into",

@@ -10,7 +10,7 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.images import read_page
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Client
 
 PAGES_AT_ONCE = 64
@@ -100,7 +100,7 @@ def clients_of(dataset: Dataset) -> list[Client]:
         examples.setdefault(dataset.pages[question.page].provider, []).append(index)
     listed = [provider for providers in dataset.info.clients.values() for provider in providers]
     if not listed or len(set(listed)) < len(listed):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=f"{dataset.folder}/dataset.json, clients",
             expected="each provider at exactly one client",

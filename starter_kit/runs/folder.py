@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
@@ -37,7 +37,7 @@ class RunFolder:
             self._join_shards()
         path = self.path / FILES[kind]
         if not path.is_file():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.ARTIFACT_MISSING, where=str(path), expected=f"the {kind.replace('_', ' ')}"
             )
         return path
@@ -68,7 +68,7 @@ class RunFolder:
         try:
             join(index, checkpoint)
         except OSError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="The shards of the checkpoint can't be joined in the run folder.",
                 where=str(checkpoint),
@@ -87,7 +87,7 @@ def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:
     claimed = record.claimed_epsilon
     covering = [budget for budget in sorted(budgets) if claimed <= budget]
     if not covering:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RECORD_RULES,
             where=f"{FILES[ArtifactKind.TRAINING_RECORD]}, claimed_epsilon",
             expected=f"at most {max(budgets):g}",

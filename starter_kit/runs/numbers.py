@@ -6,7 +6,7 @@ from pathlib import Path
 from evaluator import evaluator_version
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import predict
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.metrics import GoldAnswers
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
@@ -79,7 +79,7 @@ def sent_bytes(rounds: Sequence[RoundMetrics]) -> int:
 def check_validation(settings: RunSettings, data: Path) -> None:
     """Raises `ProblemError` (`E_DATASET_FORMAT`) where there is nothing to validate on, before a round was trained."""
     if settings.evaluate_every and not Dataset(data, "valid").questions:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=f"{data}, valid",
             expected="questions, as evaluate_every is set",

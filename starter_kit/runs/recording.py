@@ -30,7 +30,7 @@ from evaluator.checkpoints import sha256_of
 from evaluator.communication import append_to_log, write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.vt5 import VT5
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import RunLine
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.files import replace_file
@@ -153,7 +153,7 @@ class Recorder:
 
     def _check_folders(self, resume: bool) -> None:
         if self._folder.exists() or self._folder.is_symlink():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 where=str(self._folder),
                 expected="a new folder",
@@ -161,7 +161,7 @@ class Recorder:
                 next_step="Name another with --out, or remove this one.",
             )
         if resume and not (self._unfinished / SETTINGS).is_file():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 where=str(self._unfinished),
                 expected="an unfinished run",
@@ -233,7 +233,7 @@ class Recorder:
         try:
             self._unfinished.rename(self._folder)
         except OSError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="The run is complete, and can't be given its name.",
                 where=str(self._folder),
@@ -248,7 +248,7 @@ class Recorder:
         try:
             yield
         except (OSError, SafetensorError) as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 where=str(self._unfinished),
                 expected="a folder to write into, with room for the run",
@@ -287,7 +287,7 @@ def _locked(path: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             where=str(path),
             expected="a folder that no other process writes",
@@ -304,7 +304,7 @@ def _release(lock: FileLock) -> None:
 
 
 def _others(where: Path, what: str, next_step: str) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.RUN_FOLDER,
         where=str(where),
         expected=f"the {what} of the unfinished run",

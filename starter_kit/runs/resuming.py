@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.learning.local_training import State
 
 FOLDER, RETIRED = "resume", "resumed"
@@ -58,7 +58,7 @@ def as_it_was_left(unfinished: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             message="The unfinished run can't go on.",
             where=str(unfinished),

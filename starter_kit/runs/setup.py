@@ -15,7 +15,7 @@ from evaluator.checkpoints import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.dp.guarantee import Guarantee, RecordTerms
 from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
@@ -42,7 +42,7 @@ class RunSetup:
 
     def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
         if settings.device == "cuda" and not torch.cuda.is_available():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="device",
                 expected="cpu, for torch finds no GPU on this machine",
@@ -57,7 +57,7 @@ class RunSetup:
         self.dataset = Dataset(data, "train")
         self.clients: list[Client] = settings.federation(clients_of(self.dataset))
         if not any(client.examples for client in self.clients):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
                 where=f"{data}, train",
                 expected="questions to train on",
@@ -101,7 +101,7 @@ class RunSetup:
         try:
             finest_grid(bound, self.settings.clients_in_a_round(self.clients))
         except ValueError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="secure_aggregation.bound",
                 expected="a bound that sums can be added under masks with",

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import note, say
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from starter_kit.reporting.rounding import epsilon_text, size_text
@@ -53,7 +53,7 @@ def refuse_to_overwrite(out: Path, *, resume: bool) -> None:
     """Raises `ProblemError` (`E_RUN_FOLDER`) where a new run would delete rounds that were trained."""
     folder, rounds = _unfinished(out)
     if rounds and not resume:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             message="A run into this folder was broken off, and would be lost.",
             where=str(folder),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import AT_ITS_NODE, Engine, Server
 from starter_kit.runs.numbers import check_validation, round_metrics, run_summary, sent_bytes
@@ -63,7 +63,7 @@ def train(
         if recorder.complete:
             return
         if resume and terms and recorder.state is None:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 where=str(out),
                 expected="a private run of which a round had begun",
@@ -99,7 +99,7 @@ def train(
             recorder.begin(number, state)
             (finished,) = server.run(state.weights, [number])
             if not finished.weights.isfinite().all():
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
                 )
             state = replace(
@@ -118,7 +118,7 @@ def _check_kept(engine: Engine, state: RunState) -> None:
     """Raises `ProblemError` (`E_CLIENTS_LOST`) where clients go on here that kept something at their nodes."""
     away = [str(client) for client, kept in sorted(state.clients.items()) if AT_ITS_NODE in kept]
     if away and not engine.apart:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CLIENTS_LOST,
             where=f"round {state.round + 1}",
             expected="the nodes, which have what their clients keep from round to round",

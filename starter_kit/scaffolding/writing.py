@@ -5,7 +5,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 TEMPLATES = Path(__file__).parent
 NAME, CLASS = "my_method", "MyMethod"  # what the templates call the method and its class
@@ -26,7 +26,7 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
     files = {folder / template.name.replace(NAME, name): _renamed(template, name) for template in templates}
     for path in files:
         if path.exists():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
                 message="A file of that name is there already, and nothing is overwritten.",
                 where=str(path),
@@ -37,7 +37,7 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
         for path, text in files.items():
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER, where=str(folder), expected="a folder to write into", found=error.strerror
         ) from error
     return list(files)
@@ -52,7 +52,7 @@ def _check(name: str) -> None:
 
 
 def _not_a_name(name: str, expected: str) -> Exception:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.CONFIGURATION,
         message="The method's name can't be that of its file.",
         where="NAME",

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.settings.files import parse, read_settings_file, with_setting
 from starter_kit.settings.official_keys import adopt, is_official, translate
 from starter_kit.settings.own_methods import MethodFile, own_file, run_method_file
@@ -69,7 +69,7 @@ def find_config(config: str) -> Path:
     for path in (Path(config), CONFIGS / f"{config}.yaml"):
         if _is_file(path):
             return path
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=config,
         expected="a YAML file, or the name of one of the kit's configs",
@@ -111,7 +111,7 @@ def settings_class(method: object, config: Path) -> type[RunSettings]:
         not (isinstance(settings, type) and issubclass(settings, RunSettings))
         or settings.__module__ != module.__name__
     ):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=f"{config.name}, method",
             expected="a file with its own class Settings, derived from starter_kit.settings.run_settings.RunSettings",
@@ -132,7 +132,7 @@ def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) 
     """`values` with the name of the method's file, which must be the one that they were kept with, if they were."""
     kept = values.get(METHOD_SHA256, file.sha256)
     if kept != file.sha256:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=f"{config.name}, {METHOD_SHA256}",
             expected=f"{kept}, the SHA-256 of the method's file",
@@ -154,7 +154,7 @@ def _read_change(change: str) -> tuple[str, object]:
         equals, found = "", getattr(error, "problem", None) or change
     if name and equals:
         return name, value
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=f"--set {change}",
         expected="name=value, such as rounds=5 or local.batch_size=8",
@@ -173,7 +173,7 @@ def _find_method_file(method: object, config: Path) -> Path:
     for path in (config.parent / str(method), Path(str(method))):
         if path.suffix == ".py" and _is_file(path):
             return path
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=f"{config.name}, method",
         expected="one of the kit's methods, or the path of a Python file",

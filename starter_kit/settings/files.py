@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 PLAIN_EXPONENT = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 MAX_VALUES = 100_000
@@ -56,13 +56,15 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise refuse(ErrorCode.CONFIGURATION, where=str(path), expected="a YAML file", found=error) from error
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION, where=str(path), expected="a YAML file", found=error
+        ) from error
     try:
         values = parse(text)
     except yaml.YAMLError as error:
         raise _refusal(path, error) from error
     if not isinstance(values, dict):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=str(path),
             expected="settings, one a line, such as rounds: 5",
@@ -116,7 +118,7 @@ def with_setting(values: Mapping[str, Any], name: str, value: object) -> dict[st
         return {**values, first: value}
     group = values.get(first)
     if not isinstance(group, Mapping | None):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION, where=name, expected=f"a group of settings in {first}", found=group
         )
     return {**values, first: with_setting(group or {}, rest, value)}
@@ -129,7 +131,7 @@ def _refusal(path: Path, error: yaml.YAMLError) -> ProblemError:
         where = f"{path}, line {mark.line + 1}" if mark else where
         found = error.problem or found
     if PYTHON_TAG in found:
-        return refuse(
+        return ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=where,
             expected="plain values",
@@ -137,4 +139,6 @@ def _refusal(path: Path, error: yaml.YAMLError) -> ProblemError:
             next_step="Of the competition's kit, name a file in configs/models, not an experiment_config.yml that it "
             "wrote.",
         )
-    return refuse(ErrorCode.CONFIGURATION, where=where, expected="a YAML file", found=" ".join(found.split()))
+    return ProblemError.of(
+        ErrorCode.CONFIGURATION, where=where, expected="a YAML file", found=" ".join(found.split())
+    )

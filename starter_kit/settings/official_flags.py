@@ -6,7 +6,7 @@ from typing import Any
 import click
 from typer.core import TyperCommand
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.settings.official_keys import FLAGS, find_model_config
 
 GIVEN = "starter_kit.official_flags"  # in a context's meta
@@ -43,7 +43,7 @@ def config_of(context: click.Context, config: str | None) -> str:
     """
     model = _given(context).get(MODEL)
     if (config is None) == (model is None):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="CONFIG",
             expected="a YAML file, or the name of one of the kit's configs",

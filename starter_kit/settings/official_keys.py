@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.settings.files import read_settings_file, with_setting
 from starter_kit.settings.words import choices, written
 
@@ -146,7 +146,7 @@ def find_model_config(model: str) -> Path:
     for path in paths:
         if path.is_file():
             return path
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where=f"--model {model}",
         expected=choices([*map(str, paths)]),
@@ -164,7 +164,7 @@ def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]
     given |= {FLAGS[flag]: (flag, value) for flag, value in flags.items()}
     label, private = given.pop("use_dp", ("use_dp", False))
     if not isinstance(private, bool):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION, where=f"{path.name}, use_dp", expected="true or false", found=private
         )
     names = [given[key][1] for key in ("model_name", "dataset_name") if key in given]
@@ -197,7 +197,7 @@ def adopt(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) ->
     for flag, value in flags.items():
         meaning = KEYS[FLAGS[flag]]
         if meaning.setting == "method":
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="--use_dp",
                 expected="an official file, of which it chooses the method",
@@ -214,7 +214,7 @@ def adopt(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) ->
 def with_includes(path: Path, values: Mapping[str, Any], above: Sequence[Path] = ()) -> dict[str, Any]:
     """The keys of an official file and of those that it includes, whose keys it overwrites."""
     if path.resolve() in above:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=f"{path}, includes",
             expected="other files",
@@ -253,10 +253,10 @@ def _unknown(path: Path, key: str) -> Problem:
     )
     alike = get_close_matches(key, KEYS, n=1, cutoff=0.7)
     listed = "docs/settings.md lists the keys of the competition's files that are known here."
-    problem = refuse(
+    problem = Problem.of(
         ErrorCode.CONFIGURATION,
         where=f"{path.name}, {key}",
         next_step=f"Is {alike[0]} meant?" if alike else listed,
-    ).problem
+    )
     expected = "a group of keys" if key in GROUPS else f"one of {', '.join(known)}"
     return problem.model_copy(update={"expected": expected})  # in full: it is no input

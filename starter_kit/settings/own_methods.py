@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.settings.run_settings import RunSettings
 
 
@@ -48,7 +48,7 @@ def run_method_file(path: Path) -> MethodFile:
         Exception,
         SystemExit,
     ) as error:  # a script that ends by sys.exit() would end the command without a word
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             message="The file of a method can't be run.",
             where=f"{path}, line {line}" if (line := _line(error, path)) else str(path),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem
 from starter_kit.settings.words import dotted_names, group_of, kind
 
 NUMBER_WANTED = ("int_type", "float_type", "int_parsing", "float_parsing")
@@ -30,12 +30,12 @@ def _problem(
     detail: ErrorDetails, settings: type[BaseModel], file: str, origins: Mapping[str, str]
 ) -> Problem:
     name = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
-    problem = refuse(
+    problem = Problem.of(
         ErrorCode.CONFIGURATION,
         where=_where(name, file, origins),
         found=_found(detail),
         next_step=_next_step(detail, settings),
-    ).problem
+    )
     return problem.model_copy(update={"expected": _expected(detail, settings)})  # in full: it is no input
 
 

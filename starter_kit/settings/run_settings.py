@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.contracts import SamplingRule
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import Tuning
 from starter_kit.compression.lora import LoRA
 from starter_kit.dp.guarantee import Guarantee
@@ -97,7 +97,7 @@ class RunSettings(BaseModel, ABC):
             ProblemError: (`E_CONFIGURATION`) There is none.
         """
         if self.secure_aggregation is None or self.secure_aggregation.bound is None:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="secure_aggregation.bound",
                 expected="the largest change of a weight at one client in a round, such as 1.0",

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluator.checkpoints import sha256_of
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 
 TIMEOUT_S = (10, 120)
 TRIES = 6
@@ -185,7 +185,7 @@ def _answered(ask: Callable[[], requests.Response]) -> requests.Response:
         if response.status_code < 500:
             raise ProblemError(*_refusals(response))
         found = f"status {response.status_code}"
-    raise refuse(ErrorCode.SITE_UNREACHABLE, expected="an answer", found=found)
+    raise ProblemError.of(ErrorCode.SITE_UNREACHABLE, expected="an answer", found=found)
 
 
 def _refusals(response: requests.Response) -> list[Problem]:
@@ -193,11 +193,11 @@ def _refusals(response: requests.Response) -> list[Problem]:
         return _PROBLEMS.validate_python(response.json()["problems"])
     except (ValueError, KeyError, TypeError, ValidationError):
         return [
-            refuse(
+            Problem.of(
                 ErrorCode.SITE_UNREACHABLE,
                 message="The answer isn't one of this benchmark's.",
                 expected="a list of coded problems",
                 found=f"status {response.status_code}",
                 next_step="Check the site's address.",
-            ).problem
+            )
         ]

@@ -7,7 +7,7 @@ import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records import signing
 from evaluator.records.lines import RunToken
 from starter_kit.console import console
@@ -69,6 +69,6 @@ def _check(run_token: str) -> None:
     try:
         _RUN_TOKEN.validate_python(run_token)
     except ValidationError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION, where="--run-token", expected="a token of `pfl token`", found=run_token
         ) from error

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.site.api import SiteClient
 
 Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
@@ -41,7 +41,7 @@ def connect(site: str, token: str) -> SiteClient:
         ("--token or PFL_TOKEN", token, "an API token", "Make one on your account page at the site."),
     ):
         if not value:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION, where=name, expected=expected, found="nothing", next_step=next_step
             )
     return SiteClient(site, token)

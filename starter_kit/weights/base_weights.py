@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from evaluator.checkpoints import Header, read_header
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 
 
@@ -15,7 +15,7 @@ def read_base(folder: Path) -> Header:
     """
     weights = folder / WEIGHTS
     if not weights.is_file():
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING,
             where=str(weights),
             expected="the base weights",
@@ -24,7 +24,7 @@ def read_base(folder: Path) -> Header:
     try:
         return read_header(weights)
     except ProblemError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.REFERENCE_FORMAT,
             message="The base weights can't be read.",
             where=str(weights),

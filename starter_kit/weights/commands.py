@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import progress, refusals, say
 
 base_app = typer.Typer(help="Base weights that training starts from.", no_args_is_help=True)
@@ -23,7 +23,7 @@ def create(
 
     with refusals():
         if out.exists():
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER, where=str(out), expected="a new folder", found="an existing one"
             )
         unfinished = out.with_name(f"{out.name}.unfinished")

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluator.checkpoints import architecture_problems, read_header, untied
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.pipeline import WEIGHTS
 from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
 from starter_kit.weights.base_weights import read_base
@@ -100,7 +100,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
             target.parent.mkdir(parents=True, exist_ok=True)
             weights.replace(target)
     except OSError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             message="The converted checkpoint can't be written.",
             where=str(target),
@@ -126,7 +126,7 @@ def find(source: Path) -> Source:
     for name in (WEIGHTS, INDEX, PICKLED, PICKLED_INDEX):
         if (source / name).is_file():
             return find(source / name)
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.ARTIFACT_MISSING,
         where=str(source),
         expected=f"a checkpoint, or a folder with {WEIGHTS}, {PICKLED} or the index of either",
@@ -144,7 +144,7 @@ def is_safetensors(path: Path) -> bool:
         with path.open("rb") as file:
             start = file.read(9)
     except OSError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING,
             message="The file can't be read.",
             where=str(path),
@@ -167,7 +167,7 @@ def _target(out: Path) -> Path:
     for path in (target, *target.parents):
         if path.exists():
             if path == target or not path.is_dir():
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.RUN_FOLDER,
                     where=str(path),
                     expected="a new checkpoint to write",
@@ -198,7 +198,9 @@ def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell
         try:
             ended = run_without_network(READER, text)
         except NotIsolatedError as error:
-            raise refuse(ErrorCode.CHECKPOINT_NETWORK, where=source.files[0].name, found=error) from error
+            raise ProblemError.of(
+                ErrorCode.CHECKPOINT_NETWORK, where=source.files[0].name, found=error
+            ) from error
         tell("the process that read it had no network: it tried to reach this one, and failed as it must")
     else:
         ended = run_with_network(READER, text)
@@ -214,7 +216,7 @@ def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
     where = ", ".join(file.name for file in files)
     if ended.status != 0:
         by = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT,
             message="The process that read the file broke down.",
             where=where,
@@ -226,6 +228,6 @@ def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
         with job.outcome.open("rb") as file:
             return Outcome.model_validate_json(file.read(MAX_OUTCOME_BYTES))
     except (OSError, ValidationError) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT, where=where, expected="a checkpoint", found="no answer"
         ) from error

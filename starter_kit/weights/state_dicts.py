@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from evaluator import checkpoints
 from evaluator.checkpoints import ALIASES, SHARED_EMBEDDING, read_header
 from evaluator.docvqa.weights import not_saved_by_torch, unpickle
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.sharding import check_shard, encode_header
 from starter_kit.weights.converting import MAX_NOTES, MAX_PROBLEMS, Job, Outcome, is_safetensors
 
@@ -114,7 +114,7 @@ def write(tensors: State, path: Path) -> None:
 
 def _check(name: str, tensor: Tensor) -> None:
     if not tensor.is_floating_point():
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_DTYPE,
             where=f"tensor {name}",
             expected="floating-point numbers",
@@ -123,7 +123,7 @@ def _check(name: str, tensor: Tensor) -> None:
     plain = tensor.layout is torch.strided and tensor.device.type == "cpu"
     # One that repeats its memory may claim to be of any size.
     if not plain or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT,
             where=f"tensor {name}",
             expected="a tensor with all of its numbers in the file",
@@ -136,7 +136,7 @@ def _check_sizes(tensors: Collection[Tensor]) -> None:
     held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     if claimed > MAX_SHARING * sum(held.values()):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT,
             message="The tensors of the file share their numbers with each other.",
             expected="tensors with numbers of their own",
@@ -166,7 +166,7 @@ def _without_aliases(tensors: State, notes: list[str]) -> State:
     for name in aliases:
         alias = tensors[name]
         if alias.dtype != shared.dtype or alias.shape != shared.shape or not _same_bytes(alias, shared):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CHECKPOINT_EXTRA_TENSOR,
                 where=f"tensor {name}",
                 expected=f"an exact copy of {SHARED_EMBEDDING}",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.errors import EXPLANATIONS, ErrorCode, Problem, ProblemError, refuse, shorten
+from evaluator.errors import EXPLANATIONS, ErrorCode, Problem, ProblemError, shorten
 
 
 @pytest.mark.parametrize("code", ErrorCode)
@@ -21,14 +21,14 @@ def test_codes_are_unique_and_look_alike() -> None:
 
 
 def test_a_refusal_takes_what_it_is_not_given_from_the_table() -> None:
-    problem = refuse(ErrorCode.LOG_ROW, where="line 7", expected=4, found=3).problem
+    problem = Problem.of(ErrorCode.LOG_ROW, where="line 7", expected=4, found=3)
     assert problem.message == EXPLANATIONS[ErrorCode.LOG_ROW].meaning
     assert problem.next_step == EXPLANATIONS[ErrorCode.LOG_ROW].next_step
     assert str(problem).splitlines()[1:4] == ["  where: line 7", "  expected: 4", "  found: 3"]
 
 
 def test_an_error_carries_all_its_problems() -> None:
-    problems = [refuse(code).problem for code in (ErrorCode.LOG_ROW, ErrorCode.LOG_ROUND)]
+    problems = [Problem.of(code) for code in (ErrorCode.LOG_ROW, ErrorCode.LOG_ROUND)]
     error = ProblemError(*problems)
     assert error.problems == problems
     assert error.problem == problems[0]
@@ -36,7 +36,7 @@ def test_an_error_carries_all_its_problems() -> None:
 
 
 def test_a_problem_survives_its_journey_as_json() -> None:
-    problem = refuse(ErrorCode.CHECKPOINT_SHAPE, where="tensor x", expected=[1], found=[2]).problem
+    problem = Problem.of(ErrorCode.CHECKPOINT_SHAPE, where="tensor x", expected=[1], found=[2])
     assert Problem.model_validate_json(problem.model_dump_json()) == problem
 
 
@@ -47,7 +47,7 @@ hostile = st.text(max_size=2000) | st.sampled_from(
 
 @given(hostile)
 def test_whatever_is_quoted_is_short_and_printable(text: str) -> None:
-    problem = refuse(ErrorCode.LOG_ROW, where=text, expected=text, found=text).problem
+    problem = Problem.of(ErrorCode.LOG_ROW, where=text, expected=text, found=text)
     for quoted in (problem.where, problem.expected, problem.found):
         assert len(quoted) <= 200
         assert quoted.isprintable()

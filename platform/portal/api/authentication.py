@@ -7,7 +7,7 @@ from ninja.security import HttpBearer
 from ninja.utils import check_csrf
 from typing_extensions import override
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.accounts.services import authenticate_token
 from portal.teams.models import Team
@@ -30,7 +30,7 @@ class TokenOrSession(HttpBearer):
         if not request.user.is_authenticated:
             return None
         if check_csrf(request):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.REQUEST_SIGN_IN,
                 message="The session comes without a valid CSRF token.",
                 where="header X-CSRFToken",
@@ -47,5 +47,5 @@ def team_in(request: ApiRequest) -> Team:
     """The team that the request acts for. Raises `ProblemError` (`E_REQUEST_TEAM`) without one."""
     team = team_of(request.auth)
     if team is None:
-        raise refuse(ErrorCode.REQUEST_TEAM)
+        raise ProblemError.of(ErrorCode.REQUEST_TEAM)
     return team

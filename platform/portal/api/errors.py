@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.uploads.problems import problem_response
 
 
@@ -19,26 +19,28 @@ def answer_with_problems(api: NinjaAPI) -> None:
 
     @api.exception_handler(AuthenticationError)
     def unauthenticated(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
-        return problem_response(refuse(ErrorCode.REQUEST_SIGN_IN))
+        return problem_response(ProblemError.of(ErrorCode.REQUEST_SIGN_IN))
 
     @api.exception_handler(ObjectDoesNotExist)
     @api.exception_handler(Http404)
     def not_found(_request: HttpRequest, _error: Exception) -> HttpResponse:
-        return problem_response(refuse(ErrorCode.REQUEST_NOT_FOUND))
+        return problem_response(ProblemError.of(ErrorCode.REQUEST_NOT_FOUND))
 
     @api.exception_handler(HttpError)
     def not_understood(_request: HttpRequest, error: HttpError) -> HttpResponse:
-        return problem_response(refuse(ErrorCode.REQUEST_INVALID, message=str(error)), error.status_code)
+        return problem_response(
+            ProblemError.of(ErrorCode.REQUEST_INVALID, message=str(error)), error.status_code
+        )
 
     @api.exception_handler(ValidationError)
     def invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
         problems = [
-            refuse(
+            Problem.of(
                 ErrorCode.REQUEST_INVALID,
                 where=".".join(str(part) for part in detail["loc"] if part != "body"),
                 expected=detail["msg"],
                 found=detail.get("input", ""),
-            ).problem
+            )
             for detail in error.errors
         ]
         return problem_response(ProblemError(*problems))
@@ -48,7 +50,7 @@ def invalid_form(form: BaseForm) -> ProblemError:
     """What the form found wrong, one problem a field."""
     return ProblemError(
         *(
-            refuse(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors))).problem
+            Problem.of(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors)))
             for field, errors in form.errors.items()
         )
     )

@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import DateTimeField, TextField
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
@@ -167,7 +167,7 @@ def _check_field(where: str, field: str) -> None:
 
 
 def _refusal(where: str, *, expected: str, found: object = "") -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.CONFIGURATION,
         message="The definition of the tracks can't be used.",
         where=where,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from evaluator.contracts import Accountant, AccountingResult, SamplingRule, TrackRules
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.evaluation.trainings import check_tokens, joint
 from portal.submissions.models import Run, RunToken
 from portal.submissions.tokens import find_token, take_token
@@ -40,7 +40,7 @@ def _token(run: Run, team: Team, result: AccountingResult) -> RunToken:
     """The record's token, locked. Raises `ProblemError` with all that is wrong with token and key."""
     problems = []
     if not current_keys(team).filter(public_key=result.public_key).exists():
-        problems += refuse(
+        problems += ProblemError.of(
             ErrorCode.RECORD_KEY,
             where="public_key",
             expected="a key that your team has registered and not revoked",

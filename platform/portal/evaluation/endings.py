@@ -8,7 +8,6 @@ from django.conf import settings
 
 from evaluator.contracts import TrustLevel
 from evaluator.errors import ErrorCode, Problem
-from evaluator.errors import refuse as problem_of
 from portal.accounts.models import User
 from portal.evaluation import dispatch, notices
 from portal.evaluation.models import Evaluation, EvaluationState
@@ -46,7 +45,7 @@ def break_off(evaluation: Evaluation, run: Run, state: EvaluationState, now: dat
         return
     move_run(run, RunState.FAILED)
     refund(run.submission)
-    notices.tell_team(run, problem_of(ErrorCode.PLATFORM_FAULT).problems)
+    notices.tell_team(run, [Problem.of(ErrorCode.PLATFORM_FAULT)])
 
 
 def start_over(run: Run, *, retry: int = 0, actor: User | None = None) -> Evaluation:

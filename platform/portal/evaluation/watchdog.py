@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from evaluator.contracts import Outcome
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.evaluation import endings, notices
 from portal.evaluation.dispatch import MESSAGE_LIFETIME, send_on_commit
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
@@ -49,7 +49,7 @@ def _give_up(evaluation_id: UUID, now: datetime) -> None:
         return
     run = Run.objects.select_for_update().get(pk=evaluation.run_id)
     logger.warning("Lost %s in %s: worker %s is silent.", evaluation, evaluation.step, evaluation.worker)
-    lost = refuse(ErrorCode.WORKER_LOST, where=f"step {evaluation.step}")
+    lost = ProblemError.of(ErrorCode.WORKER_LOST, where=f"step {evaluation.step}")
     StepReport.objects.create(
         evaluation=evaluation,
         step=evaluation.step,

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from pydantic import BaseModel, Field, ValidationError
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.ui.markdown import render_markdown
 
 MAX_PROOF_BYTES = 10 * 1024 * 1024
@@ -58,7 +58,7 @@ class Notebook(BaseModel):
 def render_proof(content: bytes, filename: str) -> SafeString:
     """The Markdown file or notebook as HTML. Raises `ProblemError`: `E_ARTIFACT_SIZE` or `E_PROOF_FORMAT`."""
     if len(content) > MAX_PROOF_BYTES:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
             where=filename,
             expected=f"at most {MAX_PROOF_BYTES:,} bytes",
@@ -71,7 +71,7 @@ def render_proof(content: bytes, filename: str) -> SafeString:
         case ".ipynb":
             return mark_safe("".join(_notebook(content, filename)))  # noqa: S308  (each part is safe)
         case suffix:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.PROOF_FORMAT,
                 where=filename,
                 expected="a file that ends in .md, .ipynb or .pdf",
@@ -83,7 +83,7 @@ def _decode(content: bytes, filename: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.PROOF_FORMAT, where=f"{filename}, byte {error.start}", expected="UTF-8 text"
         ) from error
 
@@ -93,7 +93,7 @@ def _notebook(content: bytes, filename: str) -> Iterator[SafeString]:
         notebook = Notebook.model_validate_json(content)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.PROOF_FORMAT,
             where=": ".join([filename, ".".join(str(part) for part in detail["loc"])]).removesuffix(": "),
             expected="a Jupyter notebook of format 4",
@@ -142,7 +142,7 @@ def _image(encoded: str, where: str) -> SafeString:
 
 
 def _bad_image(where: str, found: str) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.PROOF_FORMAT,
         where=where,
         expected=f"a PNG image of at most {MAX_IMAGE_BYTES:,} bytes",
@@ -152,7 +152,7 @@ def _bad_image(where: str, found: str) -> ProblemError:
 
 def _check_length(text: str, where: str) -> None:
     if len(text) > MAX_TEXT_CHARACTERS:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.PROOF_FORMAT,
             where=where,
             expected=f"at most {MAX_TEXT_CHARACTERS:,} characters",

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, Problem, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission
 from portal.submissions.quota import next_slot
@@ -29,7 +29,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
 
 
 def no_such_budget(track: Track, budget: float | None) -> ProblemError:
-    return refuse(
+    return ProblemError.of(
         ErrorCode.SUBMISSION_BUDGET,
         expected=" or ".join(
             "no budget" if known is None else f"ε = {known:g}" for known in track.run_budgets()
@@ -41,7 +41,7 @@ def no_such_budget(track: Track, budget: float | None) -> ProblemError:
 def _closed(track: Track, now: datetime) -> list[Problem]:
     reason = track.closed_because(now)
     return (
-        refuse(ErrorCode.TRACK_CLOSED, message=f"The track takes no submissions: {reason}").problems
+        [Problem.of(ErrorCode.TRACK_CLOSED, message=f"The track takes no submissions: {reason}")]
         if reason
         else []
     )
@@ -50,16 +50,18 @@ def _closed(track: Track, now: datetime) -> list[Problem]:
 def _missing(submission: Submission) -> list[Problem]:
     track, runs = submission.track, list(submission.runs.all())
     if not runs:
-        return refuse(ErrorCode.SUBMISSION_INCOMPLETE, expected="at least one run", found="none").problems
+        return ProblemError.of(
+            ErrorCode.SUBMISSION_INCOMPLETE, expected="at least one run", found="none"
+        ).problems
     held = set(submission.artifacts.values_list("run", "kind"))
     places: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
     places += [(run, kind) for run in runs for kind in track.run_artifacts()]
     missing = [
-        refuse(
+        Problem.of(
             ErrorCode.ARTIFACT_MISSING,
             message=f"The {kind.replace('_', ' ')} is missing.",
             where=run.label if run else "for all runs",
-        ).problem
+        )
         for run, kind in places
         if (run and run.pk, kind) not in held
     ]
@@ -85,7 +87,7 @@ def _duplicates(submission: Submission) -> list[Problem]:
     problems = []
     for artifact in own:
         if artifact.upload.sha256 in seen and artifact.run:
-            problems += refuse(
+            problems += ProblemError.of(
                 ErrorCode.SUBMISSION_DUPLICATE,
                 where=f"{artifact.run.label}, {artifact.upload.filename}",
                 found=f"SHA-256 {artifact.upload.sha256}",
@@ -98,7 +100,7 @@ def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
     free_at = next_slot(counted_times(team, track, now), now, track.submissions_per_day)
     if free_at is None:
         return []
-    return refuse(
+    return ProblemError.of(
         ErrorCode.SUBMISSION_QUOTA,
         expected=f"{track.submissions_per_day} submissions in 24 hours at most",
         next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; slots lost by our fault are given back.",

@@ -1,7 +1,7 @@
 """Which files a submission must hold, and how large each may be."""
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.challenge.models import Track
 
 MEGABYTE = 10**6
@@ -38,7 +38,7 @@ def check_artifact(track: Track, kind: str, *, of_run: bool, filename: str, size
     """
     allowed = track.run_artifacts() if of_run else submission_artifacts(track)
     if kind not in allowed:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
             where="a run" if of_run else "the submission as a whole",
             expected=" or ".join(allowed) or "no file",
@@ -46,7 +46,7 @@ def check_artifact(track: Track, kind: str, *, of_run: bool, filename: str, size
         )
     known = ArtifactKind(kind)
     if not filename.lower().endswith(tuple(SUFFIXES[known])):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
             message=f"A file with this name is no {known.replace('_', ' ')}.",
             where=filename,
@@ -54,7 +54,7 @@ def check_artifact(track: Track, kind: str, *, of_run: bool, filename: str, size
             next_step="Choose the right file; archives and pickles are never opened.",
         )
     if size_bytes > max_bytes(track, known):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
             where=filename,
             expected=f"{max_bytes(track, known)} bytes or fewer",

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
@@ -40,7 +40,7 @@ def create_submission(
     _lock_team(team.pk)
     drafts = Submission.objects.filter(team=team, track=track, state=SubmissionState.DRAFT).count()
     if drafts >= MAX_DRAFTS:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
             message="Your team has too many drafts in this track.",
             expected=f"fewer than {MAX_DRAFTS} drafts",
@@ -140,7 +140,7 @@ def attach(upload: Upload, user: User) -> Artifact:
         return attached
     pending = places.all().first()
     if pending is None:
-        raise refuse(ErrorCode.UPLOAD_STATE)
+        raise ProblemError.of(ErrorCode.UPLOAD_STATE)
     submission = pending.submission
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
@@ -246,7 +246,9 @@ def _lock_draft(submission: Submission) -> Submission:
 
 
 def _wrong_state(submission: Submission, expected: str) -> ProblemError:
-    return refuse(ErrorCode.SUBMISSION_STATE, expected=expected, found=f"one that is {submission.state}")
+    return ProblemError.of(
+        ErrorCode.SUBMISSION_STATE, expected=expected, found=f"one that is {submission.state}"
+    )
 
 
 def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import prefetch_related_objects
 
 from evaluator.contracts import Outcome, Step, TrackRules
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem
 from evaluator.time_left import in_words
 from portal.submissions import results
 from portal.submissions.changed_tensors import ChangedTensors
@@ -138,7 +138,7 @@ def _status(run: Run) -> RunStatus:
 
     problems = [Problem.model_validate(problem) for report in reports.values() for problem in report.problems]
     if run.state == RunState.FAILED and not problems:
-        problems = refuse(ErrorCode.PLATFORM_FAULT).problems
+        problems = [Problem.of(ErrorCode.PLATFORM_FAULT)]
     return RunStatus(
         run=run,
         attempt=evaluation.attempt,

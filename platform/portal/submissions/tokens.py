@@ -12,7 +12,7 @@ from django.db import transaction
 
 from evaluator.accounting.events import Event
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
@@ -29,7 +29,7 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
     Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
     """
     if not track.is_private:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_TOKEN,
             message="The track issues no run tokens.",
             where=track.slug,
@@ -38,7 +38,7 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
     Team.objects.select_for_update(no_key=True).get(pk=team.pk)
     unused = RunToken.objects.filter(team=team, track=track, run__isnull=True).count()
     if unused >= MAX_OPEN_TOKENS:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.RUN_TOKEN,
             message="Your team has too many unused run tokens in this track.",
             where=track.slug,
@@ -92,4 +92,4 @@ def _record_sha256(run: Run) -> str:
 
 
 def _refused(expected: str, found: str) -> ProblemError:
-    return refuse(ErrorCode.RECORD_TOKEN, where="run_token", expected=expected, found=found)
+    return ProblemError.of(ErrorCode.RECORD_TOKEN, where="run_token", expected=expected, found=found)

@@ -3,7 +3,7 @@
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.signing import is_public_key
 from portal.accounts.models import User
 from portal.audit.models import record
@@ -49,7 +49,7 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
 
 def _parsed(text: str) -> str:
     if not is_public_key(text):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.SIGNING_KEY,
             where="public_key",
             expected="an Ed25519 public key: 64 hexadecimal digits",
@@ -60,4 +60,4 @@ def _parsed(text: str) -> str:
 
 
 def _refused(message: str) -> ProblemError:
-    return refuse(ErrorCode.TEAM_KEY, message=message, where="public_key")
+    return ProblemError.of(ErrorCode.TEAM_KEY, message=message, where="public_key")

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.teams.models import Team
 from portal.uploads.models import Upload, UploadState
@@ -30,11 +30,11 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
     `E_UPLOAD_LIMIT` when the team has too much under way.
     """
     if size_bytes <= 0:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE, where=filename, expected="1 byte or more", found=f"{size_bytes} bytes"
         )
     if not SHA256.fullmatch(sha256):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.ARTIFACT_HASH,
             message="The SHA-256 is malformed.",
             where=filename,
@@ -66,7 +66,7 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
     _refuse_unless_open(upload)
     for part in parts:
         if not 1 <= part.number <= upload.parts_total:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.UPLOAD_PART,
                 message="The upload has no such part.",
                 expected=f"a number from 1 to {upload.parts_total}",
@@ -74,7 +74,7 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
                 next_step="Cut the file into parts of the upload's part_size_bytes.",
             )
         if part.size_bytes != upload.part_size(part.number) or not SHA256.fullmatch(part.sha256):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.UPLOAD_PART,
                 message="The part can't have this size or SHA-256.",
                 where=f"part {part.number}",
@@ -110,7 +110,7 @@ def complete(upload: Upload) -> None:
     upload.state, upload.finished_at = current.state, current.finished_at
     if current.state == UploadState.ABORTED:
         store.delete(upload.store_key)
-        raise refuse(ErrorCode.UPLOAD_STATE)
+        raise ProblemError.of(ErrorCode.UPLOAD_STATE)
 
 
 def abort(upload: Upload) -> None:
@@ -118,7 +118,7 @@ def abort(upload: Upload) -> None:
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.COMPLETED:
-            raise refuse(ErrorCode.UPLOAD_STATE, message="The upload is already completed.")
+            raise ProblemError.of(ErrorCode.UPLOAD_STATE, message="The upload is already completed.")
         _remove(current)
 
 
@@ -155,7 +155,7 @@ def _refuse_too_much_under_way(team: Team, size_bytes: int) -> None:
     count = under_way.count()
     total: int = under_way.aggregate(total=Sum("size_bytes"))["total"] or 0
     if count >= MAX_OPEN_UPLOADS or total + size_bytes > MAX_OPEN_BYTES:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.UPLOAD_LIMIT,
             expected=f"{MAX_OPEN_UPLOADS} unfinished uploads and {MAX_OPEN_BYTES} bytes at most",
             found=f"{count} uploads of {total} bytes, and {size_bytes} bytes more",
@@ -164,7 +164,9 @@ def _refuse_too_much_under_way(team: Team, size_bytes: int) -> None:
 
 def _refuse_unless_open(upload: Upload) -> None:
     if upload.state != UploadState.OPEN:
-        raise refuse(ErrorCode.UPLOAD_STATE, expected="an open upload", found=f"one that is {upload.state}")
+        raise ProblemError.of(
+            ErrorCode.UPLOAD_STATE, expected="an open upload", found=f"one that is {upload.state}"
+        )
 
 
 def _remove(upload: Upload) -> None:

@@ -11,7 +11,7 @@ from django.core import signing
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
 
 PART_SALT = "portal.uploads.part"
@@ -63,7 +63,7 @@ def _read(token: str, salt: str) -> dict[str, Any]:
     try:
         content: dict[str, Any] = signing.loads(token, salt=salt)
     except signing.BadSignature as error:
-        raise refuse(ErrorCode.UPLOAD_URL) from error
+        raise ProblemError.of(ErrorCode.UPLOAD_URL) from error
     if timezone.now().timestamp() >= content.pop("until"):
-        raise refuse(ErrorCode.UPLOAD_URL, message="The address has expired.")
+        raise ProblemError.of(ErrorCode.UPLOAD_URL, message="The address has expired.")
     return content

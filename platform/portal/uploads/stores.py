@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol
 from django.conf import settings
 from typing_extensions import override
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part, as_ranges, missing_parts
 from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
 
@@ -112,7 +112,7 @@ class FolderStore(Store):
             with _create(incoming) as file:
                 received = _copy(chunks, file, part)
             if received != part:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.UPLOAD_PART,
                     where=f"part {part.number}",
                     expected=f"{part.size_bytes} bytes, SHA-256 {part.sha256}",
@@ -121,7 +121,7 @@ class FolderStore(Store):
             incoming.replace(folder / _part_name(part))
             self._drop_older(folder, part)
         except FileNotFoundError as error:
-            raise refuse(ErrorCode.UPLOAD_STATE) from error
+            raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
         finally:
             incoming.unlink(missing_ok=True)
 
@@ -196,7 +196,7 @@ class FolderStore(Store):
         folder = self._unfinished(upload)
         parts = self.list_parts(key, upload)
         if missing := missing_parts(sizes, parts):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.UPLOAD_INCOMPLETE,
                 where=f"parts {as_ranges(missing)}",
                 expected=f"{len(sizes)} parts, {sum(sizes)} bytes",
@@ -207,10 +207,10 @@ class FolderStore(Store):
         try:
             found = _join([folder / _part_name(part) for part in parts], incoming)
             if found != sha256:
-                raise refuse(ErrorCode.ARTIFACT_HASH, expected=sha256, found=found)
+                raise ProblemError.of(ErrorCode.ARTIFACT_HASH, expected=sha256, found=found)
             incoming.replace(target)
         except FileNotFoundError as error:  # aborted or completed by another request
-            raise refuse(ErrorCode.UPLOAD_STATE) from error
+            raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
         finally:
             incoming.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.problems import problem_response
 from portal.uploads.signed_urls import read_file_token, read_part_token
 from portal.uploads.stores import CHUNK_BYTES, FolderStore, current_store
@@ -28,7 +28,7 @@ def receive_part(request: HttpRequest, token: str) -> HttpResponse:
         address = read_part_token(token)
         announced = request.headers.get("Content-Length", "none")
         if announced != str(address.part.size_bytes):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.UPLOAD_PART,
                 where=f"part {address.part.number}, header Content-Length",
                 expected=f"{address.part.size_bytes} bytes",

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach this machine from itself
 
@@ -23,7 +23,7 @@ class Address:
         """`HOST:PORT`, with an IPv6 address in brackets. Raises `ProblemError` (`E_CONFIGURATION`)."""
         host, _, port = text.rpartition(":")
         if not (host and port.isdecimal() and 0 < int(port) < 2**16):
-            raise refuse(ErrorCode.CONFIGURATION, where="address", expected="HOST:PORT", found=text)
+            raise ProblemError.of(ErrorCode.CONFIGURATION, where="address", expected="HOST:PORT", found=text)
         return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Address:
         try:
             socket.create_server((self.host, self.port), family=self._family).close()
         except OSError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where=str(self),
                 expected="an address of this machine, with a free port",
@@ -88,7 +88,7 @@ def server_tls(certificate: Path | None, key: Path | None, authority: Path | Non
         return None
     for option, path in files.items():
         if path is None or not path.is_file():
-            raise refuse(ErrorCode.CONFIGURATION, where=option, expected="a PEM file", found=path)
+            raise ProblemError.of(ErrorCode.CONFIGURATION, where=option, expected="a PEM file", found=path)
     return ServerTLS(*(path for path in files.values() if path))
 
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from evaluator import evaluator_version
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings
@@ -35,13 +35,13 @@ class Agreement:
         """Raises `ProblemError` (`E_CONFIGURATION`), with one problem for each thing in which `party` differs."""
         theirs = asdict(other)
         problems = [
-            refuse(
+            Problem.of(
                 ErrorCode.CONFIGURATION,
                 where=f"{party}, {name}",
                 expected=value,
                 found=theirs[name],
                 next_step="Give server and nodes the same kit, settings, base weights and list of clients.",
-            ).problem
+            )
             for name, value in asdict(self).items()
             if theirs[name] != value
         ]
@@ -80,7 +80,7 @@ def refuse_untold(setup: RunSetup) -> None:
     noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
     """
     if setup.record_terms is not None and not tells_counts(setup):
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="placement",
             expected="server: whoever leads the run writes its annex, and has to be trusted with what is in it",

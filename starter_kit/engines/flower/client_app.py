@@ -17,7 +17,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode as FlowerErrorCode
 
-from evaluator.errors import ErrorCode, ProblemError, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import complain
 from starter_kit.engines.flower.agreement import Agreement, refuse_untold, tells_counts
 from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
@@ -63,7 +63,7 @@ class Host:
         known = [client.id for client in setup.clients]
         for client in only:
             if client not in known:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CONFIGURATION,
                     where="clients of the node",
                     expected=f"some of {', '.join(map(str, known))}",

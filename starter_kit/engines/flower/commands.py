@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import note, progress, refusals, say
 from starter_kit.options import BaseFolder, Changes, DataFolder, NewRun, RecordTrack, Resume, RunToken
 from starter_kit.runs.telling import refuse_to_overwrite, train_and_tell
@@ -128,7 +128,7 @@ def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
         try:
             write_app(folder)
         except OSError as error:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
             ) from error
     say(f"{folder}: an app for `flwr run`")
@@ -148,7 +148,7 @@ def _removed(home: Path) -> Iterator[None]:
 
 def _require_flower() -> None:
     if find_spec("flwr") is None:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="this command",
             expected="Flower",

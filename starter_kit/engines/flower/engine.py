@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from flwr.serverapp import Grid
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.messages import ASK, Answer, Requests
 from starter_kit.engines.flower.roll import POLL_S, Roll, Tell, content_of, received, send
 from starter_kit.federation.rounds import AT_ITS_NODE, Reply, Request
@@ -117,7 +117,7 @@ class FlowerEngine:
             return
         self.states[answer.reply.client] = {AT_ITS_NODE: torch.ones(1)}
         if self._first_round != 1:
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,
                 where=f"round {self._first_round}",
                 expected="a run from its first round on, for its clients keep something from round to round",

@@ -17,7 +17,7 @@ from flwr.supercore.constant import TaskType
 from flwr.supercore.inflatable.inflatable_utils import ObjectPullError
 from flwr.supernode.runtime.run_clientapp import pull_task_input, push_message, push_task_output
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower import client_app
 from starter_kit.engines.flower.address import Address, free_port
 from starter_kit.engines.flower.child import LOG, last_line, started
@@ -71,7 +71,7 @@ def serve(host: client_app.Host, calling: Calling, home: Path, tell: Tell) -> No
     while calling.server.answers(calling.wait_s):
         with _supernode(calling, home) as (process, tasks):
             if not _answer_all(process, tasks, tell):
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CONFIGURATION,
                     where=f"the node of client {clients}",
                     expected=f"to be let in by the server at {calling.server}",

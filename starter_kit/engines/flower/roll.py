@@ -8,7 +8,7 @@ from typing import TypeVar
 from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
-from evaluator.errors import ErrorCode, ProblemError, refuse, shorten
+from evaluator.errors import ErrorCode, ProblemError, shorten
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.messages import BYE, HELLO, Hello
 
@@ -46,7 +46,7 @@ class Roll:
         deadline = time.monotonic() + timeout_s
         while missing := [str(client) for client in self.clients if self.node_of(client) is None]:
             if time.monotonic() > deadline:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CLIENTS_LOST,
                     where="the federation",
                     expected="a node for every client",

@@ -7,7 +7,7 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import complaints
 from starter_kit.engines.flower.agreement import Agreement, refuse_untold
 from starter_kit.engines.flower.engine import FlowerEngine
@@ -75,7 +75,7 @@ def over(
 
 
 def _no_credentials() -> Credentials:
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where="method",
         expected="a method without a training record, which a Flower deployment has no key to sign",

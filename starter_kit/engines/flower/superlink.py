@@ -28,7 +28,7 @@ from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.address import Address, ServerTLS
 from starter_kit.engines.flower.agreement import refuse_untold
 from starter_kit.engines.flower.bundle import fab
@@ -63,7 +63,7 @@ class Listening:
 
     def __post_init__(self) -> None:
         if self.tls is None and (self.node_keys or not self.address.is_loopback):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="--certificate, --certificate-key, --authority",
                 expected="files, for nodes on other machines and nodes that must be known",
@@ -127,7 +127,7 @@ def _superlink(listening: Listening, home: Path) -> Iterator[Tasks]:
         deadline = time.monotonic() + STARTING_S
         while not tasks.address.answers(0.0):
             if process.poll() is not None or time.monotonic() > deadline:
-                raise refuse(
+                raise ProblemError.of(
                     ErrorCode.CONFIGURATION,
                     where=f"the SuperLink at {listening.address}",
                     expected="to start",
@@ -173,7 +173,7 @@ def _token(tasks: Tasks) -> str:
         while (task := claimed(claims, TaskType.SERVER_APP)) is not None:
             if task[0] == run_id:
                 return task[1]
-    raise refuse(
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION, where=f"the SuperLink at {tasks.address}", expected="a run", found="none"
     )
 
@@ -193,7 +193,7 @@ def _reached(home: Path) -> Iterator[None]:
     try:
         yield
     except httpx.TransportError as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CLIENTS_LOST,
             where="the SuperLink of this server",
             expected="to be reached",
@@ -216,7 +216,7 @@ def public_keys(file: Path) -> list[bytes]:
                 raise ValueError(f"a key of another kind: {line[:20]}…")
             keys.append(public_key_to_bytes(key))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise refuse(
+        raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=str(file),
             expected="public keys as ssh-keygen -t ecdsa writes them, one a line",

@@ -18,7 +18,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
@@ -41,7 +41,7 @@ class Settings(LocalTrainingSettings):
     def build(self, clients: Sequence[Client]) -> "MyMethod":
         # The place to refuse settings that don't go with the clients.
         if self.clients_per_round > len(clients):
-            raise refuse(
+            raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="clients_per_round",
                 expected=f"from 1 to {len(clients)}, the clients that there are",

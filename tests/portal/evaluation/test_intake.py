@@ -18,7 +18,7 @@ from evaluator.contracts import (
     Step,
     TrustLevel,
 )
-from evaluator.errors import ErrorCode, Problem, refuse
+from evaluator.errors import ErrorCode, Problem
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, endings, intake, storable, tasks
@@ -205,9 +205,7 @@ class TestDetail:
 
 class TestRefusal:
     def test_the_run_is_refused_and_the_team_reads_why(self, evaluation, committed):
-        problem = refuse(
-            ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16"
-        ).problem
+        problem = Problem.of(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16")
         committed(
             intake.take_report,
             make_report(

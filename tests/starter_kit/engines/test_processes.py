@@ -15,7 +15,7 @@ from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_t
 METHOD = """
 import os, signal
 from starter_kit.methods import fedavg
-from evaluator.errors import ErrorCode, refuse
+from evaluator.errors import ErrorCode, ProblemError
 
 class Faulty(fedavg.FedAvg):
     def client_update(self, task):
@@ -105,7 +105,7 @@ def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
 
 
 def test_what_a_client_refuses_is_told_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
-    fault = "raise refuse(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
+    fault = "raise ProblemError.of(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
     settings = quick_settings(faulty_config(tmp_path, fault))
     with pytest.raises(ProblemError) as refused:
         run(settings, base, data, tmp_path / "run", in_processes(1, data=data, base=base))
