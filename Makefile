@@ -52,8 +52,8 @@ reproduce: $(VENV)/.demo  ## train every baseline on a small task, three times, 
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md
 
 docs: $(VENV)/.test  ## write the generated pages under docs/
-	@$(BIN)/python -c 'from evaluator.errors import catalogue; print(catalogue(), end="")' > docs/errors.md
-	@$(BIN)/python -c 'from evaluator.checks import catalogue; print(catalogue(), end="")' > docs/checks.md
+	@$(BIN)/python -c 'from evaluator.errors import catalog; print(catalog(), end="")' > docs/errors.md
+	@$(BIN)/python -c 'from evaluator.checks import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
 	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
 

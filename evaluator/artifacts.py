@@ -48,7 +48,7 @@ def fetch(
 
     Raises:
         ProblemError: `E_ARTIFACT_SIZE` or `E_ARTIFACT_HASH`: the store holds something else than was announced.
-        FetchError: The store doesn't answer, or refuses the URL.
+        FetchError: The store doesn't answer, or rejects the URL.
     """
     cache.mkdir(parents=True, exist_ok=True)
     target = cache / ref.sha256
@@ -112,7 +112,7 @@ def _download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, i
 
 
 def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, int], None]) -> None:
-    """Fetch what `partial` lacks; a server that ignores the range sends everything, and the file starts anew."""
+    """Fetch what `partial` lacks; a server that ignores the range sends everything, and the file starts again."""
     have = partial.size
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(ref.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
@@ -134,7 +134,7 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
                     _check_size(ref, partial.size + len(chunk))
                 partial.append(file, chunk)
                 on_progress(partial.size, ref.size_bytes)
-    if partial.size < ref.size_bytes:  # it said no length, or it would have been refused above
+    if partial.size < ref.size_bytes:  # it said no length, or it would have been rejected above
         raise requests.ConnectionError("the connection ended early")
 
 

@@ -5,7 +5,7 @@ least once: a message that is handed out is leased, not removed. Acknowledging d
 back; a process renews its leases from a thread while it lives, and what a killed process held is handed out
 again when the lease runs out. Messages of a queue come in the order in which they were sent, and one that is
 given back keeps its place. Every hand-over is counted in the message header `deliveries`, so that a consumer
-can refuse a message that keeps killing it.
+can reject a message that keeps killing it.
 
 All processes must see the file on one local disk: SQLite's write-ahead log doesn't work over a network.
 """
@@ -169,7 +169,7 @@ class MessageFile:
         return None
 
     def delete(self, lease: str) -> None:
-        """Remove a message that was dealt with, unless it has meanwhile been handed out anew."""
+        """Remove a message that was dealt with, unless it has meanwhile been handed out again."""
         self._drop(lease)
         self._execute("DELETE FROM messages WHERE lease = ?", lease)
 
@@ -251,7 +251,7 @@ class MessageFile:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Set the journal mode, which SQLite refuses, without waiting, while others open the same new file."""
+    """Set the journal mode, which SQLite rejects, without waiting, while others open the same new file."""
     give_up = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

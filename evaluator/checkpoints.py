@@ -1,4 +1,4 @@
-"""Checkpoints: safetensors files, read as data and held against a reference architecture and its base weights.
+"""Checkpoints: safetensors files, read as data and compared with a reference architecture and its base weights.
 
 Nothing in a checkpoint is executed or trusted. The header is parsed here, under hard caps, and the tensors are
 read once, in chunks: memory does not grow with the file. The format is described at
@@ -185,7 +185,7 @@ def _read_header(file: FileIO) -> Header:
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
         file.seek(0)
         raise ProblemError.of(
-            ErrorCode.CHECKPOINT_FORMAT, expected="safetensors", found=_recognise(file.read(64))
+            ErrorCode.CHECKPOINT_FORMAT, expected="safetensors", found=_recognize(file.read(64))
         )
     if length > MAX_HEADER_BYTES:
         raise ProblemError.of(
@@ -213,7 +213,7 @@ def _read_header(file: FileIO) -> Header:
     return Header(dict(tensors), 8 + length)
 
 
-def _recognise(start: bytes) -> str:
+def _recognize(start: bytes) -> str:
     if not start:
         return "an empty file"
     return next((name for magic, name in OTHER_FORMATS.items() if start.startswith(magic)), "another format")
@@ -273,7 +273,7 @@ def _is_counts(value: object) -> bool:
 
 
 def _check_layout(tensors: list[tuple[str, Tensor]], data_bytes: int) -> None:
-    """Refuse overlaps, holes and a file that ends early or late; `tensors` are in the order of their bytes."""
+    """Reject overlaps, holes and a file that ends early or late; `tensors` are in the order of their bytes."""
     position = 0
     for name, tensor in tensors:
         if tensor.begin != position:
@@ -353,7 +353,7 @@ def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor
 
 
 def _alias_problems(header: Header, unlike: Sequence[str]) -> Iterator[Problem]:
-    """Refuse the aliases that are not the shared embedding, byte for byte."""
+    """Reject the aliases that are not the shared embedding, byte for byte."""
     shared = header.tensors.get(SHARED_EMBEDDING)
     for name in unlike:
         alias = header.tensors[name]
@@ -377,7 +377,7 @@ def _not_finite_problems(first: Mapping[str, int]) -> Iterator[Problem]:
 
 
 def _frozen_problems(changed: Sequence[str], trainable: Sequence[str]) -> Iterator[Problem]:
-    """Refuse changes to tensors whose names match none of the patterns."""
+    """Reject changes to tensors whose names match none of the patterns."""
     for name in changed:
         if trainable and not any(fnmatchcase(name, pattern) for pattern in trainable):
             yield Problem.of(

@@ -170,7 +170,7 @@ class ValidationResult(Message):
 
 
 class CheckStatus(StrEnum):
-    """`failed` refuses the run; `flagged` asks the reviewers to look; the rest is good or can't be said."""
+    """`failed` rejects the run; `flagged` asks the reviewers to look; the rest is good or can't be said."""
 
     PASSED = "passed"
     FLAGGED = "flagged"
@@ -224,7 +224,7 @@ class AccountingResult(Message):
     """ε of the run, recomputed from its record, at the track's δ.
 
     Attributes:
-        epsilon: By the track's accountant under its sampling rule: what is held against the budget.
+        epsilon: By the track's accountant under its sampling rule: what is compared with the budget.
         epsilons: By every accountant under every rule.
         epsilon_claimed: As the record claims.
         accountant: Name, version and precision of the deciding accountant.
@@ -287,7 +287,7 @@ class ScoringDetail(Message):
     """What the organizers alone are told of a score.
 
     Attributes:
-        pages_without_image: Pages whose image is missing or can't be read; the model saw grey in its place.
+        pages_without_image: Pages whose image is missing or can't be read; the model saw gray in its place.
     """
 
     groups: list[GroupScore] = []
@@ -300,10 +300,10 @@ StepResult = Annotated[
 
 
 class Outcome(StrEnum):
-    """How a step ended. `refused` is the participant's to mend, `failed` is ours."""
+    """How a step ended. `rejected` is the participant's to mend, `failed` is ours."""
 
     PASSED = "passed"
-    REFUSED = "refused"
+    REJECTED = "rejected"
     FAILED = "failed"
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class ErrorCode(StrEnum):
-    """Every reason for which an artifact, a run or an upload is refused, or an evaluation fails."""
+    """Every reason for which an artifact, a run or an upload is rejected, or an evaluation fails."""
 
     ARTIFACT_SIZE = "E_ARTIFACT_SIZE"
     ARTIFACT_HASH = "E_ARTIFACT_HASH"
@@ -302,7 +302,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",
-        "Download the track's base weights again, or write the folder anew with `pfl base`.",
+        "Download the track's base weights again, or write the folder again with `pfl base`.",
     ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",
@@ -435,7 +435,7 @@ class Problem(BaseModel):
 
 
 class ProblemError(Exception):
-    """Raised where an input is refused; carries every `Problem` found, at least one, for the participant."""
+    """Raised where an input is rejected; carries every `Problem` found, at least one, for the participant."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -470,7 +470,7 @@ def shorten(value: object, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def catalogue() -> str:
+def catalog() -> str:
     """The table as Markdown: docs/errors.md is this text."""
     rows = [f"| `{code}` | {text.meaning} | {text.next_step} |" for code, text in EXPLANATIONS.items()]
     return "\n".join(

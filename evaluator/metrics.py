@@ -55,7 +55,7 @@ class GoldAnswers:
 
     def __init__(self, answers: Sequence[Sequence[str]]) -> None:
         counts = np.fromiter(map(len, answers), np.int64, len(answers))
-        self._texts = _normalised(list(chain.from_iterable(answers)))
+        self._texts = _normalized(list(chain.from_iterable(answers)))
         self._question: NDArray[np.int64] | None = None
         if not (counts == 1).all():
             self._question = np.repeat(np.arange(len(answers)), counts)
@@ -70,7 +70,7 @@ class GoldAnswers:
         """Every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
         if len(predictions) != len(self):
             raise ValueError(f"{len(predictions)} predictions for {len(self)} questions")
-        predicted = _normalised(predictions)
+        predicted = _normalized(predictions)
         if self._question is None:
             best = _similarities(predicted, self._texts)
         else:
@@ -117,10 +117,10 @@ def _similarities(predicted: Sequence[str], gold: Sequence[str]) -> NDArray[np.f
     return similarities
 
 
-def _normalised(texts: Sequence[str]) -> list[str]:
+def _normalized(texts: Sequence[str]) -> list[str]:
     """Each text lower-cased and stripped."""
     # In one text, where none holds the mark between them: lower-casing one long text is far quicker than many short
-    # ones. What a letter becomes depends on its neighbours, and the mark is none that counts, as no text's end is.
+    # ones. What a letter becomes depends on its neighbors, and the mark is none that counts, as no text's end is.
     lowered = MARK.join(texts).lower().split(MARK)
     if len(lowered) != len(texts):
         return [text.lower().strip() for text in texts]

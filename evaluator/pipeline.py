@@ -84,7 +84,7 @@ def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> Findings[Step
     """Run one step.
 
     Raises:
-        ProblemError: The participant's files are refused.
+        ProblemError: The participant's files are rejected.
     """
     return STEPS[step](bench, on_progress)
 

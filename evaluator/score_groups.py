@@ -14,7 +14,7 @@ can mend. No draw of clusters scores beyond the best and the worst of them, and 
 truth with a probability of 2^(1-n): where there are fewer than six, that is too often, and the interval is [0, 1]. And
 where all clusters score the same, often because they are few, the interval is that one number.
 
-The same predictions give the same intervals: the draws start from a constant, anew for each group.
+The same predictions give the same intervals: the draws start from a constant, again for each group.
 """
 
 from collections import Counter

@@ -45,26 +45,26 @@ def read_index(path: Path, *, suffix: str = ".safetensors") -> dict[str, str]:
         ProblemError: ``E_CHECKPOINT_INDEX``, or ``E_CHECKPOINT_SHARD`` where shards are missing.
     """
     if path.stat().st_size > MAX_INDEX_BYTES:
-        raise _index_refusal(path, f"at most {MAX_INDEX_BYTES} bytes", f"{path.stat().st_size} bytes")
+        raise _index_rejection(path, f"at most {MAX_INDEX_BYTES} bytes", f"{path.stat().st_size} bytes")
     try:
         content = parse(path.read_bytes())
     except UntrustedJSONError as error:
-        raise _index_refusal(path, "JSON", error) from error
+        raise _index_rejection(path, "JSON", error) from error
     weight_map = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
-        raise _index_refusal(path, "a weight_map from tensors to files", "none")
+        raise _index_rejection(path, "a weight_map from tensors to files", "none")
     if len(weight_map) > MAX_TENSORS:
-        raise _index_refusal(path, f"at most {MAX_TENSORS} tensors", len(weight_map))
+        raise _index_rejection(path, f"at most {MAX_TENSORS} tensors", len(weight_map))
     for tensor, shard in weight_map.items():
         if len(tensor) > MAX_NAME_LENGTH or not _is_text(tensor):
-            raise _index_refusal(path, f"names of at most {MAX_NAME_LENGTH} characters", tensor)
+            raise _index_rejection(path, f"names of at most {MAX_NAME_LENGTH} characters", tensor)
         if not isinstance(shard, str) or not _SHARD_NAME.fullmatch(shard) or not shard.endswith(suffix):
-            raise _index_refusal(
+            raise _index_rejection(
                 path, f"the name of a {suffix} file in the same folder", shard, f"tensor {tensor}"
             )
     shards = shard_names(weight_map)
     if len(shards) > MAX_SHARDS:
-        raise _index_refusal(path, f"at most {MAX_SHARDS} shards", len(shards))
+        raise _index_rejection(path, f"at most {MAX_SHARDS} shards", len(shards))
     missing = [shard for shard in shards if not (path.parent / shard).is_file()]
     if missing:
         raise ProblemError.of(
@@ -87,7 +87,7 @@ def join(index: Path, target: Path) -> None:
     `target` appears when it is complete.
 
     Raises:
-        ProblemError: The index or a shard is refused.
+        ProblemError: The index or a shard is rejected.
         OSError: `target` can't be written.
     """
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.unfinished")
@@ -109,7 +109,7 @@ def joined_sha256(index: Path) -> str:
 
 
 def check_same(checkpoint: Path, index: Path) -> None:
-    """Refuse a checkpoint with a newer, sharded one beside it: that is of a later training, most likely."""
+    """Reject a checkpoint with a newer, sharded one beside it: that is of a later training, most likely."""
     if index.stat().st_mtime_ns <= checkpoint.stat().st_mtime_ns:
         return
     if joined_sha256(index) != sha256_of(checkpoint):
@@ -178,7 +178,9 @@ def _plan(index: Path) -> _Joined:
         start += path.stat().st_size - header.data_start
     length = len(encode_header(tensors)) - 8
     if length > MAX_HEADER_BYTES:
-        raise _index_refusal(index, f"a joined header of at most {MAX_HEADER_BYTES} bytes", f"{length} bytes")
+        raise _index_rejection(
+            index, f"a joined header of at most {MAX_HEADER_BYTES} bytes", f"{length} bytes"
+        )
     return _Joined(shards, tensors)
 
 
@@ -193,7 +195,7 @@ def _read_shard(path: Path, weight_map: Mapping[str, str]) -> Header:
 
 
 def check_shard(shard: str, held: Set[str], weight_map: Mapping[str, str]) -> None:
-    """Refuse (`E_CHECKPOINT_SHARD`) a shard that doesn't hold exactly the tensors that the index places there."""
+    """Reject (`E_CHECKPOINT_SHARD`) a shard that doesn't hold exactly the tensors that the index places there."""
     placed = {tensor for tensor, name in weight_map.items() if name == shard}
     for tensor in sorted(placed - held):
         raise ProblemError.of(
@@ -222,7 +224,7 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def _index_refusal(path: Path, expected: str, found: object, where: str = "") -> ProblemError:
+def _index_rejection(path: Path, expected: str, found: object, where: str = "") -> ProblemError:
     return ProblemError.of(
         ErrorCode.CHECKPOINT_INDEX,
         where=", ".join(filter(None, (path.name, where))),

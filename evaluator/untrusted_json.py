@@ -1,6 +1,6 @@
 """JSON from strangers: read without the leniencies of the standard library.
 
-The caller caps the length. Beyond what `json` refuses, this refuses duplicate keys, NaN and infinities, numbers of
+The caller caps the length. Beyond what `json` rejects, this rejects duplicate keys, NaN and infinities, numbers of
 thousands of digits and deep nesting, all with one kind of exception.
 """
 
@@ -24,7 +24,7 @@ def parse(text: bytes) -> object:
     if _depth(text) > MAX_DEPTH:
         raise UntrustedJSONError(f"nested more than {MAX_DEPTH} deep")
     try:
-        return json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        return json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_reject_constant)
     except UntrustedJSONError:
         raise
     except UnicodeDecodeError as error:
@@ -51,5 +51,5 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return result
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise UntrustedJSONError(f"{name} is not a JSON number")

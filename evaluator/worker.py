@@ -172,7 +172,7 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         findings = _run(job)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
         if isinstance(error, ProblemError) and not OURS & {problem.code for problem in error.problems}:
-            outcome, problems = Outcome.REFUSED, error.problems
+            outcome, problems = Outcome.REJECTED, error.problems
         else:
             outcome, problems = Outcome.FAILED, [Problem.of(ErrorCode.PLATFORM_FAULT)]
             trace = trace_of(error, quoted=job.step is not Step.SCORING)

@@ -31,7 +31,7 @@ def check_folder(folder: RunFolder) -> None:
         message="There is no such run.",
         where=str(folder.path),
         expected="the folder that `pfl train` wrote, or one laid out alike",
-        found=f"a run that was broken off: {unfinished}" if unfinished.is_dir() else "no such folder",
+        found=f"a run that was interrupted: {unfinished}" if unfinished.is_dir() else "no such folder",
         next_step="Finish it with `pfl train --resume`." if unfinished.is_dir() else "Name another folder.",
     )
 
@@ -70,7 +70,7 @@ def _passes(step: Step, bench: Bench) -> bool:
         with progress(step) as show:
             result = run_step(step, bench, show).result
     except ProblemError as error:
-        console.print(f"{step}: refused")
+        console.print(f"{step}: rejected")
         complain(error.problems)
         return False
     within = not isinstance(result, AccountingResult) or result.within_budget

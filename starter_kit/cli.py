@@ -11,7 +11,7 @@ import typer
 from evaluator import evaluator_version
 from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import REFUSED, console, progress, refusals, say
+from starter_kit.console import REJECTED, console, progress, rejections, say
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app
 from starter_kit.options import BaseFolder, DataFolder, RunDirectory
@@ -56,7 +56,7 @@ def token(
     token: ApiToken = "",
 ) -> None:
     """Ask the site for a token for one training run. `pfl train` does it by itself where it knows the site."""
-    with refusals():
+    with rejections():
         run_token = connect(site, token).run_token(track)
     say(run_token)
 
@@ -84,7 +84,7 @@ def new(
     """Begin a method of your own: a file that works, its config and its test. Nothing is overwritten."""
     from starter_kit.scaffolding.writing import write_method
 
-    with refusals():
+    with rejections():
         files = write_method(name, out, private=private)
     say(*files)
     test, config, proof = out / f"test_{name}.py", out / f"{name}.yaml", out / f"{name}_proof.md"
@@ -116,12 +116,12 @@ def evaluate(
     from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.kept_scores import keep_scores
 
-    with refusals(), progress("questions") as show:
+    with rejections(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
         findings = run_evaluation(path, base=base, data=data, split=split, on_progress=show)
     tell(findings, split)
     if checkpoint.is_dir():
-        with refusals():
+        with rejections():
             keep_scores(checkpoint, findings.result, split.value)
 
 
@@ -154,12 +154,12 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Run the checks that the workers run, on your own disk, and list everything that they would refuse."""
+    """Run the checks that the workers run, on your own disk, and list everything that they would reject."""
     from starter_kit.checking import BUDGETS, check_folder, check_record_is_there, check_run
     from starter_kit.runs.folder import RunFolder, budget_of
 
     folder = RunFolder(run)
-    with refusals():
+    with rejections():
         if track not in ("track-1", "track-2"):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -184,7 +184,7 @@ def check(
         )
         accepted = check_run(folder, rules, base)
     if not accepted:
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(REJECTED)
 
 
 app.command()(convert)
@@ -208,7 +208,7 @@ def submit(
     """Upload runs and submit them. After a broken connection, the same command continues where it stopped."""
     from starter_kit.submitting import prepare, register_keys, send, watch
 
-    with refusals():
+    with rejections():
         client = connect(site, token)
         plan = prepare(client, track, runs, proof)
         for public_key in register_keys(client, plan):

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 
-REFUSED = 2  # exit status: the input was refused
+REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
 PLAIN_PAUSE_S = 5.0  # between two lines of progress where no terminal is attached
 
@@ -23,7 +23,7 @@ complaints = Console(stderr=True)
 
 
 def say(*lines: object) -> None:
-    """Print results, as they are: nothing is cut, coloured or taken for markup."""
+    """Print results, as they are: nothing is cut, colored or taken for markup."""
     for line in lines:
         console.print(str(line), markup=False, highlight=False, soft_wrap=True)
 
@@ -34,8 +34,8 @@ def note(line: object) -> None:
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """What is refused inside the block is printed, without a traceback, and ends the command with status 2.
+def rejections() -> Iterator[None]:
+    """What is rejected inside the block is printed, without a traceback, and ends the command with status 2.
 
     So is a file that can't be opened: nearly always it was named wrongly.
     """
@@ -43,12 +43,12 @@ def refusals() -> Iterator[None]:
         yield
     except ProblemError as error:
         complain(error.problems)
-        raise typer.Exit(REFUSED) from error
+        raise typer.Exit(REJECTED) from error
     except UNREADABLE as error:
         if error.filename is None:
             raise
         complain(_unreadable(str(error.filename), error).problems)
-        raise typer.Exit(REFUSED) from error
+        raise typer.Exit(REJECTED) from error
 
 
 def _unreadable(name: str, error: OSError) -> ProblemError:

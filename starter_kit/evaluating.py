@@ -44,6 +44,6 @@ def _tell_detail(detail: ScoringDetail) -> None:
     if detail.pages_without_image:
         console.print(
             f"Pages whose image is missing or can't be read: {detail.pages_without_image:,}. "
-            "The model saw grey in its place.",
+            "The model saw gray in its place.",
             soft_wrap=True,
         )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import refusals
+from starter_kit.console import rejections
 
 DATASET = "dataset.json"
 
@@ -14,7 +14,7 @@ DATASET = "dataset.json"
 def _readable(data: Path) -> Path:
     """The data folder as it was named. The one above it, which `pfl data` was given, is a mistake easily made."""
     if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
-        with refusals():
+        with rejections():
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
                 where=f"--data {data}",
@@ -48,5 +48,5 @@ RunToken = Annotated[
     ),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with a run that was broken off; name the same settings.")
+    bool, typer.Option("--resume", help="Go on with a run that was interrupted; name the same settings.")
 ]

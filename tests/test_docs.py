@@ -17,8 +17,8 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 @pytest.mark.parametrize(
     ("page", "write"),
     [
-        ("errors.md", errors.catalogue),
-        ("checks.md", checks.catalogue),
+        ("errors.md", errors.catalog),
+        ("checks.md", checks.catalog),
         ("published-settings.md", published.table),
         ("settings.md", reference.page),
     ],

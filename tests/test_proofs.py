@@ -88,7 +88,7 @@ def test_a_renewed_proof_is_current_until_a_file_changes(code: Path) -> None:
         FRONT[:-4],
     ],
 )
-def test_other_front_matter_is_refused(text: str) -> None:
+def test_other_front_matter_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"front matter|FrontMatter"):
         read_proof(text)
 

@@ -17,7 +17,7 @@ ACCOUNTANTS: dict[Accountant, Accounting] = {Accountant.PLD: pld.epsilon, Accoun
 
 @dataclass(frozen=True)
 class Bound:
-    """ε under some rules by one method: infinite where no finite ε holds, None where `refusal` says why not.
+    """ε under some rules by one method: infinite where no finite ε holds, None where `rejection` says why not.
 
     Attributes:
         rules: All for which the composition is the same.
@@ -26,7 +26,7 @@ class Bound:
     rules: tuple[SamplingRule, ...]
     method: str
     epsilon: float | None
-    refusal: str = ""
+    rejection: str = ""
 
 
 def compare(

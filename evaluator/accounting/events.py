@@ -1,8 +1,8 @@
 """Privacy events: what a training run released, as data.
 
-An event says what one round's release is, whom it protects (`unit`), which datasets are neighbours (`adjacency`) and
+An event says what one round's release is, whom it protects (`unit`), which datasets are neighbors (`adjacency`) and
 how often it happened (`rounds`). A composition is a sequence of events, in any order; several releases by one team
-are the events of all of them. Accountants bound compositions; what they have no proof for, they refuse.
+are the events of all of them. Accountants bound compositions; what they have no proof for, they reject.
 
 Each noise multiplier is relative to the L2 bound on one unit's contribution. For what an adversary sees, and for
 noise that several parties draw, it is the effective one: see `placement`.
@@ -38,7 +38,7 @@ class Unit(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Which datasets are neighbours: one has a unit more (`add_remove`), or one unit is another (`replace`)."""
+    """Which datasets are neighbors: one has a unit more (`add_remove`), or one unit is another (`replace`)."""
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
@@ -152,7 +152,7 @@ class AdmmLaplace(Mechanism):
 class TwoStage(Mechanism):
     """A client takes part with probability `client_rate`, visibly; `within` is what its units then go through.
 
-    The units of one client come and go together. An adversary who recognises from the others' contributions, or reads
+    The units of one client come and go together. An adversary who recognizes from the others' contributions, or reads
     in the log, that the client took part faces only the inner mechanism. So each round is, with probability
     `client_rate`, the inner mechanism and otherwise no release at all, and the adversary sees which.
     """
@@ -183,7 +183,7 @@ def merged(events: Iterable[Event]) -> list[Event]:
     """The same composition with equal mechanisms merged: ε depends on neither their order nor their grouping.
 
     Raises:
-        ValueError: The events protect different units, or are meant for different neighbours.
+        ValueError: The events protect different units, or are meant for different neighbors.
     """
     counts: dict[Event, int] = {}
     for event in events:
@@ -194,7 +194,7 @@ def merged(events: Iterable[Event]) -> list[Event]:
 
 
 def check_comparable(events: Sequence[Event]) -> None:
-    """Raise ValueError unless all events protect the same unit against the same neighbours."""
+    """Raise ValueError unless all events protect the same unit against the same neighbors."""
     kinds = sorted({f"{event.unit}, {event.adjacency}" for event in events})
     if len(kinds) > 1:
         raise ValueError(f"a composition has one unit and one adjacency, not {' and '.join(kinds)}")

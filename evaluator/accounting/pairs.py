@@ -1,8 +1,8 @@
-"""Dominating pairs: two distributions (P, Q) on a line whose privacy loss bounds that of every neighbouring pair.
+"""Dominating pairs: two distributions (P, Q) on a line whose privacy loss bounds that of every neighboring pair.
 
 The privacy loss is L = ln dP/dQ. What an accountant needs of a pair are the tails P(L > ℓ) and Q(L > ℓ), and the range
 that holds nearly all of L under P. Hockey-stick divergences are H_α(P‖Q) = sup_A P(A) − α·Q(A); a pair dominates a
-mechanism if its H_α is no smaller than that of any two neighbouring datasets, for every α, and dominating pairs
+mechanism if its H_α is no smaller than that of any two neighboring datasets, for every α, and dominating pairs
 compose (Zhu, Dong and Wang, "Optimal Accounting of Differential Privacy via Characteristic Function", 2022).
 
 Why the pairs below dominate, with all contributions of norm at most 1 and noise N(0, σ²):
@@ -143,7 +143,7 @@ class Symmetrized:
 
 
 def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
-    """The pairs for one round of `event`: one if it dominates both orders of neighbours, else removal and addition."""
+    """The pairs for one round of `event`: one if it dominates both orders of neighbors, else removal and addition."""
     match event:
         case Gaussian(noise_multiplier=noise):
             return (GaussianPair(noise, 1, 1 if event.adjacency is Adjacency.REPLACE else 0),)

@@ -2,7 +2,7 @@
 
 All clients draw independently. The client whose provider is protected takes part and draws honestly: a client that
 doesn't has the provider's data anyway. `colluding` others may add their draws to what the observer knows, so that K
-contributors leave at least max(1, K − colluding) unknown draws. Which clients contribute is drawn anew in every round,
+contributors leave at least max(1, K − colluding) unknown draws. Which clients contribute is drawn again in every round,
 and the bound has to hold for the worst number, from `contributors` to `clients`.
 """
 

@@ -262,7 +262,7 @@ def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: flo
     product = np.ones(length // 2 + 1, dtype=np.complex128)
     size = np.ones(len(product))  # of the product, at most
     relative_error = np.zeros(len(product))
-    centre, log_finite = 0, 0.0
+    center, log_finite = 0, 0.0
     for one, rounds in singles:
         middle = round(float(one.mass @ one.values) / interval)
         places = np.arange(one.first - middle, one.first - middle + len(one.mass)) % length
@@ -271,14 +271,14 @@ def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: flo
         product *= _power(spectrum, rounds)
         size *= at_most**rounds
         relative_error += rounds * error / at_most
-        centre += rounds * middle
+        center += rounds * middle
         log_finite += rounds * math.log1p(-one.infinite)
     mass = (1 + SUM_ERROR) * np.maximum(irfft(product, length), 0)
     # The sum of all errors of the masses, by Parseval and Cauchy-Schwarz, and that of the transform back. What lies
     # below the window comes out at its upper end, which is pessimistic anyway.
     rounding = math.sqrt(2 * float(((size * relative_error) ** 2).sum())) + 2 * error * float(size.sum())
     infinite = -math.expm1(log_finite) + WINDOW_TAIL + rounding
-    return _Losses(interval, first, np.roll(mass, (centre - first) % length), infinite)
+    return _Losses(interval, first, np.roll(mass, (center - first) % length), infinite)
 
 
 def _chernoff(singles: Sequence[tuple[_Losses, int]], tilt: float) -> float:

@@ -42,9 +42,9 @@ class Setting:
 
 
 SETTINGS = [
-    Setting("paper, centralised", 8, 1, 1000 / 4149, 0.83251953125, 10),
-    Setting("paper, centralised", 4, 1, 1000 / 4149, 1.25244140625, 10),
-    Setting("paper, centralised", 1, 1, 1000 / 4149, 3.3203125, 10),
+    Setting("paper, centralized", 8, 1, 1000 / 4149, 0.83251953125, 10),
+    Setting("paper, centralized", 4, 1, 1000 / 4149, 1.25244140625, 10),
+    Setting("paper, centralized", 1, 1, 1000 / 4149, 3.3203125, 10),
     Setting("paper, federated", 8, 0.2, 1, 0.771484375, 10),
     Setting("paper, federated", 4, 0.2, 1, 1.13647460937, 10),
     Setting("paper, federated", 1, 0.2, 1, 2.8515625, 10),

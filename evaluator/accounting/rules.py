@@ -1,7 +1,7 @@
 """From a training record to its ε, under the track's rules.
 
 Guarantee: every round is accounted with what was recorded of that round, under both sampling rules and by both
-accountants; a combination for which there is no proof is refused, never approximated. Whether the record tells the
+accountants; a combination for which there is no proof is rejected, never approximated. Whether the record tells the
 truth is not decided here.
 
 Under `product` each provider's own sampling rate is client rate times provider rate: the competition's published rule;
@@ -133,13 +133,13 @@ def joint_epsilon(events: Iterable[Event], delta: float) -> float:
     """ε of everything that was released together, such as all runs of one team; infinite where none holds.
 
     Raises:
-        ValueError: The events protect different units, or are meant for different neighbours.
+        ValueError: The events protect different units, or are meant for different neighbors.
     """
     return pld.epsilon(events, delta)
 
 
 def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
-    """Rounds that were broken off, as the rounds that replaced them, where clients draw the noise.
+    """Rounds that were interrupted, as the rounds that replaced them, where clients draw the noise.
 
     The server, which is then not trusted, may have had their messages, or even their sum. A server that draws the noise
     is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.

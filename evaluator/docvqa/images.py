@@ -9,7 +9,7 @@ from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 
-# Known pages of the dataset end early. What is there of a page is read, the rest is grey, for every submission
+# Known pages of the dataset end early. What is there of a page is read, the rest is gray, for every submission
 # alike. Pillow knows these settings only for the whole process; its own limit of pixels is replaced by the one below.
 ImageFile.LOAD_TRUNCATED_IMAGES = True
 Image.MAX_IMAGE_PIXELS = None

@@ -287,7 +287,7 @@ _STAND_INS: dict[tuple[str, str], object] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds containers, text, numbers and the stand-ins; refuses every other name before anything is looked up."""
+    """Builds containers, text, numbers and the stand-ins; rejects every other name before anything is looked up."""
 
     def find_class(self, module: str, name: str) -> object:
         try:

@@ -103,7 +103,7 @@ def predict(
     """The model's answers to `questions`, all of the dataset's by default, in their order.
 
     Moves the model to `device`. Every page image is read and encoded once; a page without an image that can be read is
-    grey. `on_progress` is told the questions done and their total after every pass, so every few seconds.
+    gray. `on_progress` is told the questions done and their total after every pass, so every few seconds.
     """
     asked = dataset.questions if questions is None else questions
     answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)

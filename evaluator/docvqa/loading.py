@@ -19,7 +19,7 @@ from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.errors import ProblemError
 
 MAX_THREADS = 16
-GREY = 0.0  # the middle of the pixels' range, as what is missing of a truncated image
+GRAY = 0.0  # the middle of the pixels' range, as what is missing of a truncated image
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LoadedShard:
     Attributes:
         texts: One for each of the shard's questions.
         page_rows: For each question, its page's place in `shard.pages`.
-        pixels: (P, 3, size, size) float32; grey where a page has no image that can be read.
+        pixels: (P, 3, size, size) float32; gray where a page has no image that can be read.
         without_image: Those pages.
     """
 
@@ -96,14 +96,14 @@ class Loader:
     def _finish(
         self, shard: Shard, images: list[Future[Tensor | None]], texts: Future[list[EncodedText]]
     ) -> LoadedShard:
-        grey = torch.full((3, self._image_size, self._image_size), GREY)
+        gray = torch.full((3, self._image_size, self._image_size), GRAY)
         read = [image.result() for image in images]
         rows = {page: row for row, page in enumerate(shard.pages)}
         return LoadedShard(
             shard=shard,
             texts=texts.result(),
             page_rows=[rows[self._questions[index].page] for index in shard.questions],
-            pixels=torch.stack([grey if image is None else image for image in read]),
+            pixels=torch.stack([gray if image is None else image for image in read]),
             without_image=[page for page, image in zip(shard.pages, read, strict=True) if image is None],
         )
 

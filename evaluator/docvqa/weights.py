@@ -60,7 +60,7 @@ def read_original(path: Path) -> dict[str, Tensor]:
 
 
 def unpickle(path: Path, *, mmap: bool = False) -> object:
-    """What `torch.save` wrote, on the CPU: tensors in containers. Anything else is refused before it is made.
+    """What `torch.save` wrote, on the CPU: tensors in containers. Anything else is rejected before it is made.
 
     Args:
         mmap: Leave the tensors in the file, which must not change then; where its format is the older one, which
@@ -80,7 +80,7 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
             ErrorCode.CHECKPOINT_PICKLE,
             where=path.name,
             expected="tensors in dictionaries and lists",
-            found=_refused_content(str(error)),
+            found=_rejected_content(str(error)),
         ) from error
     except (OSError, RuntimeError, EOFError) as error:
         raise not_saved_by_torch(path, str(error).partition(". ")[0]) from error
@@ -96,7 +96,7 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
 
 
 def not_saved_by_torch(path: Path, found: str) -> ProblemError:
-    """The refusal (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
+    """The rejection (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
     return ProblemError.of(
         ErrorCode.CHECKPOINT_FORMAT,
         message="The file holds no state dict as torch.save writes it.",
@@ -115,8 +115,8 @@ def _is_pickled(path: Path) -> bool:
         return file.read(1) == PROTOCOL
 
 
-def _refused_content(message: str) -> str:
-    """What `torch.load` refused, from its long message, most of which says how to allow it."""
+def _rejected_content(message: str) -> str:
+    """What `torch.load` rejected, from its long message, most of which says how to allow it."""
     if named := re.search(r"GLOBAL (\S+)", message):
         return named[1]
     told, _, _ = message.partition("Check the documentation")

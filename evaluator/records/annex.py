@@ -76,7 +76,7 @@ _LINE: TypeAdapter[AnnexLine | SampledLine | OpeningLine] = TypeAdapter(
 
 @dataclass(frozen=True)
 class Annex:
-    """An annex, as it says: not yet held against its record.
+    """An annex, as it says: not yet compared with its record.
 
     Attributes:
         providers_per_client: For each client.

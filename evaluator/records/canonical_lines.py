@@ -86,7 +86,7 @@ def validate(
 
 
 def check_canonical(raw: bytes, values: Mapping[str, Any], code: ErrorCode, number: int) -> None:
-    """Refuse a line that isn't the one way to write `values`, naming the first byte that differs."""
+    """Reject a line that isn't the one way to write `values`, naming the first byte that differs."""
     expected = canonical(values) + b"\n"
     if raw != expected:
         at = next(i for i, (a, b) in enumerate(zip_longest(raw, expected)) if a != b)

@@ -23,7 +23,7 @@ from evaluator.weight_changes import changed_tensors, weight_vector_sha256
 
 
 class RunFile(StrEnum):
-    """What a record is held against; `BASE` are the track's base weights."""
+    """What a record is compared with; `BASE` are the track's base weights."""
 
     CHECKPOINT = "checkpoint"
     BASE = "base"

@@ -62,13 +62,13 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
     for resume in record.resumes:
         broken = "in that round" if resume.begun else "before it"
         yield Difference(
-            "a run in one piece", f"broken off {broken}", f"resumed at round {resume.round}", refuses=False
+            "a run in one piece", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
         )
     planned = _planned(record.run)
     for line in record.rounds:
         for name, value in planned.items():
             if not isclose(found := getattr(line, name), value, rel_tol=1e-12):
-                yield Difference(f"{value}, as planned", found, f"round {line.round}, {name}", refuses=False)
+                yield Difference(f"{value}, as planned", found, f"round {line.round}, {name}", rejects=False)
 
 
 def _planned(run: RunLine) -> dict[str, float]:
@@ -201,7 +201,7 @@ def other_uses(run: RunLine) -> Check:
         "tuning.private_runs": run.tuning.private_runs,
     }
     differences = [
-        Difference("none: ε doesn't cover it", found, f"line 1, {name}", refuses=False)
+        Difference("none: ε doesn't cover it", found, f"line 1, {name}", rejects=False)
         for name, found in uses.items()
         if found
     ]

@@ -11,23 +11,23 @@ class Difference:
     """Something that isn't as it should be.
 
     Attributes:
-        refuses: Whether the run is refused for it, because no honest run has it; else reviewers are asked to look.
+        rejects: Whether the run is rejected for it, because no honest run has it; else reviewers are asked to look.
     """
 
     expected: object
     found: object
     where: str = ""
-    refuses: bool = True
+    rejects: bool = True
 
 
 def judge(check: str, differences: Iterable[Difference], *, otherwise: str) -> Check:
     """The check's outcome, told by the first of its worst differences, or by `otherwise` where there is none."""
-    worst = min(differences, key=lambda difference: not difference.refuses, default=None)
+    worst = min(differences, key=lambda difference: not difference.rejects, default=None)
     if worst is None:
         return Check(id=check, status=CheckStatus.PASSED, found=otherwise)
     return Check(
         id=check,
-        status=CheckStatus.FAILED if worst.refuses else CheckStatus.FLAGGED,
+        status=CheckStatus.FAILED if worst.rejects else CheckStatus.FLAGGED,
         expected=str(worst.expected),
         found=str(worst.found),
         where=worst.where,

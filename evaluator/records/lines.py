@@ -1,9 +1,9 @@
 """The schema of the training record: one `run` line, one `round` line for each round, one `end` line.
 
-A run that was broken off and resumed has a `resume` line where it went on.
+A run that was interrupted and resumed has a `resume` line where it went on.
 
 The record is public. Which providers took part, how many of them did, how long a round took and every random seed are
-private, so no line has a place for them; an unknown key is refused. What organizers may see stands in the annex.
+private, so no line has a place for them; an unknown key is rejected. What organizers may see stands in the annex.
 """
 
 from dataclasses import dataclass, field
@@ -95,7 +95,7 @@ class Noise(Line):
 
 
 class ServerStep(Line):
-    """What the server does with the noised sum uₜ: `sum` is w ← w + learning_rate·uₜ/normaliser.
+    """What the server does with the noised sum uₜ: `sum` is w ← w + learning_rate·uₜ/normalizer.
 
     Any other rule, such as an adaptive optimizer, is `other`; it is post-processing, but the checkpoint alone then
     doesn't show the noise.
@@ -141,7 +141,7 @@ class RunLine(Line):
         code_sha256: Hash of the trainer's source files.
         clients: N, of whom some take part in a round.
         clip_norm: C, the L2 bound of one provider's whole update.
-        normaliser: The constant by which the noised sum is divided; never the number of those who took part.
+        normalizer: The constant by which the noised sum is divided; never the number of those who took part.
         rounds: As planned.
         trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
         validation_on_private_data: Whether a provider's data chose the checkpoint, the round or a setting.
@@ -162,7 +162,7 @@ class RunLine(Line):
     sampling: Sampling
     clip_norm: Positive
     noise: Noise
-    normaliser: Positive
+    normalizer: Positive
     server: ServerStep
     codec: Codec
     rounds: Count
@@ -214,7 +214,7 @@ class RoundLine(Line):
 
 
 class ResumeLine(Line):
-    """The run was broken off and went on here.
+    """The run was interrupted and went on here.
 
     Attributes:
         round: The next round.

@@ -80,7 +80,7 @@ def _multiplier_of_sum(noise: Noise, line: RoundLine) -> float:
 
 def _differences(findings: list[Finding]) -> list[Difference]:
     return [
-        Difference(finding.expected, finding.found, f"round {finding.round}", refuses=False)
+        Difference(finding.expected, finding.found, f"round {finding.round}", rejects=False)
         for finding in findings
     ]
 

@@ -88,8 +88,8 @@ def _varying_sizes(record: TrainingRecord, annex: Annex) -> Iterator[Difference]
 def _improbable(
     coins: Sequence[tuple[int, float]], population: int, what: str, where: str, tests: int = 1
 ) -> Iterator[Difference]:
-    """Whether counts are too odd for coins: flagged, and refused where they can't be an accident."""
+    """Whether counts are too odd for coins: flagged, and rejected where they can't be an accident."""
     if coin_probability(coins, population) * tests < FALSE_ALARM:
         expected = f"{what} that independent coins show with a probability of {FALSE_ALARM:g} or more"
-        refuses = total_probability(coins, population) * tests < IMPOSSIBLE
-        yield Difference(expected, "impossible ones" if refuses else "less probable ones", where, refuses)
+        rejects = total_probability(coins, population) * tests < IMPOSSIBLE
+        yield Difference(expected, "impossible ones" if rejects else "less probable ones", where, rejects)

@@ -1,6 +1,6 @@
 """Writing a training record while training runs, line by line.
 
-A run that breaks off leaves the lines of what it did, whose hashes still prove their order.
+A run that is interrupted leaves the lines of what it did, whose hashes still prove their order.
 """
 
 from typing import Any, BinaryIO

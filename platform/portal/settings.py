@@ -1,7 +1,7 @@
 """The site's settings: one module, everything from the environment.
 
 Without any variable the site runs on embedded back ends under `PFL_HOME`: SQLite, a folder store and a broker
-file. A site whose `PFL_SITE_URL` isn't on this machine is a public one, and unsafe values are refused then.
+file. A site whose `PFL_SITE_URL` isn't on this machine is a public one, and unsafe values are rejected then.
 """
 
 import os
@@ -210,7 +210,7 @@ LOGGING = {
 }
 
 
-def _refuse_unsafe_values() -> None:
+def _reject_unsafe_values() -> None:
     """A public site doesn't start with a value that is only safe on one's own machine."""
     problems = []
     if _site.scheme != "https":
@@ -232,4 +232,4 @@ def _refuse_unsafe_values() -> None:
 
 
 if PUBLIC and "collectstatic" not in sys.argv:
-    _refuse_unsafe_values()
+    _reject_unsafe_values()

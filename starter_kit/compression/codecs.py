@@ -1,6 +1,6 @@
 """Codecs: how a vector of parameters becomes the bytes of a message, and comes back.
 
-A message carries values only. Both sides know the number of coordinates d, and a message of another length is refused.
+A message carries values only. Both sides know the number of coordinates d, and a message of another length is rejected.
 """
 
 from typing import Protocol
@@ -50,7 +50,7 @@ class Float32:
 
 
 class NF4:
-    """Four bits a value and a scale for each block of 64, see `nf4`. Refuses values that are not finite."""
+    """Four bits a value and a scale for each block of 64, see `nf4`. Rejects values that are not finite."""
 
     name = "nf4"
     bits_per_parameter = 4 + 32 / nf4.BLOCK

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError, shorten
-from starter_kit.console import REFUSED, complain, console, progress, refusals
+from starter_kit.console import REJECTED, complain, console, progress, rejections
 from starter_kit.data.folders import PUBLIC, SECRET, appearing_whole
 from starter_kit.data.imdb_export import export_imdb
 from starter_kit.data.imdb_import import convert_imdb
@@ -49,7 +49,7 @@ def synthetic(
     force: Force = False,
 ) -> None:
     """Draw invoices of made-up providers into OUT/public and OUT/secret."""
-    with _refusals(), progress("Drawing pages") as on_progress:
+    with _rejections(), progress("Drawing pages") as on_progress:
         try:
             settings = SyntheticSettings(
                 seed=seed,
@@ -73,7 +73,7 @@ def synthetic(
 def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, force: Force = False) -> None:
     """Import receipts in SROIE layout (SOURCE/img, box, key) into OUT/public and OUT/secret."""
     settings = ReceiptSettings(seed=seed, clients=clients)
-    with _refusals(), progress("Importing images") as on_progress:
+    with _rejections(), progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
         )
@@ -88,7 +88,7 @@ def imdb(
     force: Force = False,
 ) -> None:
     """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret."""
-    with _refusals(), progress("Importing images") as on_progress:
+    with _rejections(), progress("Importing images") as on_progress:
         summary = _write_pair(
             out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
         )
@@ -99,7 +99,7 @@ def imdb(
 def export(folder: Source, out: Out, force: Force = False) -> None:
     """Write the data folder FOLDER as imdb files, for the competition's own kit."""
     with (
-        _refusals(),
+        _rejections(),
         progress("Exporting pages") as on_progress,
         appearing_whole(out, force=force, entries=frozenset({"imdb", "images"})) as fresh,
     ):
@@ -110,12 +110,12 @@ def export(folder: Source, out: Out, force: Force = False) -> None:
 @data_app.command()
 def inspect(folder: Source) -> None:
     """Count what the data folder FOLDER holds, and check it."""
-    with _refusals(), progress("Opening images") as on_progress:
+    with _rejections(), progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print(summary)
     if problems:
         complain(problems)
-        raise typer.Exit(REFUSED)
+        raise typer.Exit(REJECTED)
 
 
 def _write_pair(out: Path, force: bool, write: Callable[[Path, Path], ImportSummary]) -> ImportSummary:
@@ -124,9 +124,9 @@ def _write_pair(out: Path, force: bool, write: Callable[[Path, Path], ImportSumm
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """As `refusals`, and a full disk or a folder without permission is told the same way."""
-    with refusals():
+def _rejections() -> Iterator[None]:
+    """As `rejections`, and a full disk or a folder without permission is told the same way."""
+    with rejections():
         try:
             yield
         except OSError as error:

@@ -53,7 +53,7 @@ def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Itera
         ProblemError: `E_DATASET_FOLDER`, if `out` can't be written or holds what may not be replaced.
     """
     out = out.absolute()
-    _refuse_occupied(out, force=force, entries=entries)
+    _reject_occupied(out, force=force, entries=entries)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -81,7 +81,7 @@ def _swap(fresh: Path, out: Path, old: Path) -> None:
         raise
 
 
-def _refuse_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None:
+def _reject_occupied(out: Path, *, force: bool, entries: frozenset[str]) -> None:
     if not out.exists():
         return
     if not out.is_dir():

@@ -83,7 +83,7 @@ def convert_imdb(
 
     Args:
         images: The folder of page images, if it isn't `source/images`.
-        on_progress: Called with the images done and all images, anew for every file.
+        on_progress: Called with the images done and all images, again for every file.
 
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if a file can't be read or the files contradict each other.
@@ -130,7 +130,7 @@ def _convert_training(
             found="none",
         )
     data_points = read_data_points(index)
-    _refuse_mismatch(data_points, files)
+    _reject_mismatch(data_points, files)
     clients: dict[int, list[str]] = {}
     with SplitWriter(folder, "train") as writer:
         for client, path in files.items():
@@ -149,7 +149,7 @@ def _convert_training(
     return clients
 
 
-def _refuse_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[int, Path]) -> None:
+def _reject_mismatch(data_points: dict[str, dict[str, list[int]]], files: dict[int, Path]) -> None:
     """Every client has a file and an entry, and every provider is one client's: privacy is counted by provider."""
     expected = {f"client_{client}" for client in files}
     if data_points.keys() != expected:

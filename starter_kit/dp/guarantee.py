@@ -28,7 +28,7 @@ class RecordTerms:
     sampling: Sampling
     noise: Noise
     clip_norm: float
-    normaliser: float
+    normalizer: float
     server: ServerStep
 
 
@@ -40,7 +40,7 @@ class Guarantee:
         unit: Whose presence is hidden.
         released: What so many rounds release.
         rounds: How many are planned; no more than fit into the budget.
-        seen_by_server: Whether the server's view counts, not only what it publishes. A round that was broken off is
+        seen_by_server: Whether the server's view counts, not only what it publishes. A round that was interrupted is
             then spent as well, since messages of it, or their sum, may have arrived.
         budget: ε that no round may exceed; None where none was set.
         record: For the training record; None where the benchmark's record has no words for the method.
@@ -66,7 +66,7 @@ class Guarantee:
         return self._known[rounds]
 
     def check_before(self, round_number: int) -> None:
-        """Refuse a round that would exceed the budget, before it begins.
+        """Reject a round that would exceed the budget, before it begins.
 
         Raises:
             ProblemError: (`E_PRIVACY_BUDGET`)

@@ -122,7 +122,7 @@ class _Answer:
 
 
 @dataclass(frozen=True)
-class _Refused:
+class _Rejected:
     problems: Sequence[Problem]
 
 
@@ -164,7 +164,7 @@ class ProcessEngine:
         states, apart, unsent: See `Engine`. A client's state travels with each request, and back.
 
     Raises:
-        ProblemError: (`E_CLIENTS_LOST`) A process ended; or what a client refused.
+        ProblemError: (`E_CLIENTS_LOST`) A process ended; or what a client rejected.
     """
 
     apart = False
@@ -197,7 +197,7 @@ class ProcessEngine:
             case _Answer(reply=reply, state=state):
                 self.states[reply.client] = unpack_state(state)
                 return reply
-            case _Refused(problems=problems):
+            case _Rejected(problems=problems):
                 raise ProblemError(*problems)
             case other:
                 raise TypeError(f"process {worker.number} sent {other}")
@@ -236,7 +236,7 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
                     )
                 case _Ready():
                     del reading[worker.pipe]
-                case _Refused(problems=problems):
+                case _Rejected(problems=problems):
                     raise ProblemError(*problems)
 
 
@@ -251,7 +251,7 @@ def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
         try:
             participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
         except ProblemError as error:
-            pipe.send(_Refused(error.problems))
+            pipe.send(_Rejected(error.problems))
             return
         pipe.send(_Ready())
         while True:
@@ -260,6 +260,6 @@ def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
             try:
                 reply = participant.answer(job.request, state)
             except ProblemError as error:
-                pipe.send(_Refused(error.problems))
+                pipe.send(_Rejected(error.problems))
             else:
                 pipe.send(_Answer(reply, pack_state(state)))

@@ -10,7 +10,7 @@ def pack_state(state: State) -> bytes:
     """`state` as a safetensors file; nothing for an empty one."""
     if not state:
         return b""
-    # Copied, for safetensors refuses tensors that share memory.
+    # Copied, for safetensors rejects tensors that share memory.
     return save({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()})
 
 

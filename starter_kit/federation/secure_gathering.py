@@ -43,7 +43,7 @@ class Securely:
 
     def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
         invited, size = list(channel.clients), len(weights)
-        with _refusing(channel.round):
+        with _rejecting(channel.round):
             server = SecureServer(channel.round, invited, size, self._threshold(len(invited)))
             ids = struct.pack(f"<{len(invited)}I", *invited)
             _collect(server, channel, dict.fromkeys(invited, ids), KEYS)
@@ -61,7 +61,7 @@ class Securely:
         secrets = state.pop(
             SECRETS, None
         )  # so that the method finds in `state` what it has put there, and no more
-        with _refusing(request.round):
+        with _rejecting(request.round):
             if request.leg == KEYS:
                 invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
                 client = SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
@@ -114,8 +114,8 @@ def _unpack(payload: bytes) -> tuple[bytes, bytes]:
 
 
 @contextmanager
-def _refusing(round_number: int) -> Iterator[None]:
-    """What the protocol refuses is a coded problem of the round."""
+def _rejecting(round_number: int) -> Iterator[None]:
+    """What the protocol rejects is a coded problem of the round."""
     try:
         yield
     except OutOfBoundError as error:

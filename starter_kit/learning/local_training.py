@@ -1,6 +1,6 @@
 """Local training: from given weights, a few optimizer steps on given examples, and what they changed.
 
-The result depends on the weights, the examples and the stream's number, on nothing else: the optimizer starts anew
+The result depends on the weights, the examples and the stream's number, on nothing else: the optimizer starts again
 each time, but for what a method keeps in `state` on purpose. Provider-level privacy rests on that, for one provider
 must not reach into another's update; a provider's stream has its own name in it, so that it doesn't depend on which
 other providers there are.

@@ -17,7 +17,7 @@ Where this differs from the source:
 - Who takes part stands in the published log. So no amplification by the clients' sampling is claimed: a round is the
   bare Gaussian mechanism with probability q and nothing otherwise, and everybody sees which. And no log hides that a
   client is registered, so what is hidden is its data.
-- The divisor is the constant q·N, not the realised number m of clients. Here m is in the log, and dividing by it would
+- The divisor is the constant q·N, not the realized number m of clients. Here m is in the log, and dividing by it would
   tell nothing new. But a round of one client would carry N times the noise of a full one, a round of nobody couldn't be
   divided at all, and the proof would fall with any change that hides the log; with the constant, none of that.
 
@@ -51,7 +51,7 @@ class ClientDP:
     """Client-level DP.
 
     Attributes:
-        divisor: The expected number of clients, a public constant: never the realised number.
+        divisor: The expected number of clients, a public constant: never the realized number.
     """
 
     client_rate: float

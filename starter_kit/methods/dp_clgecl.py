@@ -14,7 +14,7 @@ The server takes w ← w + η·Σs/(E·M), with the expected number E of clients
 
 Guarantees what FL-PROVIDER-DP does with placement `client_full`, for λ follows from models and noised messages alone;
 the proof is in docs/proofs/dp-clgecl.md. With any other placement, w′ would hold bare updates, and λ would carry them
-into later rounds: it is refused.
+into later rounds: it is rejected.
 
 The paper draws the first λ at random. Zero is as public, and gives no client a pull that its data didn't ask for.
 """

@@ -57,7 +57,7 @@ class ProviderDP:
 
     Attributes:
         noise: Bounds an update and covers the sum.
-        divisor: The expected number of sampled providers, a public constant: never the realised number.
+        divisor: The expected number of sampled providers, a public constant: never the realized number.
         server_learning_rate: Factor on the averaged noisy update; post-processing.
         discarded: How many updates of each client were not finite. Private: for the client's eyes, never shown,
             logged or sent.
@@ -192,7 +192,7 @@ class Settings(RecordedSettings):
                     release_view=RELEASE_VIEW[self.placement],
                 ),
                 clip_norm=self.clip_norm,
-                normaliser=method.divisor,
+                normalizer=method.divisor,
                 server=ServerStep(rule="sum", learning_rate=method.server_learning_rate),
             )
         return Guarantee(

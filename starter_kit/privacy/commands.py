@@ -14,7 +14,7 @@ from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
-from starter_kit.console import console, refusals, say
+from starter_kit.console import console, rejections, say
 from starter_kit.settings.words import kind
 
 privacy_app = typer.Typer(
@@ -63,7 +63,7 @@ def epsilon(
     """Print ε by the official accountant: of a training record, or of equal rounds."""
     from evaluator.accounting import pld
 
-    with refusals():
+    with rejections():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
     console.print(f"{bound:.6f}", highlight=False)
@@ -80,7 +80,7 @@ def noise(
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
     """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
-    with refusals():
+    with rejections():
         scenario = _scenario(sampling_rate, client_rate, provider_rate, rounds=rounds, delta=delta)
         sigma = _within_range(lambda: scenario.noise_multiplier_for(target_epsilon, sampling_rule))
     console.print(f"{math.ceil(sigma * 1e6) / 1e6:.6f}", highlight=False)
@@ -106,13 +106,13 @@ def compare(
     """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
     from evaluator.accounting import comparison
 
-    with refusals():
+    with rejections():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
     for bound in bounds:
         rules = " and ".join(RULES[rule] for rule in bound.rules)
-        found = bound.refusal if bound.epsilon is None else f"{bound.epsilon:.6f}"
+        found = bound.rejection if bound.epsilon is None else f"{bound.epsilon:.6f}"
         table.add_row(rules, bound.method, found)
     console.print(table)
 
@@ -151,7 +151,7 @@ def explain(
         RunFile.CHECKPOINT: checkpoint,
         RunFile.LOG: log,
     }
-    with refusals():
+    with rejections():
         read = read_record(record, max_rounds=MAX_ROUNDS)
         if base is not None:
             read_base(base)

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.console import console, refusals, say
+from starter_kit.console import console, rejections, say
 from starter_kit.options import RunDirectory
 from starter_kit.reporting.comparison import Format
 
 
 def report(run: RunDirectory) -> None:
-    """Write RUN/report.html anew, from the run's settings and numbers."""
+    """Write RUN/report.html again, from the run's settings and numbers."""
     from starter_kit.reporting.report import write_report
 
-    with refusals():
+    with rejections():
         path = write_report(run)
     say(path)
 
@@ -30,7 +30,7 @@ def compare(
     """Print runs beside each other: method, ANLS, accuracy, gigabytes and ε."""
     from starter_kit.reporting.comparison import compare as compared
 
-    with refusals():
+    with rejections():
         comparison = compared(runs, form=form, by_anls=by_anls, group=group)
     if isinstance(comparison, str):
         typer.echo(comparison, nl=False)
@@ -47,6 +47,6 @@ def tensorboard(
     """Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them."""
     from starter_kit.reporting.tensorboard import write_events
 
-    with refusals():
+    with rejections():
         write_events(run, log_dir)
     say(log_dir)

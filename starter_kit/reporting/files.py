@@ -1,4 +1,4 @@
-"""The files of a run folder, read and replaced, with refusals instead of the system's errors."""
+"""The files of a run folder, read and replaced, with rejections instead of the system's errors."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _refusal(path, "a file of a training run", error) from error
+        raise _rejection(path, "a file of a training run", error) from error
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -26,8 +26,8 @@ def replace_file(path: Path, content: str | bytes) -> None:
         os.replace(unfinished, path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
-        raise _refusal(path, "a folder to write into", error) from error
+        raise _rejection(path, "a folder to write into", error) from error
 
 
-def _refusal(path: Path, expected: str, error: OSError) -> ProblemError:
+def _rejection(path: Path, expected: str, error: OSError) -> ProblemError:
     return ProblemError.of(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)

@@ -1,7 +1,7 @@
 """The numbers of a run that people see: one line a round in `metrics.jsonl`, and the whole in `summary.json`.
 
 In a private run, one that spends ε, the training loss, the time and the number of sampled providers would tell who
-took part. So neither model has a place for them beside an ε, and a file that holds both is refused.
+took part. So neither model has a place for them beside an ε, and a file that holds both is rejected.
 """
 
 import json
@@ -135,7 +135,7 @@ def write_line(file: TextIO, metrics: RoundMetrics) -> None:
 
 
 def write_metrics(path: Path, metrics: Iterable[RoundMetrics]) -> None:
-    """Write `metrics.jsonl` anew, at once: what a run does that goes on after an interruption."""
+    """Write `metrics.jsonl` again, at once: what a run does that goes on after an interruption."""
     replace_file(path, "".join(line.as_json() + "\n" for line in metrics))
 
 
@@ -153,7 +153,7 @@ def read_metrics(path: Path) -> list[RoundMetrics]:
         except ValidationError as error:
             if number == lines[-1][0] and _is_no_json(error):
                 break
-            raise _refusal(f"{path}, line {number}", error) from error
+            raise _rejection(f"{path}, line {number}", error) from error
         if len(metrics) > 1 and metrics[-1].round <= metrics[-2].round:
             raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
@@ -179,7 +179,7 @@ def read_summary(path: Path) -> RunSummary:
     try:
         return RunSummary.model_validate_json(read_file(path))
     except ValidationError as error:
-        raise _refusal(str(path), error) from error
+        raise _rejection(str(path), error) from error
 
 
 def check_private(metrics: Sequence[RoundMetrics], summary: RunSummary) -> None:
@@ -213,7 +213,7 @@ def _is_no_json(error: ValidationError) -> bool:
     return error.errors()[0]["type"] == "json_invalid"
 
 
-def _refusal(where: str, error: ValidationError) -> ProblemError:
+def _rejection(where: str, error: ValidationError) -> ProblemError:
     detail = error.errors(include_url=False)[0]
     name = ".".join(str(part) for part in detail["loc"])
     return ProblemError.of(

@@ -1,6 +1,6 @@
 """Plots of a run over its rounds: scores, bytes, ε and training loss, each where there are such numbers.
 
-Series differ in line and mark as well as in colour (Okabe and Ito 2008), and every plot says in words what it shows.
+Series differ in line and mark as well as in color (Okabe and Ito 2008), and every plot says in words what it shows.
 Drawn with Matplotlib's defaults, whatever the user's own settings are; from one thread, as those are global.
 """
 
@@ -25,7 +25,7 @@ from starter_kit.reporting.rounding import decimal_unit, epsilon_text, significa
 FOLDER = "plots"
 SIZE = (4.8, 3.3)  # inches; small, so that the text stays readable on a phone
 DPI = 200
-COLOURS = 64
+COLORS = 64
 MOST_POINTS = 60  # of a series that is drawn with marks
 LEAST_SCORE_SPAN = 0.1  # of the axis: noise is not to look like progress
 
@@ -34,7 +34,7 @@ Point = tuple[int, float]  # round, value
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of a plot; `first` and `second` are those of the series."""
+    """Colors of a plot; `first` and `second` are those of the series."""
 
     ground: str
     text: str
@@ -105,8 +105,8 @@ def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
         axes.set_title(plot.title, loc="left", pad=30 if len(series) > 1 else 10)
         drawn, small = BytesIO(), BytesIO()
         figure.savefig(drawn, format="png")
-    # Few colours take a third of the bytes.
-    Image.open(drawn).convert("RGB").quantize(COLOURS).save(small, format="png", optimize=True)
+    # Few colors take a third of the bytes.
+    Image.open(drawn).convert("RGB").quantize(COLORS).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
@@ -119,8 +119,8 @@ def _scores(metrics: Sequence[RoundMetrics]) -> Plot | None:
 
     def draw(axes: Axes, theme: Theme) -> None:
         looks = (("-", "o", theme.first), ("--", "s", theme.second))
-        for (name, points), (line, mark, colour) in zip(series, looks, strict=False):
-            _line(axes, points, line, mark, colour, name)
+        for (name, points), (line, mark, color) in zip(series, looks, strict=False):
+            _line(axes, points, line, mark, color, name)
         axes.set_ylabel("score, 0 to 1")
         axes.set_ylim(*_score_limits([value for _, points in series for _, value in points]))
 
@@ -192,13 +192,13 @@ def _loss(metrics: Sequence[RoundMetrics]) -> Plot | None:
     )
 
 
-def _line(axes: Axes, points: Sequence[Point], line: str, mark: str, colour: str, label: str) -> None:
+def _line(axes: Axes, points: Sequence[Point], line: str, mark: str, color: str, label: str) -> None:
     axes.plot(
         [number for number, _ in points],
         [value for _, value in points],
         linestyle=line,
         marker=mark if len(points) <= MOST_POINTS else None,
-        color=colour,
+        color=color,
         label=label,
         clip_on=False,
     )

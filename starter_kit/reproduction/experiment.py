@@ -1,6 +1,6 @@
 """Every row of the reproduction, trained by the kit's own methods and scored on the test split by the evaluator.
 
-What is finished is kept, so that an experiment that was broken off goes on where it stopped.
+What is finished is kept, so that an experiment that was interrupted goes on where it stopped.
 """
 
 import platform

@@ -134,7 +134,7 @@ def _question(question_id: str, page: str, pair: Pair, fields: list[Line], rng: 
 
 
 def _thumbnail(boxes: list[Box]) -> Image.Image:
-    """A page image on which words are grey bars: its tower isn't trained, and reads no letter at this size."""
+    """A page image on which words are gray bars: its tower isn't trained, and reads no letter at this size."""
     image = Image.new("L", (IMAGE_SIDE_PX, IMAGE_SIDE_PX), 255)
     draw = ImageDraw.Draw(image)
     for box in boxes:

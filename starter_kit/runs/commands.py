@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.console import note, refusals
+from starter_kit.console import note, rejections
 from starter_kit.options import BaseFolder, Changes, DataFolder, NewRun, RecordTrack, Resume, RunToken
-from starter_kit.runs.telling import refuse_to_overwrite, train_and_tell
+from starter_kit.runs.telling import reject_to_overwrite, train_and_tell
 from starter_kit.settings.official_flags import config_of, given_flags
 from starter_kit.site.options import ApiToken, KeyFile, Site, connect_where_named
 
@@ -38,11 +38,11 @@ def train(
     from starter_kit.settings.configuration import load_settings
     from starter_kit.site.credentials import key_path, obtain
 
-    with refusals():
+    with rejections():
         settings = load_settings(
             config_of(context, config), changes or [], flags=given_flags(context), tell=note
         )
-        refuse_to_overwrite(out, resume=resume)
+        reject_to_overwrite(out, resume=resume)
         client = connect_where_named(site, token)
 
         # What trains takes seconds to load: mistakes are told before.

@@ -51,7 +51,7 @@ class PrivateRecorder:
         run: The record's first line.
         key: Signs the last one.
         providers: How many providers each client has.
-        state: Where the run goes on, if it was broken off: what the folder has of earlier rounds is kept, and its
+        state: Where the run goes on, if it was interrupted: what the folder has of earlier rounds is kept, and its
             first line as well, with its run token. What `run` claims is claimed from there on.
 
     Raises:
@@ -197,7 +197,7 @@ def _rates(run: RunLine) -> tuple[float, float]:
 
 
 def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | ResumeLine]]:
-    """What a record that was broken off says up to its first `rounds` rounds. Raises ValueError where it lacks any."""
+    """What a record that was interrupted says up to its first `rounds` rounds. Raises ValueError where it lacks any."""
     lines = []
     for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
         if text.endswith("\n"):  # else the break was in the middle of it

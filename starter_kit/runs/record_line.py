@@ -44,7 +44,7 @@ def run_line(
             sampling=terms.sampling,
             clip_norm=terms.clip_norm,
             noise=terms.noise.model_copy(update={"secure_aggregation": secure}),
-            normaliser=terms.normaliser,
+            normalizer=terms.normalizer,
             server=terms.server,
             codec=Codec(name=settings.codec, bits_per_parameter=setup.bits_per_parameter),
             rounds=setup.rounds,

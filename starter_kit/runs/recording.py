@@ -244,7 +244,7 @@ class Recorder:
 
     @contextmanager
     def _written(self) -> Iterator[None]:
-        """What can't be written inside is refused; rounds that were recorded stay."""
+        """What can't be written inside is rejected; rounds that were recorded stay."""
         try:
             yield
         except (OSError, SafetensorError) as error:
@@ -309,7 +309,7 @@ def _others(where: Path, what: str, next_step: str) -> ProblemError:
         where=str(where),
         expected=f"the {what} of the unfinished run",
         found="others",
-        next_step=f"{next_step}, or leave --resume out to begin anew.",
+        next_step=f"{next_step}, or leave --resume out to begin again.",
     )
 
 

@@ -54,7 +54,7 @@ def make_durable(path: Path) -> None:
 
 @contextmanager
 def as_it_was_left(unfinished: Path) -> Iterator[None]:
-    """What can't be read of an unfinished run is refused (`E_RUN_FOLDER`)."""
+    """What can't be read of an unfinished run is rejected (`E_RUN_FOLDER`)."""
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:
@@ -62,16 +62,16 @@ def as_it_was_left(unfinished: Path) -> Iterator[None]:
             ErrorCode.RUN_FOLDER,
             message="The unfinished run can't go on.",
             where=str(unfinished),
-            expected="its files, as they were when it was broken off",
+            expected="its files, as they were when it was interrupted",
             found=" ".join(str(error).split()),
-            next_step="Put them back, or delete the folder and begin anew.",
+            next_step="Put them back, or delete the folder and begin again.",
         ) from error
 
 
 class ResumeFolder:
     """The part of an unfinished run folder that a later process goes on from.
 
-    Every beginning of a round is a line of the file `begun`, so that rounds that were broken off can be counted
+    Every beginning of a round is a line of the file `begun`, so that rounds that were interrupted can be counted
     whatever became of the processes since: those that began, less those that were finished.
     """
 
@@ -121,7 +121,7 @@ class ResumeFolder:
         new = self.path / "state.new"
         numbers = {name: str(getattr(state, name)) for name in NUMBERS}
         copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-        save_file(copies, new, metadata=numbers)  # which refuses tensors that share memory
+        save_file(copies, new, metadata=numbers)  # which rejects tensors that share memory
         make_durable(new)
         new.replace(self.path / "state.safetensors")
         make_durable(self.path)

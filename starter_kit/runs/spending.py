@@ -8,7 +8,7 @@ from starter_kit.runs.resuming import RunState
 
 @dataclass(frozen=True)
 class Spending:
-    """ε of a run as it goes on: of its rounds, and of those that were broken off where anything of them was seen."""
+    """ε of a run as it goes on: of its rounds, and of those that were interrupted where anything of them was seen."""
 
     guarantee: Guarantee | None
     state: RunState

@@ -49,22 +49,22 @@ def train_and_tell(
     say(*_outcome(out, settings.rounds))
 
 
-def refuse_to_overwrite(out: Path, *, resume: bool) -> None:
+def reject_to_overwrite(out: Path, *, resume: bool) -> None:
     """Raises `ProblemError` (`E_RUN_FOLDER`) where a new run would delete rounds that were trained."""
     folder, rounds = _unfinished(out)
     if rounds and not resume:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
-            message="A run into this folder was broken off, and would be lost.",
+            message="A run into this folder was interrupted, and would be lost.",
             where=str(folder),
             expected="nothing there, or --resume",
             found=f"{_rounds(rounds)}, trained",
-            next_step="Add --resume to go on with it; or delete that folder, or name another --out, to begin anew.",
+            next_step="Add --resume to go on with it; or delete that folder, or name another --out, to begin again.",
         )
 
 
 def _unfinished(out: Path) -> tuple[Path, int]:
-    """The folder of a run that was broken off, and how many whole rounds it has."""
+    """The folder of a run that was interrupted, and how many whole rounds it has."""
 
     folder = out.with_name(f"{out.name}.unfinished")
     return folder, len(read_metrics(folder / METRICS)) if (folder / METRICS).is_file() else 0
@@ -77,7 +77,7 @@ def _interruptions(out: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         folder, rounds = _unfinished(out)
-        told = "Broken off."
+        told = "Interrupted."
         if rounds:
             told += f" The same command with --resume goes on after round {rounds}, from {folder}"
         note(told)

@@ -58,7 +58,7 @@ def train(
     check_validation(settings, data)
     terms = setup.record_terms
     if setup.guarantee:
-        setup.guarantee.epsilon(setup.rounds)  # refuses noise that bounds nothing before anything is written
+        setup.guarantee.epsilon(setup.rounds)  # rejects noise that bounds nothing before anything is written
     with Recorder(out, snapshot(settings), setup.inputs, resume=resume) as recorder, ExitStack() as stack:
         if recorder.complete:
             return
@@ -67,7 +67,7 @@ def train(
                 ErrorCode.RUN_FOLDER,
                 where=str(out),
                 expected="a private run of which a round had begun",
-                found="one that was broken off before, and has no run token yet",
+                found="one that was interrupted before, and has no run token yet",
                 next_step="Leave --resume out to begin it.",
             )
         state = recorder.state or RunState(0, setup.payload.start)
@@ -123,5 +123,5 @@ def _check_kept(engine: Engine, state: RunState) -> None:
             where=f"round {state.round + 1}",
             expected="the nodes, which have what their clients keep from round to round",
             found=f"nothing of client {', '.join(away)} here",
-            next_step="Begin the run anew.",
+            next_step="Begin the run again.",
         )

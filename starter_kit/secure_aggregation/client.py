@@ -37,7 +37,7 @@ from starter_kit.secure_aggregation.terms import agreed
 class SecureClient:
     """One client in one round. Its keys are drawn from the operating system when it is made.
 
-    A call that is refused leaves the client as it was. One that is answered can't be made again: a second vector
+    A call that is rejected leaves the client as it was. One that is answered can't be made again: a second vector
     under the same masks would give away the difference of the two. Only `unmask` may be called again, with the same
     request.
 

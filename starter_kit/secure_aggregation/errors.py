@@ -1,4 +1,4 @@
-"""What a message, or a call out of turn, is refused with."""
+"""What a message, or a call out of turn, is rejected with."""
 
 
 class ProtocolError(ValueError):

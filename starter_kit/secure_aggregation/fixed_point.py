@@ -3,7 +3,7 @@
 A coordinate becomes the nearest multiple of `step` (ties to the even one), and a negative multiple its complement to
 2³². Sums of up to `clients` such vectors stay within ±(2³¹ − 1) multiples, so that they can be read back.
 
-Values outside the bound are refused, not saturated. Saturating would alter the sum without a word, and noise that is
+Values outside the bound are rejected, not saturated. Saturating would alter the sum without a word, and noise that is
 cut off at single clients no longer adds up to the noise that the privacy analysis speaks of. A bound on everything that
 can occur is never exceeded: `starter_kit.dp.noise` draws at most 8.57 standard deviations.
 """

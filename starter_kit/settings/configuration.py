@@ -1,6 +1,6 @@
 """Settings of a training run: a YAML file, read safely, with single settings changed on the command line.
 
-The file's `method` names the module that has the settings' class. Unknown and impossible settings are refused by name,
+The file's `method` names the module that has the settings' class. Unknown and impossible settings are rejected by name,
 so that a misspelt one is never ignored; nothing is converted. A file of the competition's kit is translated first.
 """
 

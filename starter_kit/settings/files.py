@@ -1,6 +1,6 @@
 """Settings files: YAML of plain values, read as it is meant.
 
-Beyond YAML 1.1, `2e-4` is a number as well. A setting that stands twice is refused, and so is a number that is none.
+Beyond YAML 1.1, `2e-4` is a number as well. A setting that stands twice is rejected, and so is a number that is none.
 """
 
 import math
@@ -62,7 +62,7 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     try:
         values = parse(text)
     except yaml.YAMLError as error:
-        raise _refusal(path, error) from error
+        raise _rejection(path, error) from error
     if not isinstance(values, dict):
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
@@ -124,7 +124,7 @@ def with_setting(values: Mapping[str, Any], name: str, value: object) -> dict[st
     return {**values, first: with_setting(group or {}, rest, value)}
 
 
-def _refusal(path: Path, error: yaml.YAMLError) -> ProblemError:
+def _rejection(path: Path, error: yaml.YAMLError) -> ProblemError:
     where, found = str(path), str(error)
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark

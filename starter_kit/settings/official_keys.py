@@ -1,7 +1,7 @@
 """The competition's configuration files and command-line flags, as settings of this kit.
 
 A `configs/models/VT5.yml` of the competition's kit is trained with as it is, and the flags of that kit may stand on the
-command line. What becomes of every key is told, one line a key; a key that is not known is refused by name.
+command line. What becomes of every key is told, one line a key; a key that is not known is rejected by name.
 """
 
 import re

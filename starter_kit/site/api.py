@@ -23,7 +23,7 @@ TIMEOUT_S = (10, 120)
 TRIES = 6
 PAUSE_S = 0.5  # before the second try; doubled before each further one
 PARALLEL_PARTS = 3
-FINAL_STATES = {"scored", "refused", "failed"}
+FINAL_STATES = {"scored", "rejected", "failed"}
 
 _PROBLEMS = TypeAdapter(list[Problem])
 
@@ -47,7 +47,7 @@ class SiteClient:
         site: The site's address, such as ``https://benchmark.example``.
         token: An API token from the account page.
 
-    Every method raises `ProblemError` with what the site refused, or with `E_SITE_UNREACHABLE` when it didn't answer
+    Every method raises `ProblemError` with what the site rejected, or with `E_SITE_UNREACHABLE` when it didn't answer
     in several tries.
     """
 
@@ -183,12 +183,12 @@ def _answered(ask: Callable[[], requests.Response]) -> requests.Response:
         if response.status_code < 400:
             return response
         if response.status_code < 500:
-            raise ProblemError(*_refusals(response))
+            raise ProblemError(*_rejections(response))
         found = f"status {response.status_code}"
     raise ProblemError.of(ErrorCode.SITE_UNREACHABLE, expected="an answer", found=found)
 
 
-def _refusals(response: requests.Response) -> list[Problem]:
+def _rejections(response: requests.Response) -> list[Problem]:
     try:
         return _PROBLEMS.validate_python(response.json()["problems"])
     except (ValueError, KeyError, TypeError, ValidationError):

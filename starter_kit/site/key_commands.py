@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from evaluator.records import signing
-from starter_kit.console import console, refusals
+from starter_kit.console import console, rejections
 from starter_kit.site.credentials import key_path
 from starter_kit.site.options import ApiToken, KeyFile, Site, connect
 
@@ -26,7 +26,7 @@ def create(
 ) -> None:
     """Make a new key. A file that exists is never overwritten."""
     path = key_path(out)
-    with refusals():
+    with rejections():
         key = signing.create_key(path)
     console.print(f"{path}: a new key, for your eyes only. Its public half:", soft_wrap=True)
     console.print(signing.public_key_of(key), highlight=False, soft_wrap=True)
@@ -35,7 +35,7 @@ def create(
 @key_app.command()
 def show(key: KeyFile = None) -> None:
     """Print the key's public half, which may be known to all."""
-    with refusals():
+    with rejections():
         public_key = signing.public_key_of(signing.load_key(key_path(key)))
     console.print(public_key, highlight=False, soft_wrap=True)
 
@@ -45,7 +45,7 @@ def register(
     key: KeyFile = None, name: KeyName = "starter kit", site: Site = "", token: ApiToken = ""
 ) -> None:
     """Tell the site the key's public half, so that it accepts records that the key signed for your team."""
-    with refusals():
+    with rejections():
         public_key = signing.public_key_of(signing.load_key(key_path(key)))
         connect(site, token).register_key(public_key, name)
     console.print(f"{public_key}: registered", highlight=False, soft_wrap=True)

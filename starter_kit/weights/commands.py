@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import progress, refusals, say
+from starter_kit.console import progress, rejections, say
 
 base_app = typer.Typer(help="Base weights that training starts from.", no_args_is_help=True)
 
@@ -21,7 +21,7 @@ def create(
     """Make a tiny VT5 and its tokenizer for trials on a CPU, pre-trained on made-up public cards."""
     from starter_kit.weights.pretraining import create_base
 
-    with refusals():
+    with rejections():
         if out.exists():
             raise ProblemError.of(
                 ErrorCode.RUN_FOLDER, where=str(out), expected="a new folder", found="an existing one"
@@ -59,5 +59,5 @@ def convert(
     """Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes."""
     from starter_kit.weights.converting import convert as run_conversion
 
-    with refusals():
+    with rejections():
         run_conversion(source, out, base=base, allow_network=allow_network, tell=say)

@@ -132,7 +132,7 @@ def _check(name: str, tensor: Tensor) -> None:
 
 
 def _check_sizes(tensors: Collection[Tensor]) -> None:
-    """Refuse tensors that share their memory so often that a small file would fill the disk."""
+    """Reject tensors that share their memory so often that a small file would fill the disk."""
     held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     claimed = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     if claimed > MAX_SHARING * sum(held.values()):

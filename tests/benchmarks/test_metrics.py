@@ -43,12 +43,12 @@ class PublishedMetric:
     def add(self, predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> None:
         kinds = ["string" for _ in predictions]
         for row in range(len(predictions)):
-            gold = [self.normalised(answer) for answer in answers[row]]
-            predicted = self.normalised(predictions[row])
+            gold = [self.normalized(answer) for answer in answers[row]]
+            predicted = self.normalized(predictions[row])
             self.accuracy.append(self.accuracy_of(gold, predicted, kinds[row]))
             self.anls.append(self.anls_of(gold, predicted, kinds[row]))
 
-    def normalised(self, text: str) -> str:
+    def normalized(self, text: str) -> str:
         return (text if self.case_sensitive else text.lower()).strip()
 
     def accuracy_of(self, gold: list[str], predicted: str, kind: str) -> float:

@@ -38,8 +38,8 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     # Eve trains herself, with a token that the site issued to Ada.
     lent = pfl("token", "--track", "track-2", **ada).strip()
     borrowed = train_privately(trained, tmp_path / "borrowed", PFL_RUN_TOKEN=lent, **eve)
-    refused = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, **eve)
-    assert "E_RECORD_TOKEN" in refused
+    rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, **eve)
+    assert "E_RECORD_TOKEN" in rejected
 
     untold = train_privately(trained, tmp_path / "untold", PFL_KEY=ada["PFL_KEY"])
     assert "E_RECORD_TOKEN" in pfl("submit", untold, "--title", "Untold", *command, status=2, **ada)

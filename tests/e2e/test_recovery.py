@@ -15,7 +15,7 @@ from tests.e2e.conftest import make_participant, pfl
 
 pytestmark = pytest.mark.e2e
 
-FINAL = {"scored", "refused", "failed"}
+FINAL = {"scored", "rejected", "failed"}
 
 
 def the_run(stack: Stack, token: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A store's download side on the loopback interface, which can break off, refuse or lie."""
+"""A store's download side on the loopback interface, which can interrupt, reject or lie."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

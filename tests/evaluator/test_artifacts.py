@@ -81,7 +81,7 @@ def test_a_store_without_ranges_sends_everything_again(server: ArtifactServer, t
     assert len(server.ranges) == 3
 
 
-def test_a_continued_download_of_other_content_is_refused(server: ArtifactServer, tmp_path: Path) -> None:
+def test_a_continued_download_of_other_content_is_rejected(server: ArtifactServer, tmp_path: Path) -> None:
     server.cuts, server.cut_bytes = 1, artifacts.CHUNK_BYTES
     server.content = CONTENT[:-1] + bytes([CONTENT[-1] ^ 1])
     with pytest.raises(ProblemError) as caught:
@@ -109,14 +109,16 @@ def test_a_store_that_stays_broken_is_given_up_without_naming_the_address(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_refused_address_is_not_tried_again(server: ArtifactServer, tmp_path: Path) -> None:
+def test_a_rejected_address_is_not_tried_again(server: ArtifactServer, tmp_path: Path) -> None:
     server.status = 403
     with pytest.raises(FetchError, match="403"):
         fetch(ref(server), tmp_path)
     assert len(server.ranges) == 1
 
 
-def test_other_content_than_announced_is_refused_and_not_kept(server: ArtifactServer, tmp_path: Path) -> None:
+def test_other_content_than_announced_is_rejected_and_not_kept(
+    server: ArtifactServer, tmp_path: Path
+) -> None:
     with pytest.raises(ProblemError) as caught:
         fetch(ref(server, content=b"something else"), tmp_path)
     assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH
@@ -124,7 +126,7 @@ def test_other_content_than_announced_is_refused_and_not_kept(server: ArtifactSe
 
 
 @pytest.mark.parametrize("announced", [100, len(CONTENT) - 1, len(CONTENT) + 1])
-def test_another_length_than_announced_is_refused(
+def test_another_length_than_announced_is_rejected(
     server: ArtifactServer, tmp_path: Path, announced: int
 ) -> None:
     with pytest.raises(ProblemError) as caught:

@@ -166,7 +166,7 @@ def test_delivery_numbers_of_both_counting_brokers() -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite:///relative.sqlite3", "filesystem://", "memory://", ""])
-def test_a_broker_that_could_lose_messages_is_refused(url: str) -> None:
+def test_a_broker_that_could_lose_messages_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match="broker's"):
         broker_settings(url)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: real safetensors files are accepted, anything else is refused with the right code."""
+"""Checkpoints: real safetensors files are accepted, anything else is rejected with the right code."""
 
 import hashlib
 import json
@@ -61,17 +61,17 @@ def entry(shape: list[Any], begin: int, end: int, dtype: str = "F32") -> dict[st
     return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
 
 
-def refusals(path: Path, reference: Path, **options: Any) -> list[Problem]:
-    with pytest.raises(ProblemError) as refused:
+def rejections(path: Path, reference: Path, **options: Any) -> list[Problem]:
+    with pytest.raises(ProblemError) as rejected:
         inspect_checkpoint(path, reference, **options)
-    return refused.value.problems
+    return rejected.value.problems
 
 
-def header_refusal(path: Path, content: bytes) -> Problem:
+def header_rejection(path: Path, content: bytes) -> Problem:
     path.write_bytes(content)
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_header(path)
-    return refused.value.problem
+    return rejected.value.problem
 
 
 def test_a_checkpoint_of_the_reference_architecture_passes(reference: Path, checkpoint: Path) -> None:
@@ -111,19 +111,19 @@ def test_a_header_whose_length_looks_like_a_pickle_is_still_read(checkpoint: Pat
     ],
 )
 def test_other_formats_are_named(checkpoint: Path, start: bytes, name: str) -> None:
-    problem = header_refusal(checkpoint, start + bytes(100))
+    problem = header_rejection(checkpoint, start + bytes(100))
     assert problem.code is ErrorCode.CHECKPOINT_FORMAT
     assert name in problem.found
 
 
 def test_what_torch_save_writes_is_named(checkpoint: Path) -> None:
     torch.save({"x": torch.zeros(2)}, checkpoint)
-    assert "torch.save" in header_refusal(checkpoint, checkpoint.read_bytes()).found
+    assert "torch.save" in header_rejection(checkpoint, checkpoint.read_bytes()).found
 
 
 @pytest.mark.parametrize("content", [b"", b"\x02", bytes(8), raw({}, length=2**63), raw({}, length=3)])
-def test_a_file_that_is_too_short_for_its_header_is_refused(checkpoint: Path, content: bytes) -> None:
-    assert header_refusal(checkpoint, content).code is ErrorCode.CHECKPOINT_FORMAT
+def test_a_file_that_is_too_short_for_its_header_is_rejected(checkpoint: Path, content: bytes) -> None:
+    assert header_rejection(checkpoint, content).code is ErrorCode.CHECKPOINT_FORMAT
 
 
 @pytest.mark.parametrize(
@@ -152,26 +152,26 @@ def test_a_file_that_is_too_short_for_its_header_is_refused(checkpoint: Path, co
     ],
     ids=lambda header: repr(header)[:30],
 )
-def test_a_bad_header_is_refused_at_once(checkpoint: Path, header: object) -> None:
+def test_a_bad_header_is_rejected_at_once(checkpoint: Path, header: object) -> None:
     started = time.monotonic()
-    problem = header_refusal(checkpoint, raw(header, bytes(4)))
+    problem = header_rejection(checkpoint, raw(header, bytes(4)))
     assert problem.code is ErrorCode.CHECKPOINT_HEADER
     assert problem.found
     assert time.monotonic() - started < 2
 
 
-def test_a_header_over_the_cap_is_refused_unread(checkpoint: Path) -> None:
+def test_a_header_over_the_cap_is_rejected_unread(checkpoint: Path) -> None:
     with checkpoint.open("wb") as file:
         file.write(struct.pack("<Q", 90 * 10**6) + b"{")
         file.truncate(10**8)
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_header(checkpoint)
-    assert refused.value.problem.code is ErrorCode.CHECKPOINT_HEADER
+    assert rejected.value.problem.code is ErrorCode.CHECKPOINT_HEADER
 
 
 @pytest.mark.parametrize("dtype", ["F8_E4M3", "float32", "", 4, ["F32"]])
-def test_an_unknown_dtype_is_refused(checkpoint: Path, dtype: Any) -> None:
-    problem = header_refusal(checkpoint, raw({"a": entry([1], 0, 4, dtype)}, bytes(4)))
+def test_an_unknown_dtype_is_rejected(checkpoint: Path, dtype: Any) -> None:
+    problem = header_rejection(checkpoint, raw({"a": entry([1], 0, 4, dtype)}, bytes(4)))
     assert problem.code is ErrorCode.CHECKPOINT_DTYPE
 
 
@@ -194,7 +194,7 @@ def test_an_unknown_dtype_is_refused(checkpoint: Path, dtype: Any) -> None:
     ],
 )
 def test_tensors_must_lie_end_to_end(checkpoint: Path, header: object) -> None:
-    assert header_refusal(checkpoint, raw(header, bytes(12))).code is ErrorCode.CHECKPOINT_OFFSETS
+    assert header_rejection(checkpoint, raw(header, bytes(12))).code is ErrorCode.CHECKPOINT_OFFSETS
 
 
 def test_everything_that_differs_is_told_at_once(reference: Path, checkpoint: Path) -> None:
@@ -204,7 +204,7 @@ def test_everything_that_differs_is_told_at_once(reference: Path, checkpoint: Pa
     del content["visual.half"]
     content["visual.brain"][2] = torch.inf
     saved(checkpoint, content)
-    assert {(p.code, p.where) for p in refusals(checkpoint, reference)} == {
+    assert {(p.code, p.where) for p in rejections(checkpoint, reference)} == {
         (ErrorCode.CHECKPOINT_SHAPE, f"tensor {SHARED}"),
         (ErrorCode.CHECKPOINT_DTYPE, "tensor visual.scale"),
         (ErrorCode.CHECKPOINT_EXTRA_TENSOR, "tensor adapter"),
@@ -215,7 +215,7 @@ def test_everything_that_differs_is_told_at_once(reference: Path, checkpoint: Pa
 
 def test_the_number_of_problems_is_capped(reference: Path, checkpoint: Path) -> None:
     saved(checkpoint, tensors() | {f"extra.{i}": torch.zeros(1) for i in range(100)})
-    assert len(refusals(checkpoint, reference)) == MAX_PROBLEMS
+    assert len(rejections(checkpoint, reference)) == MAX_PROBLEMS
 
 
 @pytest.mark.parametrize("name", ["visual.scale", "visual.half", "visual.brain", SHARED])
@@ -225,7 +225,7 @@ def test_a_number_that_is_not_finite_is_found(
 ) -> None:
     content = tensors()
     content[name].view(-1)[2] = value
-    (problem,) = refusals(saved(checkpoint, content), reference)
+    (problem,) = rejections(saved(checkpoint, content), reference)
     assert problem.code is ErrorCode.CHECKPOINT_NOT_FINITE
     assert problem.where == f"tensor {name}"
     assert problem.found.endswith("element 2")
@@ -249,7 +249,7 @@ def test_finiteness_agrees_with_torch(tmp_path_factory: pytest.TempPathFactory, 
         if torch.isfinite(tensor).all():
             inspect_checkpoint(path, wanted)
         else:
-            (problem,) = refusals(path, wanted)
+            (problem,) = rejections(path, wanted)
             assert problem.found.endswith(f"element {int((~torch.isfinite(tensor)).int().argmax())}")
 
 
@@ -270,14 +270,14 @@ def test_exact_copies_of_the_shared_embedding_pass_and_are_not_counted(
 def test_an_alias_with_other_contents_is_an_extra_tensor(
     reference: Path, checkpoint: Path, alias: torch.Tensor
 ) -> None:
-    (problem,) = refusals(saved(checkpoint, tensors(**{ALIAS: alias})), reference)
+    (problem,) = rejections(saved(checkpoint, tensors(**{ALIAS: alias})), reference)
     assert (problem.code, problem.where) == (ErrorCode.CHECKPOINT_EXTRA_TENSOR, f"tensor {ALIAS}")
 
 
 def test_an_alias_doesnt_replace_the_shared_embedding(reference: Path, checkpoint: Path) -> None:
     content = tensors()
     content[ALIAS] = content.pop(SHARED)
-    codes = {problem.code for problem in refusals(saved(checkpoint, content), reference)}
+    codes = {problem.code for problem in rejections(saved(checkpoint, content), reference)}
     assert codes == {ErrorCode.CHECKPOINT_MISSING_TENSOR, ErrorCode.CHECKPOINT_EXTRA_TENSOR}
 
 
@@ -290,7 +290,7 @@ def test_copies_in_the_base_weights_may_be_left_out_and_must_stay_copies(
     content = tensors(**{SHARED: trained} | ({ALIAS: trained.clone()} if holds_copies else {}))
     result = inspect_checkpoint(saved(checkpoint, content), reference)
     assert (result.tensors, result.changed) == (len(tensors()), [SHARED])
-    (problem,) = refusals(saved(checkpoint, content | {ALIAS: tensors()[SHARED]}), reference)
+    (problem,) = rejections(saved(checkpoint, content | {ALIAS: tensors()[SHARED]}), reference)
     assert (problem.code, problem.where) == (ErrorCode.CHECKPOINT_EXTRA_TENSOR, f"tensor {ALIAS}")
 
 
@@ -343,7 +343,7 @@ def test_tensors_may_lie_anywhere_and_in_any_order(reference: Path, checkpoint: 
     moved["large"] = moved["large"].copy()
     moved["large"][-1] = np.nan
     moved["bytes"] = moved["bytes"] ^ np.eye(13, dtype=np.uint8)[12]
-    (problem,) = refusals(
+    (problem,) = rejections(
         written(checkpoint, moved, padding=padding), reference, trainable=["bytes", "large"]
     )
     assert problem.found.endswith(f"element {arrays['large'].size - 1}")
@@ -383,7 +383,7 @@ def test_a_tensor_that_the_track_holds_fixed_must_be_that_of_the_base_weights(
     content[ALIAS] = content[SHARED].clone()
     saved(checkpoint, content)
     patterns = ["language_backbone.*", "*.[sb]*"]
-    (problem,) = refusals(checkpoint, reference, trainable=patterns)
+    (problem,) = rejections(checkpoint, reference, trainable=patterns)
     assert (problem.code, problem.where) == (ErrorCode.CHECKPOINT_FROZEN_TENSOR, "tensor visual.half")
     assert "language_backbone.*, *.[sb]*" in problem.next_step
     result = inspect_checkpoint(checkpoint, reference, trainable=[*patterns, "visual.half"])
@@ -395,14 +395,14 @@ def test_names_match_patterns_as_a_whole_and_in_their_case(reference: Path, chec
     content["visual.half"] += 1
     saved(checkpoint, content)
     for pattern in ("visual", "Visual.*", "half", "visual.hal"):
-        assert refusals(checkpoint, reference, trainable=[pattern])
+        assert rejections(checkpoint, reference, trainable=[pattern])
 
 
-def test_a_file_that_gets_shorter_while_it_is_read_is_refused(reference: Path, checkpoint: Path) -> None:
+def test_a_file_that_gets_shorter_while_it_is_read_is_rejected(reference: Path, checkpoint: Path) -> None:
     arrays = {"x": np.zeros(8 * CHUNK_BYTES, np.uint8)}
     written(reference, arrays)
     written(checkpoint, arrays)
-    (problem,) = refusals(
+    (problem,) = rejections(
         checkpoint, reference, on_progress=lambda _done, _total: os.truncate(checkpoint, CHUNK_BYTES)
     )
     assert problem.code is ErrorCode.ARTIFACT_SIZE
@@ -444,7 +444,7 @@ def test_a_large_checkpoint_is_read_in_little_memory(tmp_path: Path) -> None:
         file.write(np.float32(np.nan).tobytes())
     tracemalloc.start()
     try:
-        (problem,) = refusals(path, path)
+        (problem,) = rejections(path, path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""The communication log: what is read back, and what is refused with which code."""
+"""The communication log: what is read back, and what is rejected with which code."""
 
 import time
 from pathlib import Path
@@ -26,10 +26,10 @@ def read(path: Path, content: str | bytes, clients: int = 10, max_rounds: int = 
     return read_log(path, clients=clients, max_rounds=max_rounds)
 
 
-def refusal(path: Path, content: str | bytes, clients: int = 10, max_rounds: int = 100) -> Problem:
-    with pytest.raises(ProblemError) as refused:
+def rejection(path: Path, content: str | bytes, clients: int = 10, max_rounds: int = 100) -> Problem:
+    with pytest.raises(ProblemError) as rejected:
         read(path, content, clients, max_rounds)
-    return refused.value.problem
+    return rejected.value.problem
 
 
 @pytest.fixture
@@ -123,21 +123,21 @@ def test_what_was_written_and_appended_is_read_back(
         ("1,-1,0,5\0", ErrorCode.LOG_ROW),
     ],
 )
-def test_a_bad_row_is_refused_with_its_code_and_line(log: Path, row: str, code: ErrorCode) -> None:
-    problem = refusal(log, HEADER + "1,-1,0,100\n" + row + "\n")
+def test_a_bad_row_is_rejected_with_its_code_and_line(log: Path, row: str, code: ErrorCode) -> None:
+    problem = rejection(log, HEADER + "1,-1,0,100\n" + row + "\n")
     assert problem.code is code
     assert problem.where.startswith("line 3")
     assert problem.expected
     assert problem.found
 
 
-def test_a_round_that_goes_backwards_is_refused(log: Path) -> None:
-    problem = refusal(log, HEADER + "2,-1,0,1\n1,-1,0,1\n")
+def test_a_round_that_goes_backwards_is_rejected(log: Path) -> None:
+    problem = rejection(log, HEADER + "2,-1,0,1\n1,-1,0,1\n")
     assert (problem.code, problem.where, problem.found) == (ErrorCode.LOG_ROUND, "line 3", "1")
 
 
 def test_the_offending_column_is_named(log: Path) -> None:
-    assert refusal(log, HEADER + "1,-1,x,1\n").where == "line 2, column receiver"
+    assert rejection(log, HEADER + "1,-1,x,1\n").where == "line 2, column receiver"
 
 
 @pytest.mark.parametrize(
@@ -152,55 +152,55 @@ def test_the_offending_column_is_named(log: Path) -> None:
         ("\n", "an empty line"),
     ],
 )
-def test_a_wrong_header_is_refused_and_says_what_was_found(log: Path, header: str, hint: str) -> None:
-    problem = refusal(log, header)
+def test_a_wrong_header_is_rejected_and_says_what_was_found(log: Path, header: str, hint: str) -> None:
+    problem = rejection(log, header)
     assert problem.code is ErrorCode.LOG_COLUMNS
     assert hint in problem.found
     assert problem.expected == HEADER.strip()
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_another_encoding_is_refused(log: Path, encoding: str) -> None:
-    assert refusal(log, (HEADER + "1,-1,0,5\n").encode(encoding)).code is ErrorCode.LOG_ENCODING
+def test_another_encoding_is_rejected(log: Path, encoding: str) -> None:
+    assert rejection(log, (HEADER + "1,-1,0,5\n").encode(encoding)).code is ErrorCode.LOG_ENCODING
 
 
-def test_bytes_that_are_no_utf_8_are_refused(log: Path) -> None:
-    assert refusal(log, HEADER.encode() + b"1,-1,0,\xff\n").code is ErrorCode.LOG_ENCODING
+def test_bytes_that_are_no_utf_8_are_rejected(log: Path) -> None:
+    assert rejection(log, HEADER.encode() + b"1,-1,0,\xff\n").code is ErrorCode.LOG_ENCODING
 
 
-def test_ten_million_rows_are_refused_before_they_are_read(log: Path) -> None:
+def test_ten_million_rows_are_rejected_before_they_are_read(log: Path) -> None:
     with log.open("w") as file:
         file.write(HEADER)
         file.writelines(["1,-1,0,1\n" * 100_000] * 100)
     started = time.monotonic()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_log(log, clients=10, max_rounds=100)
     assert time.monotonic() - started < 5
-    assert refused.value.problem.code is ErrorCode.LOG_TOO_LONG
-    assert refused.value.problem.where == f"line {10 * 100 * MAX_MESSAGES_PER_CLIENT_AND_ROUND + 2}"
+    assert rejected.value.problem.code is ErrorCode.LOG_TOO_LONG
+    assert rejected.value.problem.where == f"line {10 * 100 * MAX_MESSAGES_PER_CLIENT_AND_ROUND + 2}"
 
 
-def test_an_endless_line_is_refused_unread(log: Path) -> None:
+def test_an_endless_line_is_rejected_unread(log: Path) -> None:
     with log.open("wb") as file:
         file.write(HEADER.encode() + b"1,-1,0,")
         file.truncate(10**9)
     started = time.monotonic()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_log(log, clients=10, max_rounds=100)
     assert time.monotonic() - started < 1
-    assert refused.value.problem.code is ErrorCode.LOG_ROW
+    assert rejected.value.problem.code is ErrorCode.LOG_ROW
 
 
 @given(st.binary(max_size=300) | st.text("0123,-\r\n", max_size=60).map(str.encode), st.booleans())
-def test_any_bytes_are_read_or_refused(
+def test_any_bytes_are_read_or_rejected(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, with_header: bool
 ) -> None:
     path = tmp_path_factory.mktemp("log") / "log.csv"
     path.write_bytes((HEADER.encode() if with_header else b"") + content)
     try:
         totals = read_log(path, clients=2, max_rounds=5)
-    except ProblemError as refused:
-        codes = [problem.code for problem in refused.problems]
+    except ProblemError as rejected:
+        codes = [problem.code for problem in rejected.problems]
     else:
         codes = []
         assert totals.bytes_total == totals.bytes_down + totals.bytes_up

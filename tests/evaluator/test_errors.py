@@ -20,7 +20,7 @@ def test_codes_are_unique_and_look_alike() -> None:
     assert all(value == f"E_{name}" for name, value in zip(ErrorCode.__members__, values, strict=True))
 
 
-def test_a_refusal_takes_what_it_is_not_given_from_the_table() -> None:
+def test_a_rejection_takes_what_it_is_not_given_from_the_table() -> None:
     problem = Problem.of(ErrorCode.LOG_ROW, where="line 7", expected=4, found=3)
     assert problem.message == EXPLANATIONS[ErrorCode.LOG_ROW].meaning
     assert problem.next_step == EXPLANATIONS[ErrorCode.LOG_ROW].next_step

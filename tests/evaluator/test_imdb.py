@@ -41,7 +41,7 @@ def save_stream(path: Path, stream: bytes, length: int = 2) -> Path:
     return path
 
 
-def refusal(path: Path) -> ProblemError:
+def rejection(path: Path) -> ProblemError:
     with pytest.raises(ProblemError) as caught:
         read_imdb(path)
     assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
@@ -135,10 +135,10 @@ class Payload:
         return os.system, (self.command,)
 
 
-def test_a_file_that_would_run_a_command_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+def test_a_file_that_would_run_a_command_is_rejected_and_nothing_runs(tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     path = save(tmp_path / "a.npy", {}, make_row(question=Payload(f"touch {trace}")))
-    assert "system" in refusal(path).problem.found
+    assert "system" in rejection(path).problem.found
     assert not trace.exists()
     np.load(path, allow_pickle=True)  # the same file runs it under plain NumPy
     assert trace.exists()
@@ -160,44 +160,44 @@ def test_a_file_that_would_run_a_command_is_refused_and_nothing_runs(tmp_path: P
         b"not a pickle at all",
     ],
 )
-def test_every_other_pickle_is_refused(tmp_path: Path, stream: bytes) -> None:
-    refusal(save_stream(tmp_path / "a.npy", stream))
+def test_every_other_pickle_is_rejected(tmp_path: Path, stream: bytes) -> None:
+    rejection(save_stream(tmp_path / "a.npy", stream))
 
 
 def test_a_pickle_cannot_change_the_reader_for_later_files(tmp_path: Path) -> None:
     # BUILD sets attributes on whatever is on the stack: here on the function that stands in for numpy.dtype.
-    refusal(save_stream(tmp_path / "a.npy", b"\x80\x02cnumpy\ndtype\n}X\x08\x00\x00\x00__call__K\x01sb."))
+    rejection(save_stream(tmp_path / "a.npy", b"\x80\x02cnumpy\ndtype\n}X\x08\x00\x00\x00__call__K\x01sb."))
     read_imdb(save(tmp_path / "b.npy", {}, make_row()))
 
 
-def test_lists_that_repeat_each_other_without_end_are_refused_at_once(tmp_path: Path) -> None:
+def test_lists_that_repeat_each_other_without_end_are_rejected_at_once(tmp_path: Path) -> None:
     bomb: list[object] = [0.5]
     for _ in range(60):
         bomb = [bomb, bomb, bomb, bomb]
-    refusal(save(tmp_path / "a.npy", {}, make_row(ocr_normalized_boxes=bomb)))
-    refusal(save(tmp_path / "b.npy", {}, make_row(ocr_tokens=bomb)))
+    rejection(save(tmp_path / "a.npy", {}, make_row(ocr_normalized_boxes=bomb)))
+    rejection(save(tmp_path / "b.npy", {}, make_row(ocr_tokens=bomb)))
     boxed = np.empty(1, dtype=object)
     boxed[0] = bomb
-    refusal(save(tmp_path / "c.npy", {}, make_row(ocr_normalized_boxes=[boxed])))
+    rejection(save(tmp_path / "c.npy", {}, make_row(ocr_normalized_boxes=[boxed])))
 
 
-def test_an_array_whose_data_does_not_fit_its_shape_is_refused(tmp_path: Path) -> None:
+def test_an_array_whose_data_does_not_fit_its_shape_is_rejected(tmp_path: Path) -> None:
     rows = np.empty(2, dtype=object)
     rows[:] = [{}, make_row(ocr_normalized_boxes=np.zeros((3, 4)))]
     stream = pickle.dumps(rows, protocol=3)
     assert stream.count(b"K\x03K\x04\x86") == 1
-    refusal(save_stream(tmp_path / "a.npy", stream.replace(b"K\x03K\x04\x86", b"K\xffK\x04\x86")))
+    rejection(save_stream(tmp_path / "a.npy", stream.replace(b"K\x03K\x04\x86", b"K\xffK\x04\x86")))
 
 
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_refused_with_a_code(
+def test_arbitrary_bytes_are_rejected_with_a_code(
     tmp_path_factory: pytest.TempPathFactory, stream: bytes
 ) -> None:
-    refusal(save_stream(tmp_path_factory.mktemp("fuzz") / "a.npy", stream))
+    rejection(save_stream(tmp_path_factory.mktemp("fuzz") / "a.npy", stream))
 
 
 @given(st.integers(min_value=0), st.integers(min_value=0, max_value=255))
-def test_a_damaged_file_is_read_or_refused_with_a_code(
+def test_a_damaged_file_is_read_or_rejected_with_a_code(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
     path = save(tmp_path_factory.mktemp("damage") / "a.npy", {}, make_row())
@@ -220,13 +220,13 @@ def test_a_damaged_file_is_read_or_refused_with_a_code(
         ({"ocr_normalized_boxes": np.array(["a", "b"])}, "boxes"),
     ],
 )
-def test_a_bad_row_is_refused_by_its_number(tmp_path: Path, changes: dict[str, object], named: str) -> None:
-    error = refusal(save(tmp_path / "a.npy", {}, make_row(), make_row(**changes)))
+def test_a_bad_row_is_rejected_by_its_number(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+    error = rejection(save(tmp_path / "a.npy", {}, make_row(), make_row(**changes)))
     assert error.problem.where == "a.npy, row 2"
     assert named in error.problem.found
 
 
-def test_a_file_above_the_cap_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_above_the_cap_is_rejected_unread(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npy", {}, make_row())
     with pytest.raises(ProblemError, match="at most 100 bytes"):
         read_imdb(path, max_bytes=100)
@@ -234,14 +234,14 @@ def test_a_file_above_the_cap_is_refused_unread(tmp_path: Path) -> None:
 
 def test_an_array_of_numbers_is_no_imdb_file(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(3))
-    refusal(tmp_path / "a.npy")
+    rejection(tmp_path / "a.npy")
 
 
-def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
-    assert "nowhere.npy" in refusal(tmp_path / "nowhere.npy").problem.where
+def test_a_missing_file_is_rejected_with_its_name(tmp_path: Path) -> None:
+    assert "nowhere.npy" in rejection(tmp_path / "nowhere.npy").problem.where
 
 
-def test_data_points_that_are_not_lists_of_rows_are_refused(tmp_path: Path) -> None:
+def test_data_points_that_are_not_lists_of_rows_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "data_points.json").write_text('{"client_0": {"a provider": "all"}}')
     with pytest.raises(ProblemError, match=r"client_0\.a provider"):
         read_data_points(tmp_path / "data_points.json")

@@ -117,7 +117,7 @@ def test_accounting_carries_its_checks_its_token_and_its_key(bench: Bench) -> No
     assert f'"public_key":"{result.public_key}"' in record
 
 
-def test_a_record_that_fails_its_checks_is_refused_with_all_that_is_wrong(
+def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
     bench: Bench, tmp_path: Path
 ) -> None:
     weights = bench.files[ArtifactKind.CHECKPOINT]

@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "log.csv"
 
 
-def test_every_check_is_described_and_none_of_them_refuses(path: Path) -> None:
+def test_every_check_is_described_and_none_of_them_rejects(path: Path) -> None:
     assert all(CHECKS[name].code is None for name in results(path, [], FULL))
 
 

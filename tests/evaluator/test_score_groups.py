@@ -35,8 +35,8 @@ def clustered(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Values with mean 0.5 of which those of one cluster are alike."""
     cluster = np.repeat(np.arange(clusters), size)
-    centres = 0.5 + spread * rng.uniform(-1, 1, clusters)
-    return centres[cluster] + 0.05 * rng.uniform(-1, 1, clusters * size), cluster
+    centers = 0.5 + spread * rng.uniform(-1, 1, clusters)
+    return centers[cluster] + 0.05 * rng.uniform(-1, 1, clusters * size), cluster
 
 
 def test_groups_are_all_questions_then_keys_then_seen_and_unseen_providers(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_where_all_score_the_same_the_interval_is_that_number() -> None:
     assert interval_of_mean(np.full(30, 0.9), np.arange(30)) == pytest.approx((0.9, 0.9))
 
 
-def test_of_many_clusters_the_interval_is_that_of_the_linearised_variance() -> None:
+def test_of_many_clusters_the_interval_is_that_of_the_linearized_variance() -> None:
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 30, 400)
     cluster = np.repeat(np.arange(400), sizes)

@@ -1,4 +1,4 @@
-"""Sharded checkpoints: real shards are joined into one file, anything else is refused with the right code."""
+"""Sharded checkpoints: real shards are joined into one file, anything else is rejected with the right code."""
 
 import hashlib
 import json
@@ -31,16 +31,16 @@ def index(tmp_path: Path) -> Path:
     return save_shards(tmp_path / "run", split(TENSORS, 2))
 
 
-def refusal(index: Path) -> Problem:
+def rejection(index: Path) -> Problem:
     target = index.with_name("model.safetensors")
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         join(index, target)
     assert [path for path in index.parent.iterdir() if path.name.startswith(target.name + ".")] in (
         [],
         [index],
     )
     assert not target.exists()
-    return refused.value.problem
+    return rejected.value.problem
 
 
 def test_the_index_gives_the_shard_of_each_tensor(index: Path) -> None:
@@ -110,8 +110,8 @@ def test_memory_does_not_grow_with_the_shards(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_a_shard_outside_the_folder_or_of_another_kind_is_refused(tmp_path: Path, name: object) -> None:
-    problem = refusal(write_index(tmp_path, {"a": name}))
+def test_a_shard_outside_the_folder_or_of_another_kind_is_rejected(tmp_path: Path, name: object) -> None:
+    problem = rejection(write_index(tmp_path, {"a": name}))
     assert problem.code is ErrorCode.CHECKPOINT_INDEX
     assert "tensor a" in problem.where
 
@@ -132,72 +132,72 @@ def test_a_shard_outside_the_folder_or_of_another_kind_is_refused(tmp_path: Path
     ],
     ids=lambda content: repr(content[:40]),
 )
-def test_a_broken_index_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_broken_index_is_rejected(tmp_path: Path, content: bytes) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_bytes(content)
-    assert refusal(index).code is ErrorCode.CHECKPOINT_INDEX
+    assert rejection(index).code is ErrorCode.CHECKPOINT_INDEX
 
 
-def test_too_much_is_refused(tmp_path: Path) -> None:
+def test_too_much_is_rejected(tmp_path: Path) -> None:
     index = tmp_path / "model.safetensors.index.json"
     index.write_bytes(b" " * (MAX_HEADER_BYTES + 1))
-    assert refusal(index).code is ErrorCode.CHECKPOINT_INDEX
+    assert rejection(index).code is ErrorCode.CHECKPOINT_INDEX
     many = {f"t{number}": "x.safetensors" for number in range(MAX_TENSORS + 1)}
-    assert f"{MAX_TENSORS} tensors" in refusal(write_index(tmp_path, many)).expected
+    assert f"{MAX_TENSORS} tensors" in rejection(write_index(tmp_path, many)).expected
     shards = {f"t{number}": f"{number}.safetensors" for number in range(MAX_SHARDS + 1)}
     (tmp_path / "0.safetensors").touch()
-    assert f"{MAX_SHARDS} shards" in refusal(write_index(tmp_path, shards)).expected
-    assert "256 characters" in refusal(write_index(tmp_path, {"x" * 257: "x.safetensors"})).expected
+    assert f"{MAX_SHARDS} shards" in rejection(write_index(tmp_path, shards)).expected
+    assert "256 characters" in rejection(write_index(tmp_path, {"x" * 257: "x.safetensors"})).expected
 
 
-def test_a_joined_header_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+def test_a_joined_header_beyond_the_limit_is_rejected(tmp_path: Path) -> None:
     empty = torch.zeros(0, 1, 1, 1, 1, 1, 1, 1)
     tensors = {f"{number:05}{'x' * 150}": empty for number in range(MAX_TENSORS - 2)}
-    problem = refusal(save_shards(tmp_path, split(tensors, 3)))
+    problem = rejection(save_shards(tmp_path, split(tensors, 3)))
     assert problem.code is ErrorCode.CHECKPOINT_INDEX
     assert "joined header" in problem.expected
 
 
 def test_missing_shards_are_named(index: Path) -> None:
     (index.parent / SECOND).unlink()
-    problem = refusal(index)
+    problem = rejection(index)
     assert problem.code is ErrorCode.CHECKPOINT_SHARD
     assert SECOND in problem.found
     assert FIRST not in problem.found
 
 
-def test_a_tensor_that_the_index_names_and_the_shard_lacks_is_refused(index: Path) -> None:
+def test_a_tensor_that_the_index_names_and_the_shard_lacks_is_rejected(index: Path) -> None:
     weight_map = json.loads(index.read_text())["weight_map"]
-    problem = refusal(write_index(index.parent, weight_map | {"absent": FIRST}))
+    problem = rejection(write_index(index.parent, weight_map | {"absent": FIRST}))
     assert problem.code is ErrorCode.CHECKPOINT_SHARD
     assert problem.where == f"{FIRST}, tensor absent"
 
 
-def test_a_tensor_that_the_index_does_not_name_is_refused(index: Path) -> None:
+def test_a_tensor_that_the_index_does_not_name_is_rejected(index: Path) -> None:
     weight_map = json.loads(index.read_text())["weight_map"]
     del weight_map["scalar"]
-    problem = refusal(write_index(index.parent, weight_map))
+    problem = rejection(write_index(index.parent, weight_map))
     assert problem.code is ErrorCode.CHECKPOINT_SHARD
     assert "tensor scalar" in problem.where
     assert problem.found == "not in the index"
 
 
-def test_a_tensor_in_two_shards_is_refused(tmp_path: Path) -> None:
+def test_a_tensor_in_two_shards_is_rejected(tmp_path: Path) -> None:
     both = torch.ones(2)
-    problem = refusal(save_shards(tmp_path, [{"a": both, "b": both + 1}, {"a": both}]))
+    problem = rejection(save_shards(tmp_path, [{"a": both, "b": both + 1}, {"a": both}]))
     assert problem.code is ErrorCode.CHECKPOINT_SHARD
     assert problem.where == f"{FIRST}, tensor a"
     assert SECOND in problem.found
 
 
-def test_a_damaged_shard_is_refused_by_its_name(index: Path) -> None:
+def test_a_damaged_shard_is_rejected_by_its_name(index: Path) -> None:
     shard = index.parent / SECOND
     shard.write_bytes(shard.read_bytes()[:-4])
-    problem = refusal(index)
+    problem = rejection(index)
     assert problem.code is ErrorCode.CHECKPOINT_OFFSETS
     assert SECOND in problem.where
     torch.save({"a": torch.ones(1)}, shard)
-    assert refusal(index).code is ErrorCode.CHECKPOINT_FORMAT
+    assert rejection(index).code is ErrorCode.CHECKPOINT_FORMAT
 
 
 def test_shards_saved_in_another_order_give_other_bytes_and_the_same_order_the_same(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_shards_saved_in_another_order_give_other_bytes_and_the_same_order_the_s
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_an_earlier_file_stays_when_the_shards_are_refused(index: Path) -> None:
+def test_an_earlier_file_stays_when_the_shards_are_rejected(index: Path) -> None:
     target = index.with_name("model.safetensors")
     save_file({"old": torch.ones(1)}, target)
     (index.parent / SECOND).write_bytes(b"nothing")

@@ -129,11 +129,11 @@ def test_what_only_the_checkpoint_has_is_not_looked_at(tmp_path: Path) -> None:
         ({"w": torch.zeros(2, 2).half()}, ErrorCode.CHECKPOINT_DTYPE),
     ],
 )
-def test_another_architecture_is_refused(tmp_path: Path, after: Tensors, code: ErrorCode) -> None:
-    with pytest.raises(ProblemError) as refused:
+def test_another_architecture_is_rejected(tmp_path: Path, after: Tensors, code: ErrorCode) -> None:
+    with pytest.raises(ProblemError) as rejected:
         changes(tmp_path, {"w": torch.zeros(2, 2)}, after)
-    assert refused.value.problem.code is code
-    assert refused.value.problem.where == "tensor w"
+    assert rejected.value.problem.code is code
+    assert rejected.value.problem.where == "tensor w"
 
 
 def vector_sha256(file: Path, *tensors: tuple[str, list[int]]) -> str | None:

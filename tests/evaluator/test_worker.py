@@ -195,12 +195,12 @@ def test_single_answers_stay_with_the_worker(office: Office, checkpoint: Artifac
     assert "9.00" not in report.model_dump_json()
 
 
-def test_a_bad_log_is_refused_with_its_code(office: Office, tmp_path: Path, checkpoint: ArtifactRef) -> None:
+def test_a_bad_log_is_rejected_with_its_code(office: Office, tmp_path: Path, checkpoint: ArtifactRef) -> None:
     path = tmp_path / "log.csv"
     path.write_text("federated_round,sender,receiver,amount_of_bytes\n1,-1,7,10\n")
     log = office.serve(ArtifactKind.COMMUNICATION_LOG, path)
     report = office.report_on(Step.COMMUNICATION, [log, checkpoint])
-    assert report.outcome is Outcome.REFUSED
+    assert report.outcome is Outcome.REJECTED
     assert [problem.code for problem in report.problems] == [ErrorCode.LOG_PARTY]
 
 

@@ -35,7 +35,7 @@ class Postgres:
         self.folder = Path(tempfile.mkdtemp(prefix="pfl-postgres-"))
         self.port = free_port()
         self.prefix: list[str] = []
-        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        if os.geteuid() == 0:  # PostgreSQL rejects to run as root
             shutil.chown(self.folder, "postgres", "postgres")
             self.prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
         self._run(

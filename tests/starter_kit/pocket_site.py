@@ -143,7 +143,7 @@ class PocketSite:
                 self.submissions[key]["state"] = "submitted"
                 for run in self.submissions[key]["runs"]:
                     run["state"] = self.outcome
-                    if self.outcome == "refused":
+                    if self.outcome == "rejected":
                         run["problems"] = [{"code": "E_CHECKPOINT_NOT_FINITE", "message": "NaN."}]
                 return self.submissions[key]
             case "POST", ["uploads"]:

@@ -94,9 +94,11 @@ def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, da
 
 def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, base: Path) -> None:
     assert pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "*.weight").stdout
-    refused = pfl("check", run, "--base", base, "--trainable", "*.bias", "--trainable", "nothing.*", status=2)
-    assert "E_CHECKPOINT_FROZEN_TENSOR" in refused.stdout + refused.stderr
-    assert "*.bias, nothing.*" in refused.stdout + refused.stderr
+    rejected = pfl(
+        "check", run, "--base", base, "--trainable", "*.bias", "--trainable", "nothing.*", status=2
+    )
+    assert "E_CHECKPOINT_FROZEN_TENSOR" in rejected.stdout + rejected.stderr
+    assert "*.bias, nothing.*" in rejected.stdout + rejected.stderr
 
 
 def test_every_check_is_listed_with_its_status_and_what_it_found(run: Path, base: Path) -> None:
@@ -123,11 +125,11 @@ def test_the_checks_name_everything_that_is_wrong(run: Path, base: Path, tmp_pat
         (tmp_path / name).write_bytes((run / name).read_bytes())
     (tmp_path / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes()[:-100])
     (tmp_path / "communication_log.csv").write_text("round,from,to,bytes\n")
-    refused = check(tmp_path, base, status=2)
+    rejected = check(tmp_path, base, status=2)
     for code in ("E_CHECKPOINT_OFFSETS", "E_LOG_COLUMNS"):
-        assert code in refused.stderr
+        assert code in rejected.stderr
     for step in ("validate", "communication", "accounting"):
-        assert f"{step}: refused" in refused.stdout
+        assert f"{step}: rejected" in rejected.stdout
 
 
 def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, scored: Path, base: Path, data: Path) -> None:
@@ -200,9 +202,9 @@ def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
     rounds = metrics.read_text().count("\n")
     assert 0 < rounds < 60
     assert f"--resume goes on after round {rounds}" in told
-    refused = pfl(*train, status=2).stderr
-    assert "E_RUN_FOLDER" in refused
-    assert "Add --resume to go on with it" in refused
+    rejected = pfl(*train, status=2).stderr
+    assert "E_RUN_FOLDER" in rejected
+    assert "Add --resume to go on with it" in rejected
     assert metrics.read_text().count("\n") == rounds
     assert "60 rounds" in pfl(*train, "--resume").stdout
 
@@ -210,38 +212,38 @@ def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
 def test_the_folder_above_the_data_is_not_taken_for_it(tmp_path: Path, base: Path, data: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "public").symlink_to(data)
-    refused = pfl("train", "fedavg", "--data", tmp_path / "data", "--base", base, "--out", "x", status=2)
-    assert f"next: Say --data {tmp_path / 'data' / 'public'}" in refused.stderr
+    rejected = pfl("train", "fedavg", "--data", tmp_path / "data", "--base", base, "--out", "x", status=2)
+    assert f"next: Say --data {tmp_path / 'data' / 'public'}" in rejected.stderr
 
 
 @pytest.mark.parametrize("name", ["nothing", "nothing/model.safetensors"])
 def test_a_checkpoint_that_is_not_there_is_told(tmp_path: Path, base: Path, data: Path, name: str) -> None:
-    refused = pfl("evaluate", tmp_path / name, "--base", base, "--data", data, status=2).stderr
-    assert "E_ARTIFACT_MISSING" in refused
-    assert str(tmp_path / name) in refused
+    rejected = pfl("evaluate", tmp_path / name, "--base", base, "--data", data, status=2).stderr
+    assert "E_ARTIFACT_MISSING" in rejected
+    assert str(tmp_path / name) in rejected
 
 
 def test_a_split_that_there_is_not_is_told_with_those_that_there_are(
     run: Path, base: Path, data: Path
 ) -> None:
-    refused = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr
-    assert all(name in refused for name in ("tset", "train", "valid", "test"))
+    rejected = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr
+    assert all(name in rejected for name in ("tset", "train", "valid", "test"))
 
 
 def test_a_run_that_is_not_there_is_not_checked(run: Path, base: Path, tmp_path: Path) -> None:
-    refused = pfl("check", tmp_path / "nothing", "--base", base, status=2)
-    assert "no such folder" in refused.stderr
-    assert refused.stdout == ""
+    rejected = pfl("check", tmp_path / "nothing", "--base", base, status=2)
+    assert "no such folder" in rejected.stderr
+    assert rejected.stdout == ""
     shutil.copytree(run, tmp_path / "broken.unfinished")
-    refused = pfl("check", tmp_path / "broken", "--base", base, status=2)
-    assert "--resume" in refused.stderr
+    rejected = pfl("check", tmp_path / "broken", "--base", base, status=2)
+    assert "--resume" in rejected.stderr
 
 
 def test_a_run_without_a_record_is_not_for_track_2(run: Path, base: Path, tmp_path: Path) -> None:
     shutil.copy(run / "model.safetensors", tmp_path)
-    refused = check(tmp_path, base, status=2).stderr
-    assert "E_ARTIFACT_MISSING" in refused
-    assert "--track track-1" in refused
+    rejected = check(tmp_path, base, status=2).stderr
+    assert "E_ARTIFACT_MISSING" in rejected
+    assert "--track track-1" in rejected
 
 
 OFFICIAL = """
@@ -278,14 +280,14 @@ def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_told(
 @pytest.mark.parametrize(
     ("content", "code"), [(None, "E_ARTIFACT_MISSING"), (b"no tensors", "E_REFERENCE_FORMAT")]
 )
-def test_a_check_against_a_folder_without_base_weights_is_refused(
+def test_a_check_against_a_folder_without_base_weights_is_rejected(
     run: Path, tmp_path: Path, content: bytes | None, code: str
 ) -> None:
     if content is not None:
         (tmp_path / "model.safetensors").write_bytes(content)
-    refused = pfl("check", run, "--base", tmp_path, status=2)
-    assert code in refused.stderr
-    assert str(tmp_path / "model.safetensors") in refused.stderr
+    rejected = pfl("check", run, "--base", tmp_path, status=2)
+    assert code in rejected.stderr
+    assert str(tmp_path / "model.safetensors") in rejected.stderr
 
 
 def test_base_weights_are_never_overwritten(base: Path) -> None:
@@ -309,10 +311,10 @@ def test_base_weights_are_never_overwritten(base: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_what_cannot_be_done_is_told_with_a_code(arguments: list[str], code: str, tmp_path: Path) -> None:
-    refused = subprocess.run(
+    rejected = subprocess.run(
         [*PFL, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
         env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
-    assert refused.returncode == 2
-    assert code in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert rejected.returncode == 2
+    assert code in rejected.stderr
+    assert "Traceback" not in rejected.stderr

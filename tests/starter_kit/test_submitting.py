@@ -47,7 +47,7 @@ def submitted(site: PocketSite, track: str, folders: list[Path], proof: Path | N
     return str(send(client, plan, "Mine", "", lambda done, total: None)["id"])
 
 
-def refusal(site: PocketSite, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
+def rejection(site: PocketSite, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
     with pytest.raises(ProblemError) as caught:
         prepare(SiteClient(site.url, TOKEN), track, folders, proof)
     return caught.value.problem.code
@@ -93,11 +93,11 @@ def test_a_run_without_a_record_has_no_key_to_register(site: PocketSite, runs: d
     assert site.keys == []
 
 
-def test_a_run_without_a_token_is_refused_before_anything_is_sent(
+def test_a_run_without_a_token_is_rejected_before_anything_is_sent(
     site: PocketSite, base: Path, data: Path, proof: Path, tmp_path: Path
 ) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=None)
-    assert refusal(site, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
+    assert rejection(site, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
     assert site.submissions == {}
     assert site.keys == []
 
@@ -123,11 +123,11 @@ def test_progress_ends_at_all_bytes(site: PocketSite, runs: dict[float, Path], p
 def test_nothing_is_sent_where_something_is_missing(
     site: PocketSite, runs: dict[float, Path], proof: Path, tmp_path: Path
 ) -> None:
-    assert refusal(site, "track-2", [tmp_path], proof) is ErrorCode.ARTIFACT_MISSING
-    assert refusal(site, "track-2", [runs[8]]) is ErrorCode.ARTIFACT_MISSING
-    assert refusal(site, "track-2", [runs[0.9], runs[1]], proof) is ErrorCode.SUBMISSION_BUDGET
-    assert refusal(site, "track-1", [runs[1], runs[8]]) is ErrorCode.SUBMISSION_BUDGET
-    assert refusal(site, "track-9", [runs[8]]) is ErrorCode.CONFIGURATION
+    assert rejection(site, "track-2", [tmp_path], proof) is ErrorCode.ARTIFACT_MISSING
+    assert rejection(site, "track-2", [runs[8]]) is ErrorCode.ARTIFACT_MISSING
+    assert rejection(site, "track-2", [runs[0.9], runs[1]], proof) is ErrorCode.SUBMISSION_BUDGET
+    assert rejection(site, "track-1", [runs[1], runs[8]]) is ErrorCode.SUBMISSION_BUDGET
+    assert rejection(site, "track-9", [runs[8]]) is ErrorCode.CONFIGURATION
     assert site.submissions == {}
 
 
@@ -151,7 +151,7 @@ def test_watching_tells_how_long_the_step_still_takes(
     assert "scored" in third
 
 
-@pytest.mark.parametrize("outcome", ["refused", "failed"])
+@pytest.mark.parametrize("outcome", ["rejected", "failed"])
 def test_watching_ends_badly_when_a_run_is_not_scored(
     site: PocketSite, runs: dict[float, Path], outcome: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,4 +160,4 @@ def test_watching_ends_badly_when_a_run_is_not_scored(
     assert not watch(SiteClient(site.url, TOKEN), submission)
     printed = capsys.readouterr()
     assert outcome in printed.out
-    assert ("E_CHECKPOINT_NOT_FINITE" in printed.err) == (outcome == "refused")
+    assert ("E_CHECKPOINT_NOT_FINITE" in printed.err) == (outcome == "rejected")

@@ -13,7 +13,7 @@ SHA256 = r"^[0-9a-f]{64}$"
 
 
 class Request(Schema):
-    """Base of what clients send: a misspelt field is refused, not ignored."""
+    """Base of what clients send: a misspelt field is rejected, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -47,7 +47,7 @@ class ScenarioForm(forms.Form):
     budget = _number("Budget ε", 1, MIN_BUDGET, MAX_BUDGET)
     delta = _number("δ", 1e-5, MIN_DELTA, MAX_DELTA)
     adjacency = forms.ChoiceField(
-        label="Neighbouring datasets",
+        label="Neighboring datasets",
         initial=Adjacency.ADD_REMOVE,
         choices=[
             (Adjacency.ADD_REMOVE.value, "One provider more or less (the benchmark's)"),

@@ -27,7 +27,7 @@ def calculator(request: HttpRequest) -> HttpResponse:
     try:
         answer = answer or answers.answer(question)
     except ValueError as error:
-        return _page(request, form, refusal=str(error))
+        return _page(request, form, rejection=str(error))
     return _page(request, form, result=Result(answer, form.cleaned_data["budget"]))
 
 
@@ -36,9 +36,9 @@ def _page(
     form: ScenarioForm,
     *,
     result: Result | None = None,
-    refusal: str = "",
+    rejection: str = "",
     too_many: bool = False,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    context = {"form": form, "result": result, "refusal": refusal, "too_many": too_many}
+    context = {"form": form, "result": result, "rejection": rejection, "too_many": too_many}
     return render(request, "calculator/calculator.html", context, status=status)

@@ -47,7 +47,7 @@ class Override:
         target, equals, value = text.partition("=")
         pattern, dot, field = target.rpartition(".")
         if not equals or not dot or not pattern:
-            raise _refusal(
+            raise _rejection(
                 f"override {text}", expected="TRACK.FIELD=VALUE, such as track-1.anls_threshold=0.8"
             )
         _check_field(f"override {text}", field)
@@ -62,11 +62,11 @@ def read_definitions(path: Path) -> list[Definition]:
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _refusal(str(path), expected="a readable file", found=error.strerror) from error
+        raise _rejection(str(path), expected="a readable file", found=error.strerror) from error
     except ValueError as error:
-        raise _refusal(str(path), expected="JSON in UTF-8", found=error) from error
+        raise _rejection(str(path), expected="JSON in UTF-8", found=error) from error
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise _refusal(str(path), expected="a list of objects, one for each track")
+        raise _rejection(str(path), expected="a list of objects, one for each track")
     return [_definition(path, number, entry) for number, entry in enumerate(entries, start=1)]
 
 
@@ -75,7 +75,7 @@ def overridden(definitions: Sequence[Definition], overrides: Sequence[Override])
     for change in overrides:
         if not any(fnmatchcase(definition.slug, change.pattern) for definition in definitions):
             slugs = ", ".join(definition.slug for definition in definitions)
-            raise _refusal(f"override of {change.field}", expected=f"one of {slugs}", found=change.pattern)
+            raise _rejection(f"override of {change.field}", expected=f"one of {slugs}", found=change.pattern)
     return [
         Definition(
             definition.slug,
@@ -107,7 +107,7 @@ def _save_track(definition: Definition, actor: User | None) -> list[str]:
         track.full_clean()
     except ValidationError as error:
         name, messages = next(iter(error.message_dict.items()))
-        raise _refusal(
+        raise _rejection(
             f"{definition.slug}.{name}", expected=" ".join(messages), found=definition.fields.get(name, "")
         ) from error
     after = {name: getattr(track, name) for name in before}
@@ -127,12 +127,12 @@ def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
     fields = dict(entry)
     slug = fields.pop("slug", "")
     if not isinstance(slug, str) or not slug:
-        raise _refusal(where, expected="a slug, such as track-1", found=slug)
+        raise _rejection(where, expected="a slug, such as track-1", found=slug)
     if name := fields.pop("description_file", None):
         try:
             fields["description"] = (path.parent / str(name)).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise _refusal(where, expected="a readable description_file in UTF-8", found=name) from error
+            raise _rejection(where, expected="a readable description_file in UTF-8", found=name) from error
     for field in fields:
         _check_field(where, field)
     return Definition(slug, fields)
@@ -145,7 +145,7 @@ def _column_value(where: str, name: str, value: Any) -> Any:
         return _time(where, value)
     if isinstance(column, TextField) and isinstance(value, list):
         if not all(isinstance(line, str) for line in value):
-            raise _refusal(where, expected="a text, or a list of its lines", found=value)
+            raise _rejection(where, expected="a text, or a list of its lines", found=value)
         return "\n".join(value)
     return value
 
@@ -157,16 +157,16 @@ def _time(where: str, value: object) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise _refusal(where, expected="a time with its zone, such as 2030-01-31T12:00:00Z", found=value)
+        raise _rejection(where, expected="a time with its zone, such as 2030-01-31T12:00:00Z", found=value)
     return moment
 
 
 def _check_field(where: str, field: str) -> None:
     if field not in FIELDS:
-        raise _refusal(where, expected=f"one of {', '.join(sorted(FIELDS))}", found=field)
+        raise _rejection(where, expected=f"one of {', '.join(sorted(FIELDS))}", found=field)
 
 
-def _refusal(where: str, *, expected: str, found: object = "") -> ProblemError:
+def _rejection(where: str, *, expected: str, found: object = "") -> ProblemError:
     return ProblemError.of(
         ErrorCode.CONFIGURATION,
         message="The definition of the tracks can't be used.",

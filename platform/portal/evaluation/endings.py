@@ -30,10 +30,10 @@ def score(evaluation: Evaluation, run: Run, results: dict[str, Any], now: dateti
     notices.tell_team(run, [])
 
 
-def refuse(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: datetime) -> None:
+def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: datetime) -> None:
     """An artifact is at fault: the participant's to mend."""
-    move_evaluation(evaluation, EvaluationState.REFUSED, finished_at=now)
-    move_run(run, RunState.REFUSED)
+    move_evaluation(evaluation, EvaluationState.REJECTED, finished_at=now)
+    move_run(run, RunState.REJECTED)
     notices.tell_team(run, problems)
 
 

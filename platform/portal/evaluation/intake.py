@@ -108,7 +108,7 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
             try:
                 results = _results(report, run)
             except ProblemError as error:
-                outcome, problems = Outcome.REFUSED, error.problems
+                outcome, problems = Outcome.REJECTED, error.problems
         models.StepReport.objects.create(
             evaluation=evaluation,
             step=report.step,
@@ -123,8 +123,8 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         match outcome:
             case Outcome.PASSED:
                 _go_on(evaluation, run, results, now)
-            case Outcome.REFUSED:
-                endings.refuse(evaluation, run, problems, now)
+            case Outcome.REJECTED:
+                endings.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
                 endings.break_off(evaluation, run, EvaluationState.FAILED, now)
 
@@ -178,7 +178,7 @@ def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datet
 
 
 def _results(report: StepReport, run: Run) -> dict[str, Any]:
-    """What a passed step sets on the run. Raises `ProblemError` where the site refuses what the worker accepted."""
+    """What a passed step sets on the run. Raises `ProblemError` where the site rejects what the worker accepted."""
     match report.result:
         case CommunicationResult(bytes_total=bytes_total, bytes_needed=bytes_needed, checks=checks):
             return {

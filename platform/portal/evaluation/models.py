@@ -22,7 +22,7 @@ class EvaluationState(models.TextChoices):
     QUEUED = "queued", "queued"
     RUNNING = "running", "running"
     PASSED = "passed", "passed"
-    REFUSED = "refused", "refused"
+    REJECTED = "rejected", "rejected"
     FAILED = "failed", "failed"
     LOST = "lost", "lost"
 
@@ -34,7 +34,7 @@ class Evaluation(models.Model):
     """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life.
 
     `remaining_s` is the worker's estimate of the seconds left of the step, null where there is none.
-    `retry` counts the attempts since the run was last queued by someone, from 0; `attempt` never starts anew.
+    `retry` counts the attempts since the run was last queued by someone, from 0; `attempt` never starts again.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

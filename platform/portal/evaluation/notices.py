@@ -44,8 +44,8 @@ def _outcome(run: Run) -> str:
     match run.state:
         case RunState.SCORED:
             return f"{run} has been evaluated: ANLS {run.anls:.4f}, accuracy {run.accuracy:.4f}."
-        case RunState.REFUSED:
-            return f"The evaluator refused {run}. What it found:"
+        case RunState.REJECTED:
+            return f"The evaluator rejected {run}. What it found:"
         case _:
             return f"We could not evaluate {run}."
 

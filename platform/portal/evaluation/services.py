@@ -8,11 +8,11 @@ from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import IllegalTransitionError
 
-FINISHED_STATES = [RunState.SCORED, RunState.REFUSED, RunState.FAILED]
+FINISHED_STATES = [RunState.SCORED, RunState.REJECTED, RunState.FAILED]
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:
-    """Evaluate a scored, refused or failed run anew. Raises IllegalTransitionError in any other state."""
+    """Evaluate a scored, rejected or failed run again. Raises IllegalTransitionError in any other state."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.state not in FINISHED_STATES:

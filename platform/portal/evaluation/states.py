@@ -12,13 +12,13 @@ EVALUATION_TRANSITIONS: dict[str, frozenset[str]] = {
         {
             EvaluationState.QUEUED,  # a step passed and the next one waits for a worker
             EvaluationState.PASSED,
-            EvaluationState.REFUSED,
+            EvaluationState.REJECTED,
             EvaluationState.FAILED,
             EvaluationState.LOST,
         }
     ),
     EvaluationState.PASSED: frozenset(),
-    EvaluationState.REFUSED: frozenset(),
+    EvaluationState.REJECTED: frozenset(),
     EvaluationState.FAILED: frozenset(),
     EvaluationState.LOST: frozenset(),
 }

@@ -79,7 +79,7 @@ def _entry(run: Run, track: Track) -> Entry:
 
 
 def _deciding_column(run: Run) -> str:
-    """Which of the columns of ε is held against the budget, by the rules that the run was submitted under."""
+    """Which of the columns of ε is compared with the budget, by the rules that the run was submitted under."""
     privacy = TrackRules.model_validate(run.rules).privacy
     if privacy is None:
         return ""

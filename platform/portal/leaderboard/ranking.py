@@ -78,7 +78,7 @@ class Row:
 def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
     """Fewest bytes first, among entries whose ANLS reaches the threshold."""
 
-    def refusal(entry: Entry) -> str:
+    def rejection(entry: Entry) -> str:
         if entry.standing is Standing.WITHHELD:
             return entry.standing_reason or "the result is withheld"
         if not _is_number(entry.anls):
@@ -89,13 +89,13 @@ def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
             return f"ANLS {rounded_down(entry.anls)} is below the threshold {threshold:g}"
         return ""
 
-    return _rank(entries, refusal, lambda entry: entry.bytes_total or 0)
+    return _rank(entries, rejection, lambda entry: entry.bytes_total or 0)
 
 
 def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
     """Highest ANLS first, among entries whose recomputed ε is within the budget."""
 
-    def refusal(entry: Entry) -> str:
+    def rejection(entry: Entry) -> str:
         if entry.standing is Standing.WITHHELD:
             return entry.standing_reason or "the result is withheld"
         if not _is_number(entry.anls):
@@ -106,18 +106,18 @@ def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
             return f"recomputed ε = {rounded_up(entry.epsilon)} exceeds the budget {budget:g}"
         return ""
 
-    return _rank(entries, refusal, lambda entry: -(entry.anls or 0))
+    return _rank(entries, rejection, lambda entry: -(entry.anls or 0))
 
 
 def _rank(
-    entries: Iterable[Entry], refusal: Callable[[Entry], str], value: Callable[[Entry], float]
+    entries: Iterable[Entry], rejection: Callable[[Entry], str], value: Callable[[Entry], float]
 ) -> list[Row]:
-    """`refusal` says why an entry has no rank, if it has none; the smallest `value` comes first."""
+    """`rejection` says why an entry has no rank, if it has none; the smallest `value` comes first."""
 
     def age(entry: Entry) -> tuple[datetime, UUID]:
         return entry.submitted_at, entry.run  # the id decides where even the times are equal
 
-    judged = [(entry, refusal(entry)) for entry in sorted(entries, key=age)]
+    judged = [(entry, rejection(entry)) for entry in sorted(entries, key=age)]
     qualified = sorted((entry for entry, reason in judged if not reason), key=value)
     ranked = [Row(entry, rank) for rank, entry in enumerate(qualified, 1)]
     return ranked + [Row(entry, None, reason) for entry, reason in judged if reason]

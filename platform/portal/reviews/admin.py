@@ -81,7 +81,7 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
     @admin.display(description="proof and checklist")
     def review_page(self, review: ProofReview) -> SafeString:
         address = reverse("admin:reviews_review", args=[review.submission_id])
-        return format_html('<a href="{}">Read the proof, or decide anew</a>', address)
+        return format_html('<a href="{}">Read the proof, or decide again</a>', address)
 
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
         """What the visitor has yet to review."""
@@ -118,7 +118,7 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
             verdict=verdict_on(submission),
             own=own,
             form=form,
-            refusal=may_review(submission, request.user),
+            rejection=may_review(submission, request.user),
         )
 
     @staticmethod

@@ -34,7 +34,7 @@ CHECKLIST = [
     Item(
         "releases",
         "Is everything listed that leaves the training and depends on the data?",
-        "Counts, loss curves, normalisers, a vocabulary or the choice of the best round are releases too.",
+        "Counts, loss curves, normalizers, a vocabulary or the choice of the best round are releases too.",
     ),
     Item(
         "sensitivity",
@@ -58,7 +58,7 @@ CHECKLIST = [
     ),
     Item(
         "empty_rounds",
-        "Are rounds in which nobody was sampled noised and counted, and is the normaliser a constant?",
+        "Are rounds in which nobody was sampled noised and counted, and is the normalizer a constant?",
         "Dividing by the number of sampled providers, or skipping empty rounds, reveals who took part.",
     ),
     Item(

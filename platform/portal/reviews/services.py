@@ -39,8 +39,8 @@ def decide(
         PermissionDenied: The actor isn't a reviewer, or belongs to the team.
         ValidationError: By field, what is missing.
     """
-    if refusal := may_review(submission, actor):
-        raise PermissionDenied(refusal)
+    if rejection := may_review(submission, actor):
+        raise PermissionDenied(rejection)
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail tells the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)

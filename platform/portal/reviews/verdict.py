@@ -24,7 +24,7 @@ class Verdict:
 def verdict(decisions: Iterable[tuple[Decision, str]], required: int) -> Verdict:
     """The verdict on a proof, from each reviewer's decision with its reason.
 
-    One rejection withholds the result until its reviewer decides anew; `required` acceptances verify it.
+    One rejection withholds the result until its reviewer decides again; `required` acceptances verify it.
     """
     decided = list(decisions)
     rejections = [reason for decision, reason in decided if decision == Decision.REJECTED]

@@ -15,7 +15,7 @@ TAKEN_STATES = [
     RunState.QUEUED,
     RunState.RUNNING,
     RunState.SCORED,
-]  # a refused or failed checkpoint may come again
+]  # a rejected or failed checkpoint may come again
 
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:

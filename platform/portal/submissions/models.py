@@ -32,13 +32,13 @@ class SubmissionState(models.TextChoices):
 
 
 class RunState(models.TextChoices):
-    """`refused` is the participant's to mend; `failed` was our fault and gives the quota slot back."""
+    """`rejected` is the participant's to mend; `failed` was our fault and gives the quota slot back."""
 
     DRAFT = "draft", "draft"
     QUEUED = "queued", "queued"
     RUNNING = "running", "running"
     SCORED = "scored", "scored"
-    REFUSED = "refused", "refused"
+    REJECTED = "rejected", "rejected"
     FAILED = "failed", "failed"
 
 

@@ -25,7 +25,7 @@ PUBLIC_FINDINGS = frozenset(
 
 @dataclass(frozen=True)
 class EpsilonRow:
-    """ε by one sampling rule and accountant; `decides` where it is held against the budget."""
+    """ε by one sampling rule and accountant; `decides` where it is compared with the budget."""
 
     rule: str
     accountant: str

@@ -16,11 +16,11 @@ SUBMISSION_TRANSITIONS: dict[str, frozenset[str]] = {
 
 RUN_TRANSITIONS: dict[str, frozenset[str]] = {
     RunState.DRAFT: frozenset({RunState.QUEUED}),
-    RunState.QUEUED: frozenset({RunState.RUNNING, RunState.REFUSED, RunState.FAILED}),
-    RunState.RUNNING: frozenset({RunState.QUEUED, RunState.SCORED, RunState.REFUSED, RunState.FAILED}),
+    RunState.QUEUED: frozenset({RunState.RUNNING, RunState.REJECTED, RunState.FAILED}),
+    RunState.RUNNING: frozenset({RunState.QUEUED, RunState.SCORED, RunState.REJECTED, RunState.FAILED}),
     # The organizers may evaluate again, for instance on a corrected test set.
     RunState.SCORED: frozenset({RunState.QUEUED}),
-    RunState.REFUSED: frozenset({RunState.QUEUED}),
+    RunState.REJECTED: frozenset({RunState.QUEUED}),
     RunState.FAILED: frozenset({RunState.QUEUED}),
 }
 

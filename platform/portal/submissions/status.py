@@ -14,7 +14,7 @@ from portal.submissions import results
 from portal.submissions.changed_tensors import ChangedTensors
 from portal.submissions.models import Run, RunState
 
-FINAL_STATES = [RunState.SCORED, RunState.REFUSED, RunState.FAILED]
+FINAL_STATES = [RunState.SCORED, RunState.REJECTED, RunState.FAILED]
 STEP_NAMES = {
     Step.VALIDATE: "Validation",
     Step.COMMUNICATION: "Communication",
@@ -25,7 +25,7 @@ STEP_NAMES = {
 
 @dataclass(frozen=True)
 class StepStatus:
-    """One step of the current attempt: waiting, queued, running, passed, refused or failed."""
+    """One step of the current attempt: waiting, queued, running, passed, rejected or failed."""
 
     step: Step
     state: str

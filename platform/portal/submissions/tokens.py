@@ -1,7 +1,7 @@
 """Run tokens: issued before a training, carried by its record, held by the run that the record belongs to.
 
 One token stands for one training: it belongs to the first record that is accepted with it, and one run at a time
-holds it. A team that must submit the very same training again, after its run was refused, failed or was withdrawn,
+holds it. A team that must submit the very same training again, after its run was rejected, failed or was withdrawn,
 submits the very same record; the new run then takes the token over.
 """
 
@@ -62,11 +62,13 @@ def find_token(run: Run, text: str | None) -> RunToken:
         .first()
     )
     if token is None:
-        raise _refused("a token that the site issued to your team for this track", text or "none")
+        raise _rejected("a token that the site issued to your team for this track", text or "none")
     if token.record_sha256 not in ("", _record_sha256(run)):
-        raise _refused("a token for this training alone", "one that another training record came with")
+        raise _rejected("a token for this training alone", "one that another training record came with")
     if token.run not in (None, run) and not _is_over(token.run):
-        raise _refused("a token that no other run holds", f"one that a run of “{token.run.submission}” holds")
+        raise _rejected(
+            "a token that no other run holds", f"one that a run of “{token.run.submission}” holds"
+        )
     return token
 
 
@@ -83,7 +85,7 @@ def take_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
 def _is_over(run: Run) -> bool:
     """Whether the run makes no use of its token any more, so that the same training may be submitted again."""
     return (
-        run.state in (RunState.REFUSED, RunState.FAILED) or run.submission.state == SubmissionState.WITHDRAWN
+        run.state in (RunState.REJECTED, RunState.FAILED) or run.submission.state == SubmissionState.WITHDRAWN
     )
 
 
@@ -91,5 +93,5 @@ def _record_sha256(run: Run) -> str:
     return run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD).upload.sha256
 
 
-def _refused(expected: str, found: str) -> ProblemError:
+def _rejected(expected: str, found: str) -> ProblemError:
     return ProblemError.of(ErrorCode.RECORD_TOKEN, where="run_token", expected=expected, found=found)

@@ -200,7 +200,7 @@ def _draft_page(
             "boards": boards,
             "proofs": proofs,
             "problems": error.problems if error else problems_of(submission, now),
-            "refused": error is not None,
+            "rejected": error is not None,
             "quota": quota_of(submission.team, submission.track, now),
         },
         status=409 if error else 200,

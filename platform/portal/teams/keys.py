@@ -23,7 +23,7 @@ def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey
         with transaction.atomic():
             return _register(team, public_key, name, by)
     except IntegrityError:
-        raise _refused("Another team has registered this key.") from None
+        raise _rejected("Another team has registered this key.") from None
 
 
 @transaction.atomic
@@ -38,10 +38,10 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
     keys = {key.public_key: key for key in team.keys.all()}
     if known := keys.get(public_key):
         if known.revoked_at:
-            raise _refused("Your team has revoked this key.")
+            raise _rejected("Your team has revoked this key.")
         return known
     if team.keys.count() >= MAX_KEYS:
-        raise _refused(f"Your team has registered {MAX_KEYS} keys, and no team may have more.")
+        raise _rejected(f"Your team has registered {MAX_KEYS} keys, and no team may have more.")
     key = TeamKey.objects.create(team=team, public_key=public_key, name=name, added_by=by)
     record(by, "team_key.added", key, team=team.pk, public_key=public_key)
     return key
@@ -59,5 +59,5 @@ def _parsed(text: str) -> str:
     return bytes.fromhex(text).hex()
 
 
-def _refused(message: str) -> ProblemError:
+def _rejected(message: str) -> ProblemError:
     return ProblemError.of(ErrorCode.TEAM_KEY, message=message, where="public_key")

@@ -43,7 +43,7 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
         )
     with transaction.atomic():
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-        _refuse_too_much_under_way(team, size_bytes)
+        _reject_too_much_under_way(team, size_bytes)
         key = uuid.uuid4().hex
         key = f"{key[:2]}/{key}"
         return Upload.objects.create(
@@ -63,7 +63,7 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
 
     Raises `ProblemError`: `E_UPLOAD_STATE` unless the upload is open, `E_UPLOAD_PART` for a part that it can't have.
     """
-    _refuse_unless_open(upload)
+    _reject_unless_open(upload)
     for part in parts:
         if not 1 <= part.number <= upload.parts_total:
             raise ProblemError.of(
@@ -99,7 +99,7 @@ def complete(upload: Upload) -> None:
     store = current_store()
     if upload.state == UploadState.COMPLETED:
         return
-    _refuse_unless_open(upload)
+    _reject_unless_open(upload)
     sizes = [upload.part_size(number) for number in range(1, upload.parts_total + 1)]
     # Minutes of input and output must not happen inside a transaction; the row is looked at again below.
     store.complete(upload.store_key, upload.store_upload, sizes, upload.sha256)
@@ -150,7 +150,7 @@ def clean_filename(name: str) -> str:
     return "".join(c for c in last if c.isprintable()).strip()[-200:] or "file"
 
 
-def _refuse_too_much_under_way(team: Team, size_bytes: int) -> None:
+def _reject_too_much_under_way(team: Team, size_bytes: int) -> None:
     under_way = Upload.objects.filter(team=team, state=UploadState.OPEN)
     count = under_way.count()
     total: int = under_way.aggregate(total=Sum("size_bytes"))["total"] or 0
@@ -162,7 +162,7 @@ def _refuse_too_much_under_way(team: Team, size_bytes: int) -> None:
         )
 
 
-def _refuse_unless_open(upload: Upload) -> None:
+def _reject_unless_open(upload: Upload) -> None:
     if upload.state != UploadState.OPEN:
         raise ProblemError.of(
             ErrorCode.UPLOAD_STATE, expected="an open upload", found=f"one that is {upload.state}"

@@ -215,7 +215,7 @@ class FolderStore(Store):
             incoming.unlink(missing_ok=True)
 
     def _discard(self, upload: str) -> None:
-        # Renamed first: a part that arrives while the folder is emptied then finds no folder and is refused.
+        # Renamed first: a part that arrives while the folder is emptied then finds no folder and is rejected.
         folder = self._unfinished(upload)
         gone = folder.with_suffix(".gone")
         with suppress(FileNotFoundError):

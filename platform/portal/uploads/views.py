@@ -44,13 +44,13 @@ def _body(request: HttpRequest) -> Iterator[bytes]:
     try:
         while chunk := request.read(CHUNK_BYTES):
             yield chunk
-    except OSError:  # the sender is gone; what came is too short and is refused
+    except OSError:  # the sender is gone; what came is too short and is rejected
         return
 
 
 @require_safe
 def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
-    """Give out one file as a download that no browser opens in place; one byte range is honoured."""
+    """Give out one file as a download that no browser opens in place; one byte range is honored."""
     store = current_store()
     try:
         address = read_file_token(token)

@@ -167,7 +167,7 @@ ACCENTS: tuple[Rgb, ...] = (
 PAPERS: tuple[Rgb, ...] = ((255, 255, 255), (250, 248, 240), (244, 247, 250), (246, 246, 246))
 
 LOGOS = ("disc", "ring", "square", "diamond", "bars", "triangle", "cross", "steps")
-HEADERS = ("left", "right", "centre")
+HEADERS = ("left", "right", "center")
 ARRANGEMENTS = ("rows", "table", "columns")
 NUMBERS = ("{n:05d}", "{y}-{n:04d}", "INV{n:05d}", "{y}/{n:04d}", "R{n:06d}", "{c}-{n:04d}")
 

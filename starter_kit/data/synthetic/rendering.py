@@ -40,13 +40,13 @@ class Sheet:
         self.pen = ImageDraw.Draw(self.image)
 
     def write(self, text: str, x: float, y: float, size_px: int, ink: Rgb, align: str = "left") -> float:
-        """Write `text` with its start, centre or end at `x` and its top at `y`; return where it ends."""
+        """Write `text` with its start, center or end at `x` and its top at `y`; return where it ends."""
         font = _font(size_px)
         gap = font.getlength(" ") + 2  # the font's own spaces are too narrow to tell words apart
         words = [unicodedata.normalize("NFC", word) for word in text.split()]
         widths = [font.getlength(_base(word)) for word in words]
         total = sum(widths) + gap * (len(words) - 1)
-        x -= {"left": 0.0, "centre": total / 2, "right": total}[align]
+        x -= {"left": 0.0, "center": total / 2, "right": total}[align]
         for word, width in zip(words, widths, strict=True):
             self._write_word(word, round(x), y, font, ink)
             x += width + gap
@@ -72,7 +72,7 @@ class Sheet:
         )
 
     def _accent(self, mark: str, x: float, top: float, ink: Rgb) -> float:
-        """Draw a combining mark over a letter whose top centre is given; return the mark's top."""
+        """Draw a combining mark over a letter whose top center is given; return the mark's top."""
         strokes = ACCENTS[mark]
         for dx0, dy0, dx1, dy1 in strokes:
             self.pen.line((x + dx0, top + dy0, x + dx1, top + dy1), fill=ink, width=1)
@@ -109,7 +109,7 @@ def draw_invoice(invoice: Invoice, width: int, height: int) -> Sheet:
     y = _items(sheet, invoice, y)
     _total(sheet, invoice, y)
     if style.contact_in_footer:
-        _contact(sheet, invoice, height - MARGIN - 3 * _line(style), "centre")
+        _contact(sheet, invoice, height - MARGIN - 3 * _line(style), "center")
     return sheet
 
 
@@ -119,8 +119,8 @@ def _line(style: Style) -> int:
 
 def _header(sheet: Sheet, invoice: Invoice) -> float:
     style, provider = invoice.provider.style, invoice.provider
-    anchor = {"left": MARGIN, "centre": sheet.width // 2, "right": sheet.width - MARGIN}[style.header]
-    logo_left = {"left": anchor, "centre": anchor - style.logo_px // 2, "right": anchor - style.logo_px}
+    anchor = {"left": MARGIN, "center": sheet.width // 2, "right": sheet.width - MARGIN}[style.header]
+    logo_left = {"left": anchor, "center": anchor - style.logo_px // 2, "right": anchor - style.logo_px}
     _logo(sheet, style, logo_left[style.header], MARGIN)
     y = MARGIN + style.logo_px + 8.0
     sheet.write(provider.name, anchor, y, style.font_px + 3, style.accent, style.header)
@@ -134,7 +134,7 @@ def _header(sheet: Sheet, invoice: Invoice) -> float:
 
 def _contact(sheet: Sheet, invoice: Invoice, y: float, align: str) -> float:
     style, values = invoice.provider.style, invoice.values
-    anchor = {"left": MARGIN, "centre": sheet.width // 2, "right": sheet.width - MARGIN}[align]
+    anchor = {"left": MARGIN, "center": sheet.width // 2, "right": sheet.width - MARGIN}[align]
     for text in (
         values["provider_email"],
         f"{style.labels['phone']} {values['phone']}",
@@ -195,27 +195,27 @@ def _total(sheet: Sheet, invoice: Invoice, y: float) -> None:
 
 def _logo(sheet: Sheet, style: Style, x: int, y: int) -> None:
     """The provider's sign, a square of `logo_px` pixels with its corner at (x, y)."""
-    side, colour, pen = style.logo_px, style.accent, sheet.pen
+    side, color, pen = style.logo_px, style.accent, sheet.pen
     right, bottom, half, third = x + side, y + side, side // 2, side // 3
     match style.logo:
         case "disc":
-            pen.ellipse((x, y, right, bottom), fill=colour)
+            pen.ellipse((x, y, right, bottom), fill=color)
         case "ring":
-            pen.ellipse((x, y, right, bottom), outline=colour, width=5)
+            pen.ellipse((x, y, right, bottom), outline=color, width=5)
         case "square":
-            pen.rectangle((x, y, right, bottom), fill=colour)
+            pen.rectangle((x, y, right, bottom), fill=color)
         case "diamond":
-            pen.polygon([(x + half, y), (right, y + half), (x + half, bottom), (x, y + half)], fill=colour)
+            pen.polygon([(x + half, y), (right, y + half), (x + half, bottom), (x, y + half)], fill=color)
         case "bars":
             for left in range(x, right, 9):
-                pen.rectangle((left, y, left + 4, bottom), fill=colour)
+                pen.rectangle((left, y, left + 4, bottom), fill=color)
         case "triangle":
-            pen.polygon([(x + half, y), (right, bottom), (x, bottom)], fill=colour)
+            pen.polygon([(x + half, y), (right, bottom), (x, bottom)], fill=color)
         case "cross":
-            pen.rectangle((x + third, y, right - third, bottom), fill=colour)
-            pen.rectangle((x, y + third, right, bottom - third), fill=colour)
+            pen.rectangle((x + third, y, right - third, bottom), fill=color)
+            pen.rectangle((x, y + third, right, bottom - third), fill=color)
         case "steps":
             for step in range(3):
                 pen.rectangle(
-                    (x + step * third, y + step * third, x + (step + 1) * third, bottom), fill=colour
+                    (x + step * third, y + step * third, x + (step + 1) * third, bottom), fill=color
                 )

@@ -73,7 +73,7 @@ def tells_counts(setup: RunSetup) -> bool:
     return guarantee.record is not None and not guarantee.seen_by_server
 
 
-def refuse_untold(setup: RunSetup) -> None:
+def reject_untold(setup: RunSetup) -> None:
     """Raises `ProblemError` (`E_CONFIGURATION`) for a run whose record needs numbers that its server must not learn.
 
     The record's annex tells how many providers took part in each round. A server that is trusted with sums without

@@ -19,7 +19,7 @@ from pathlib import Path
 from starter_kit.engines.flower import QUIET
 
 LOG = "log"
-COLOUR = re.compile("\x1b\\[[0-9;]*m")
+COLOR = re.compile("\x1b\\[[0-9;]*m")
 STOPPING_S = 10.0
 WATCH_S = 0.5
 
@@ -54,8 +54,8 @@ def started(command: str, arguments: Sequence[str], home: Path) -> Iterator["sub
 
 
 def last_line(home: Path) -> str:
-    """Of what the command in `home` printed, without its colours."""
-    text = COLOUR.sub("", (home / LOG).read_text(encoding="utf-8", errors="replace"))
+    """Of what the command in `home` printed, without its colors."""
+    text = COLOR.sub("", (home / LOG).read_text(encoding="utf-8", errors="replace"))
     return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "nothing")
 
 

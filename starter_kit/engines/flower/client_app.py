@@ -19,7 +19,7 @@ from flwr.common.constant import ErrorCode as FlowerErrorCode
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import complain
-from starter_kit.engines.flower.agreement import Agreement, refuse_untold, tells_counts
+from starter_kit.engines.flower.agreement import Agreement, reject_untold, tells_counts
 from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
 from starter_kit.engines.flower.messages import (
     ASK,
@@ -57,9 +57,9 @@ class Host:
 
         Raises:
             ProblemError: (`E_CONFIGURATION`) The run doesn't have one of them; or no server may lead it, see
-                `refuse_untold`, and none that does all the same is answered.
+                `reject_untold`, and none that does all the same is answered.
         """
-        refuse_untold(setup)
+        reject_untold(setup)
         known = [client.id for client in setup.clients]
         for client in only:
             if client not in known:

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import note, progress, refusals, say
+from starter_kit.console import note, progress, rejections, say
 from starter_kit.options import BaseFolder, Changes, DataFolder, NewRun, RecordTrack, Resume, RunToken
-from starter_kit.runs.telling import refuse_to_overwrite, train_and_tell
+from starter_kit.runs.telling import reject_to_overwrite, train_and_tell
 from starter_kit.site.options import ApiToken, KeyFile, Site, connect_where_named
 
 flower_app = typer.Typer(
@@ -54,7 +54,7 @@ def server(
     token: ApiToken = "",
 ) -> None:
     """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
-    with refusals():
+    with rejections():
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import Listening, over_own_superlink
@@ -62,7 +62,7 @@ def server(
         from starter_kit.site.credentials import key_path, obtain
 
         settings = load_settings(config, changes or [])
-        refuse_to_overwrite(out, resume=resume)
+        reject_to_overwrite(out, resume=resume)
         client = connect_where_named(site, token)
         listening = Listening(
             Address(host, port), server_tls(certificate, certificate_key, authority), node_keys
@@ -101,7 +101,7 @@ def node(
     ] = None,
 ) -> None:
     """Answer for some clients, until the server is gone."""
-    with refusals():
+    with rejections():
         _require_flower()
         from starter_kit.engines.flower.address import Address
         from starter_kit.engines.flower.client_app import Host
@@ -121,7 +121,7 @@ def node(
 @flower_app.command()
 def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
     """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
-    with refusals():
+    with rejections():
         _require_flower()
         from starter_kit.engines.flower.bundle import write_app
 

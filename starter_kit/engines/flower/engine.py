@@ -9,7 +9,7 @@ A request is sent once. In a round,
   seen, so it must not answer the same round twice.
 
 Clients are always chosen among all of the federation, whether their nodes are there or not: the sampling rates that the
-accounting rests on are the whole federation's. A node that is back, or was started anew, is asked again from the next
+accounting rests on are the whole federation's. A node that is back, or was started again, is asked again from the next
 round on.
 """
 
@@ -122,5 +122,5 @@ class FlowerEngine:
                 where=f"round {self._first_round}",
                 expected="a run from its first round on, for its clients keep something from round to round",
                 found="a run that was resumed, at nodes that have nothing of its earlier rounds",
-                next_step="Begin the run anew; the engines of one machine can resume such a run.",
+                next_step="Begin the run again; the engines of one machine can resume such a run.",
             )

@@ -16,7 +16,7 @@ FOR_NODES = "/v1/fleet/"
 
 
 class NodesOnly:
-    """Refuses (403) what comes from another machine and is not for nodes."""
+    """Rejects (403) what comes from another machine and is not for nodes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

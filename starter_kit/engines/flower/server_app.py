@@ -9,7 +9,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import complaints
-from starter_kit.engines.flower.agreement import Agreement, refuse_untold
+from starter_kit.engines.flower.agreement import Agreement, reject_untold
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
 from starter_kit.federation.rounds import Engine
@@ -46,7 +46,7 @@ def main(grid: Grid, context: Context) -> None:
 def over(
     grid: Grid, *, wait_s: float, timeout_s: float
 ) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
-    """Clients at the nodes that `grid` reaches. Nodes are told when the run is complete, and not if it is broken off.
+    """Clients at the nodes that `grid` reaches. Nodes are told when the run is complete, and not if it is interrupted.
 
     Args:
         wait_s: How long the nodes have to come at the beginning.
@@ -59,7 +59,7 @@ def over(
 
     @contextmanager
     def opened(setup: RunSetup, _watcher: Watcher) -> Iterator[Engine]:
-        refuse_untold(setup)
+        reject_untold(setup)
         roll = Roll(grid, [client.id for client in setup.clients], Agreement.of(setup), tell)
         roll.await_all(wait_s)
         yield FlowerEngine(

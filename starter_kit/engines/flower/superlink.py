@@ -30,7 +30,7 @@ from flwr.superlink.grid import HttpGrid
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.address import Address, ServerTLS
-from starter_kit.engines.flower.agreement import refuse_untold
+from starter_kit.engines.flower.agreement import reject_untold
 from starter_kit.engines.flower.bundle import fab
 from starter_kit.engines.flower.child import LOG, last_line, started
 from starter_kit.engines.flower.roll import POLL_S
@@ -101,7 +101,7 @@ def over_own_superlink(
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        refuse_untold(setup)
+        reject_untold(setup)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
             _superlink(listening, home) as tasks,

@@ -31,7 +31,7 @@ from starter_kit.methods.fl_provider_dp import ProviderDP
 
 
 class Settings(fl_provider_dp.Settings):
-    """What my_method.yaml may say beside the settings of FL-PROVIDER-DP. Whatever isn't named here is refused.
+    """What my_method.yaml may say beside the settings of FL-PROVIDER-DP. Whatever isn't named here is rejected.
 
     Attributes:
         momentum: β. (η is `server_learning_rate`, S is `clip_norm`.)

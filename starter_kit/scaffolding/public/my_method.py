@@ -26,7 +26,7 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
-    """What my_method.yaml may say beside the settings of all methods. Whatever isn't named here is refused.
+    """What my_method.yaml may say beside the settings of all methods. Whatever isn't named here is rejected.
 
     Attributes:
         clients_per_round: K.
@@ -39,7 +39,7 @@ class Settings(LocalTrainingSettings):
     server_learning_rate: float = Field(default=1.0, gt=0)
 
     def build(self, clients: Sequence[Client]) -> "MyMethod":
-        # The place to refuse settings that don't go with the clients.
+        # The place to reject settings that don't go with the clients.
         if self.clients_per_round > len(clients):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -76,7 +76,7 @@ class MyMethod:
             total += message.vector
             count += message.contributors
         mean = total / max(count, 1)
-        # What the server keeps from round to round goes into `state`, where a run that is broken off finds it again.
+        # What the server keeps from round to round goes into `state`, where a run that is interrupted finds it again.
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + mean
         state["velocity"] = velocity
         return Aggregate(total, weights + self.server_learning_rate * velocity)

@@ -96,6 +96,6 @@ def test_no_noise_may_be_enough() -> None:
 
 
 @pytest.mark.parametrize("target", [0, -1, math.nan, math.inf])
-def test_an_impossible_target_is_refused(target: float) -> None:
+def test_an_impossible_target_is_rejected(target: float) -> None:
     with pytest.raises(ValueError, match="ε must be positive"):
         noise_multiplier(target, DELTA, globally(0.2, 10))

@@ -1,4 +1,4 @@
-"""The textbook bounds have their textbook numbers, and are refused where they don't hold."""
+"""The textbook bounds have their textbook numbers, and are rejected where they don't hold."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ def test_the_classical_gaussian_bounds_end_at_one() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan")])
-def test_an_epsilon_out_of_range_is_refused(epsilon: float) -> None:
+def test_an_epsilon_out_of_range_is_rejected(epsilon: float) -> None:
     with pytest.raises(ValueError, match="ε"):
         classical.basic_composition(epsilon, 10)
     with pytest.raises(ValueError, match="ε"):

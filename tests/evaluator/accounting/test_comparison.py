@@ -27,12 +27,12 @@ def test_different_compositions_keep_their_rules_in_order() -> None:
     assert distinct(releases) == {(one,): BOTH[:1], (other,): BOTH[1:]}
 
 
-def test_what_an_accountant_refuses_stands_in_its_own_row() -> None:
+def test_what_an_accountant_rejects_stands_in_its_own_row() -> None:
     sampled = PoissonGaussian(sampling_rate=0.1, noise_multiplier=1, adjacency=Adjacency.REPLACE)
     found = bounds(sampled)
     assert found[OFFICIAL].epsilon is not None
     assert found["RDP"].epsilon is None
-    assert found["RDP"].refusal
+    assert found["RDP"].rejection
 
 
 def test_classical_bounds_need_equal_unsampled_rounds_with_much_noise() -> None:

@@ -25,7 +25,7 @@ def divergence(p: Floats, q: Floats, alpha: float) -> float:
 
 
 def bound(event: Event, alpha: float) -> float:
-    """H_α that the event's dominating pairs allow, whichever of the neighbours comes first."""
+    """H_α that the event's dominating pairs allow, whichever of the neighbors comes first."""
     losses = np.array([np.log(alpha)])
     return max(
         float(p[0] - alpha * q[0]) for p, q in (pair.tails(losses) for pair in dominating_pairs(event))

@@ -77,6 +77,6 @@ def test_no_possible_round_leaves_less_noise(counts: tuple[int, int, int]) -> No
 
 
 @pytest.mark.parametrize(("contributors", "colluding"), [(0, 0), (11, 0), (1, 10), (1, -1)])
-def test_impossible_counts_are_refused(contributors: int, colluding: int) -> None:
+def test_impossible_counts_are_rejected(contributors: int, colluding: int) -> None:
     with pytest.raises(UnsupportedError, match="clients"):
         effective("client_share", "aggregate", contributors=contributors, colluding=colluding)

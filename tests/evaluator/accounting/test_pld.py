@@ -34,9 +34,9 @@ ROOT_2 = math.sqrt(2)
 # By an independent implementation on a grid of 1e-4; right to the digits given.
 WORKED: list[tuple[str, list[Event], float]] = [
     ("one Gaussian release", [gaussian(1)], 4.3772),
-    ("paper, centralised, 8", [poisson(CENTRAL, CENTRAL_NOISE[0], 10)], 7.979),
-    ("paper, centralised, 4", [poisson(CENTRAL, CENTRAL_NOISE[1], 10)], 3.982),
-    ("paper, centralised, 1", [poisson(CENTRAL, CENTRAL_NOISE[2], 10)], 0.985),
+    ("paper, centralized, 8", [poisson(CENTRAL, CENTRAL_NOISE[0], 10)], 7.979),
+    ("paper, centralized, 4", [poisson(CENTRAL, CENTRAL_NOISE[1], 10)], 3.982),
+    ("paper, centralized, 1", [poisson(CENTRAL, CENTRAL_NOISE[2], 10)], 0.985),
     ("paper, federated, 8, product", [poisson(FEDERATED, FEDERATED_NOISE[0], 10)], 7.984),
     ("paper, federated, 4, product", [poisson(FEDERATED, FEDERATED_NOISE[1], 10)], 3.984),
     ("paper, federated, 1, product", [poisson(FEDERATED, FEDERATED_NOISE[2], 10)], 0.988),
@@ -74,7 +74,7 @@ WORKED: list[tuple[str, list[Event], float]] = [
     ("half of a draw", [poisson(0.2, 1.1365 / ROOT_2, 10)], 7.405),
     ("Laplace, a hundred of ε 0.1", [laplace(10, 100)], 4.220),
     ("Laplace, ten of ε 1", [laplace(1, 10)], 9.990),
-    ("three budgets, centralised", [poisson(CENTRAL, noise, 10) for noise in CENTRAL_NOISE], 8.801),
+    ("three budgets, centralized", [poisson(CENTRAL, noise, 10) for noise in CENTRAL_NOISE], 8.801),
     ("three budgets, federated", [poisson(FEDERATED, noise, 10) for noise in FEDERATED_NOISE], 8.721),
     ("global Poisson at its budget", [poisson(0.1, 2.4097, 30)], 1.0),
 ]
@@ -260,7 +260,7 @@ def test_output_perturbation_counts_as_laplace_noise_of_its_sensitivity() -> Non
     assert pld.epsilon([admm], DELTA) == pytest.approx(pld.epsilon([laplace(10, 100)], DELTA), rel=1e-9)
 
 
-def test_fixed_size_replacement_is_between_its_neighbours() -> None:
+def test_fixed_size_replacement_is_between_its_neighbors() -> None:
     poisson_twice = pld.epsilon([poisson(0.2, 1.5, 10)], DELTA)
     assert (
         poisson_twice
@@ -326,12 +326,12 @@ def test_a_coarse_grid_is_still_an_upper_bound() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-5, math.nan])
-def test_delta_out_of_range_is_refused(delta: float) -> None:
+def test_delta_out_of_range_is_rejected(delta: float) -> None:
     with pytest.raises(ValueError, match="δ"):
         pld.epsilon([gaussian(1)], delta)
 
 
 @pytest.mark.parametrize("epsilon", [-1, math.nan])
-def test_epsilon_out_of_range_is_refused(epsilon: float) -> None:
+def test_epsilon_out_of_range_is_rejected(epsilon: float) -> None:
     with pytest.raises(ValueError, match="ε"):
         pld.delta([gaussian(1)], epsilon)

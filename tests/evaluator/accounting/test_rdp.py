@@ -85,7 +85,7 @@ def test_laplace_noise_has_its_known_divergence() -> None:
 @pytest.mark.parametrize(
     "event", [poisson(0.1, 1, 1, REPLACE), fixed_size(0.1, 1, 1, REPLACE)], ids=lambda e: e.type
 )
-def test_what_has_no_known_bound_is_refused(event: Event) -> None:
+def test_what_has_no_known_bound_is_rejected(event: Event) -> None:
     with pytest.raises(UnsupportedError, match="under replacement"):
         rdp.epsilon([event], DELTA)
     with pytest.raises(UnsupportedError, match="under replacement"):
@@ -101,7 +101,7 @@ def test_no_rounds_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-5, math.nan])
-def test_delta_out_of_range_is_refused(delta: float) -> None:
+def test_delta_out_of_range_is_rejected(delta: float) -> None:
     with pytest.raises(ValueError, match="δ"):
         rdp.epsilon([gaussian(1)], delta)
 
@@ -118,6 +118,6 @@ def test_the_best_of_several_runs_costs_what_is_known(shape: float, expected: fl
     assert rdp.best_of([poisson(0.2, 2.8515625, 10)], DELTA, 10, shape) == pytest.approx(expected, abs=0.001)
 
 
-def test_the_best_of_several_two_stage_runs_is_refused() -> None:
+def test_the_best_of_several_two_stage_runs_is_rejected() -> None:
     with pytest.raises(UnsupportedError):
         rdp.best_of([two_stage(0.2, gaussian(2))], DELTA, 10)

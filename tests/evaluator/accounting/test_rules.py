@@ -65,7 +65,7 @@ def record(
         sampling=sampling,
         clip_norm=0.5,
         noise=noise,
-        normaliser=40.0,
+        normalizer=40.0,
         server=ServerStep(rule="sum", learning_rate=1.0),
         codec=Codec(name="none", bits_per_parameter=32.0),
         rounds=len(rounds),
@@ -102,10 +102,10 @@ def record(
     return TrainingRecord(run=run, rounds=lines, end=end, challenge=zero)
 
 
-def refusal(record: TrainingRecord, rules: PrivacyRules = RULES) -> Problem:
-    with pytest.raises(ProblemError) as refused:
+def rejection(record: TrainingRecord, rules: PrivacyRules = RULES) -> Problem:
+    with pytest.raises(ProblemError) as rejected:
         account(record, rules, [])
-    return refused.value.problem
+    return rejected.value.problem
 
 
 @pytest.mark.parametrize(
@@ -236,15 +236,15 @@ def test_a_missing_renyi_bound_is_shown_as_none() -> None:
     ] * 2
 
 
-def test_a_deciding_accountant_without_a_bound_refuses() -> None:
+def test_a_deciding_accountant_without_a_bound_rejects() -> None:
     replaced = record((0.2, 0.125, 2.0), adjacency=Adjacency.REPLACE)
-    problem = refusal(replaced, PrivacyRules(epsilon=8, delta=DELTA, accountant=Accountant.RDP))
+    problem = rejection(replaced, PrivacyRules(epsilon=8, delta=DELTA, accountant=Accountant.RDP))
     assert (problem.code, problem.found) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "none")
 
 
-def test_single_updates_without_noise_are_refused() -> None:
+def test_single_updates_without_noise_are_rejected() -> None:
     noise = Noise(multiplier=1.0, placement="server", release_view="per_client")
-    problem = refusal(record((0.2, 0.125, 1.0), noise=noise))
+    problem = rejection(record((0.2, 0.125, 1.0), noise=noise))
     assert problem.code is ErrorCode.ACCOUNTING_UNSUPPORTED
     assert problem.where == "round 1"
     assert "single clients" in problem.found
@@ -253,7 +253,7 @@ def test_single_updates_without_noise_are_refused() -> None:
 @pytest.mark.parametrize("placement", ["client_share", "client_full"])
 def test_clients_noise_is_only_seen_summed_under_secure_aggregation(placement: Any) -> None:
     noise = Noise(multiplier=1.0, placement=placement, release_view="aggregate")
-    problem = refusal(record((0.2, 0.125, 1.0), noise=noise))
+    problem = rejection(record((0.2, 0.125, 1.0), noise=noise))
     assert (problem.code, problem.where) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "line 1, noise")
 
 
@@ -263,27 +263,29 @@ SHARED = Noise(multiplier=1.0, placement="client_share", release_view="per_clien
 @pytest.mark.parametrize(
     ("noise", "unknown"), [(SHARED, (0.2, 0.125, 0.2)), (AT_SERVER, (1e-7, 1e-7, 1.0))], ids=["noise", "rate"]
 )
-def test_numbers_beyond_the_accountant_are_refused(noise: Noise, unknown: tuple[float, float, float]) -> None:
-    problem = refusal(record((0.2, 0.125, 1.0), unknown, noise=noise))
+def test_numbers_beyond_the_accountant_are_rejected(
+    noise: Noise, unknown: tuple[float, float, float]
+) -> None:
+    problem = rejection(record((0.2, 0.125, 1.0), unknown, noise=noise))
     assert problem.code is ErrorCode.ACCOUNTING_UNSUPPORTED
     assert problem.where == "round 2"
     assert "0.1" in problem.found or "0.000000001" in problem.found
 
 
-def test_more_clients_a_round_than_there_are_are_refused() -> None:
-    problem = refusal(record((1.0, 0.5, 1.0), sampling=FixedSize(clients_per_round=11, provider_rate=0.5)))
+def test_more_clients_a_round_than_there_are_are_rejected() -> None:
+    problem = rejection(record((1.0, 0.5, 1.0), sampling=FixedSize(clients_per_round=11, provider_rate=0.5)))
     assert (problem.code, problem.where) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "round 1")
 
 
-def test_too_many_different_rounds_are_refused() -> None:
-    problem = refusal(record(*((0.2, 0.125, 1 + step / 1000) for step in range(MAX_DIFFERENT_ROUNDS + 1))))
+def test_too_many_different_rounds_are_rejected() -> None:
+    problem = rejection(record(*((0.2, 0.125, 1 + step / 1000) for step in range(MAX_DIFFERENT_ROUNDS + 1))))
     assert problem.code is ErrorCode.ACCOUNTING_UNSUPPORTED
     assert problem.found == str(MAX_DIFFERENT_ROUNDS + 1)
 
 
-def test_a_claim_below_the_recomputed_epsilon_is_refused() -> None:
+def test_a_claim_below_the_recomputed_epsilon_is_rejected() -> None:
     true = pld.epsilon([two_stage(0.2, poisson(0.125, 1.0))], DELTA)
-    problem = refusal(record((0.2, 0.125, 1.0), claimed=true - 2 * CLAIM_TOLERANCE))
+    problem = rejection(record((0.2, 0.125, 1.0), claimed=true - 2 * CLAIM_TOLERANCE))
     assert (problem.code, problem.where) == (ErrorCode.RECORD_CLAIM, "line 1, claimed_epsilon")
 
 
@@ -346,6 +348,6 @@ def test_a_broken_round_is_accounted_where_the_server_is_not_trusted(
     for rule in SamplingRule:
         assert sum(event.rounds for event in releases(broken, rule)) == seen
         assert sum(event.rounds for event in releases(whole, rule)) == 3
-    assert "at least" in refusal(broken, PrivacyRules(epsilon=20, delta=DELTA)).expected
+    assert "at least" in rejection(broken, PrivacyRules(epsilon=20, delta=DELTA)).expected
     claimed = replace(whole, resumes=[ResumeLine(round=2, begun=True, claimed_epsilon=50.0)])
     assert account(claimed, RULES, []).epsilon_claimed == 50.0

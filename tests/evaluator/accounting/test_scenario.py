@@ -69,12 +69,12 @@ def test_noise_is_sought_as_it_is_recorded() -> None:
     assert 3.99 < pld.epsilon(found.events(TWO_STAGE), 1e-5) <= 4
 
 
-def test_noise_that_does_not_cover_what_is_seen_is_refused() -> None:
+def test_noise_that_does_not_cover_what_is_seen_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="single clients"):
         Scenario(release_view="per_client").releases()
 
 
-def test_noise_out_of_the_accountants_range_is_refused() -> None:
+def test_noise_out_of_the_accountants_range_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="effective noise multiplier"):
         Scenario(
             noise_multiplier=0.2, placement="client_share", release_view="per_client", clients=100

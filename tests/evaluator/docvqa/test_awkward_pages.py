@@ -22,7 +22,7 @@ def truncated(path: Path) -> None:
 
 
 def huge(path: Path) -> None:
-    # Every pixel of a grey JPEG of this size would take 400 MB.
+    # Every pixel of a gray JPEG of this size would take 400 MB.
     Image.new("L", (HUGE, HUGE), 128).save(path)
 
 
@@ -106,7 +106,7 @@ def test_a_huge_image_looks_like_itself(tmp_path: Path) -> None:
     assert (within - beyond).abs().max() < 0.1
 
 
-def test_a_huge_progressive_image_is_refused_rather_than_held_in_memory(tmp_path: Path) -> None:
+def test_a_huge_progressive_image_is_rejected_rather_than_held_in_memory(tmp_path: Path) -> None:
     side = int(MAX_PIXELS**0.5) + 8
     Image.new("L", (side, side)).save(tmp_path / "page.jpg", progressive=True)
     with pytest.raises(ProblemError) as caught:

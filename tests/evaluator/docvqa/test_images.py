@@ -30,7 +30,7 @@ def test_pixels_are_channels_rows_columns_in_float32() -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "P", "L", "1", "CMYK"])
-def test_every_colour_mode_is_read_as_rgb(tmp_path: Path, mode: str) -> None:
+def test_every_color_mode_is_read_as_rgb(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "page.tif"
     noise(20, 30).convert(mode).save(path)
     assert read_page(path, 16).shape == (3, 16, 16)
@@ -47,7 +47,7 @@ def test_a_truncated_page_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"%PDF-1.7", b"\x89PNG\r\n\x1a\n" + b"\0" * 40])
-def test_a_page_that_is_no_image_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
+def test_a_page_that_is_no_image_is_rejected_by_name(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "doc_0.jpg"
     if content is not None:
         path.write_bytes(content)

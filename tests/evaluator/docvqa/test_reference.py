@@ -39,7 +39,7 @@ def test_a_reference_is_small_and_reads_the_layout(tmp_path: Path) -> None:
     assert model.config.box_scale == 1000
 
 
-def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path: Path) -> None:
+def test_a_tokenizer_with_more_tokens_than_the_model_is_rejected(tmp_path: Path) -> None:
     create_reference(tmp_path, TEXTS, seed=1, vocab_size=280)
     train_tokenizer(TEXTS, 300).save(tmp_path)
     with pytest.raises(ProblemError) as error:

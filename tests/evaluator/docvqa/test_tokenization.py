@@ -149,7 +149,7 @@ def test_a_tokenizer_survives_saving_and_opening(tmp_path: Path, tokenizer: Toke
         ("spiece.model", "not a protocol buffer"),
     ],
 )
-def test_a_folder_without_a_readable_tokenizer_is_refused(
+def test_a_folder_without_a_readable_tokenizer_is_rejected(
     tmp_path: Path, name: str | None, content: str
 ) -> None:
     if name is not None:

@@ -197,7 +197,7 @@ def test_a_pickled_original_with_aliases_opens(tmp_path: Path) -> None:
     assert torch.equal(weights(opened)[SHARED], weights(model)[SHARED])
 
 
-def test_a_pickle_that_runs_code_is_refused(tmp_path: Path) -> None:
+def test_a_pickle_that_runs_code_is_rejected(tmp_path: Path) -> None:
     class Payload:
         def __reduce__(self) -> tuple[object, tuple[str]]:
             return eval, ("open('ran', 'w')",)
@@ -246,7 +246,7 @@ def test_every_tensor_that_does_not_fit_is_named(tmp_path: Path) -> None:
         (b"PK\3\4" * 9, ErrorCode.CHECKPOINT_FORMAT),
     ],
 )
-def test_a_checkpoint_that_is_no_safetensors_file_is_refused(
+def test_a_checkpoint_that_is_no_safetensors_file_is_rejected(
     tmp_path: Path, content: bytes | None, code: ErrorCode
 ) -> None:
     write_config(make_model().config, tmp_path)
@@ -262,7 +262,7 @@ def test_a_checkpoint_that_is_no_safetensors_file_is_refused(
     "content",
     [None, "", "[]", '{"d_model": "wide"}', '{"d_model": -1}', '{"feed_forward_proj": "gated-gelu"}'],
 )
-def test_a_broken_configuration_is_refused(tmp_path: Path, content: str | None) -> None:
+def test_a_broken_configuration_is_rejected(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "config.json").write_text(content)
     with pytest.raises(ProblemError) as error:
@@ -280,9 +280,9 @@ def test_opening_a_model_needs_no_network_and_prints_nothing(tmp_path: Path) -> 
     make_model().save(tmp_path)
     script = f"""
 import socket
-def refuse(*args, **kwargs):
+def reject(*args, **kwargs):
     raise AssertionError("the network was used")
-socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = reject
 from pathlib import Path
 from evaluator.docvqa.reference import create_reference, open_reference
 from evaluator.docvqa.tokenization import Tokenizer

@@ -74,7 +74,7 @@ def run_line(**changes: Any) -> RunLine:
         "sampling": GlobalPoisson(provider_rate=0.25),
         "clip_norm": 0.5,
         "noise": Noise(multiplier=1.1, placement="server", release_view="aggregate"),
-        "normaliser": 10.0,
+        "normalizer": 10.0,
         "server": ServerStep(rule="sum", learning_rate=1.0),
         "codec": Codec(name="none", bits_per_parameter=32.0),
         "rounds": 2,

@@ -35,12 +35,12 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def refusal(path: Path, content: bytes, *, clients: int = 11, max_rounds: int = 100) -> Problem:
+def rejection(path: Path, content: bytes, *, clients: int = 11, max_rounds: int = 100) -> Problem:
     path.write_bytes(content)
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_annex(path, clients=clients, max_rounds=max_rounds)
-    assert {problem.code for problem in refused.value.problems} == {ErrorCode.RECORD_ANNEX}
-    return refused.value.problem
+    assert {problem.code for problem in rejected.value.problems} == {ErrorCode.RECORD_ANNEX}
+    return rejected.value.problem
 
 
 def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
@@ -79,9 +79,9 @@ def test_the_hash_of_an_annex_tells_nothing_of_its_counts(path: Path, content: b
         [4],
     ],
 )
-def test_lines_in_the_wrong_place_are_refused(path: Path, content: bytes, order: list[int]) -> None:
+def test_lines_in_the_wrong_place_are_rejected(path: Path, content: bytes, order: list[int]) -> None:
     lines = content.splitlines(keepends=True)
-    refusal(path, b"".join(lines[index] for index in order))
+    rejection(path, b"".join(lines[index] for index in order))
 
 
 @pytest.mark.parametrize(
@@ -104,38 +104,38 @@ def test_lines_in_the_wrong_place_are_refused(path: Path, content: bytes, order:
         (4, {"block": -1}, "line 5, block"),
     ],
 )
-def test_a_bad_field_is_refused_and_named(
+def test_a_bad_field_is_rejected_and_named(
     path: Path, content: bytes, line: int, changes: dict[str, object], where: str
 ) -> None:
     lines = content.splitlines(keepends=True)
     lines[line] = canonical(json.loads(lines[line]) | changes) + b"\n"
-    assert refusal(path, b"".join(lines)).where.startswith(where)
+    assert rejection(path, b"".join(lines)).where.startswith(where)
 
 
-def test_more_clients_or_rounds_than_the_track_has_are_refused(path: Path, content: bytes) -> None:
-    assert refusal(path, content, clients=1).where == "line 1"
-    assert refusal(path, content, max_rounds=2).where == "line 4"
+def test_more_clients_or_rounds_than_the_track_has_are_rejected(path: Path, content: bytes) -> None:
+    assert rejection(path, content, clients=1).where == "line 1"
+    assert rejection(path, content, max_rounds=2).where == "line 4"
 
 
-def test_a_file_that_is_too_large_is_refused_unread(path: Path, content: bytes) -> None:
+def test_a_file_that_is_too_large_is_rejected_unread(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.truncate(10**10)
     started = time.monotonic()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_annex(path, clients=2, max_rounds=3)
-    assert refused.value.problem.code is ErrorCode.RECORD_ANNEX
+    assert rejected.value.problem.code is ErrorCode.RECORD_ANNEX
     assert time.monotonic() - started < 1
 
 
-def test_too_many_openings_are_refused(path: Path, content: bytes) -> None:
+def test_too_many_openings_are_rejected(path: Path, content: bytes) -> None:
     lines = content.splitlines(keepends=True)
     opening = json.loads(lines[4]) | {"values": "", "path": []}
     more = [canonical(opening | {"block": block}) + b"\n" for block in range(2049)]
-    assert refusal(path, b"".join(lines[:4] + more)).where == "line 2053"
+    assert rejection(path, b"".join(lines[:4] + more)).where == "line 2053"
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_refused_with_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    refusal(tmp_path_factory.getbasetemp() / "any_annex.jsonl", content)
+def test_any_bytes_are_rejected_with_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    rejection(tmp_path_factory.getbasetemp() / "any_annex.jsonl", content)

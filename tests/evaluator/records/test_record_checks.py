@@ -108,7 +108,7 @@ def test_a_run_of_no_rounds_leaves_the_base_weights(tmp_path: Path) -> None:
     }
 
 
-REFUSED: list[tuple[str, dict[str, Any], str]] = [
+REJECTED: list[tuple[str, dict[str, Any], str]] = [
     ("C2", {"change_round": changing(2, round=3)}, "line 3"),
     ("C2", {"end": {"rounds": 3}}, "end line, rounds"),
     ("C3", {"change_round": changing(1, model_in_sha256="f" * 64)}, "round 1, model_in_sha256"),
@@ -147,8 +147,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "changes", "where"), REFUSED)
-def test_a_contradiction_is_refused_with_the_checks_code(
+@pytest.mark.parametrize(("check", "changes", "where"), REJECTED)
+def test_a_contradiction_is_rejected_with_the_checks_code(
     tmp_path: Path, check: str, changes: dict[str, Any], where: str
 ) -> None:
     found = checks(make_record(tmp_path, **changes))
@@ -160,11 +160,11 @@ def test_a_contradiction_is_refused_with_the_checks_code(
     assert [problem.code for problem in problems] == [CHECKS[check].code]
 
 
-def test_a_run_of_another_number_of_clients_than_the_track_is_refused(tmp_path: Path) -> None:
+def test_a_run_of_another_number_of_clients_than_the_track_is_rejected(tmp_path: Path) -> None:
     assert checks(make_record(tmp_path), clients=3)["C19"].status is CheckStatus.FAILED
 
 
-def test_a_fixed_number_that_varies_or_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_fixed_number_that_varies_or_is_too_large_is_rejected(tmp_path: Path) -> None:
     def counts(*numbers: int) -> Callable[[Annex], Annex]:
         return lambda annex: replace(
             annex,
@@ -183,7 +183,7 @@ def test_a_fixed_number_that_varies_or_is_too_large_is_refused(tmp_path: Path) -
         assert (found["C6"].status, found["C6"].where) == (CheckStatus.FAILED, where)
 
 
-def test_openings_of_other_values_are_refused(tmp_path: Path) -> None:
+def test_openings_of_other_values_are_rejected(tmp_path: Path) -> None:
     def prettier(annex: Annex) -> Annex:
         place, opening = next(iter(annex.openings.items()))
         return replace(
@@ -195,7 +195,7 @@ def test_openings_of_other_values_are_refused(tmp_path: Path) -> None:
     assert (found.status, found.where) == (CheckStatus.FAILED, "annex, round 1, block 0")
 
 
-def test_bytes_that_the_log_has_otherwise_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_the_log_has_otherwise_are_rejected(tmp_path: Path) -> None:
     made = make_record(tmp_path)
     log = [
         LogEntry(number, *way, 9636)
@@ -252,7 +252,7 @@ FLAGGED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("check", "changes"), FLAGGED)
-def test_what_may_be_honest_is_flagged_and_not_refused(
+def test_what_may_be_honest_is_flagged_and_not_rejected(
     tmp_path: Path, check: str, changes: dict[str, Any]
 ) -> None:
     assert odd(checks(make_record(tmp_path, **changes))) == {check: CheckStatus.FLAGGED}
@@ -267,7 +267,7 @@ def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
     assert clients(called_coins).status is CheckStatus.FLAGGED
 
 
-def test_clients_that_coins_cannot_have_chosen_are_refused(tmp_path: Path) -> None:
+def test_clients_that_coins_cannot_have_chosen_are_rejected(tmp_path: Path) -> None:
     made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
     record = read_record(made.record, max_rounds=30)
     coins = TwoStagePoisson(client_rate=1e-6, provider_rate=0.25)
@@ -379,7 +379,7 @@ def test_merged_adapters_explain_a_change_of_their_rank(tmp_path: Path, adapted:
         [TrainableTensor(name="bias", shape=[9])],
     ],
 )
-def test_adapters_too_small_for_the_change_are_refused(
+def test_adapters_too_small_for_the_change_are_rejected(
     tmp_path: Path, adapted: tuple[Path, Path], trainable: list[TrainableTensor]
 ) -> None:
     base, checkpoint = adapted

@@ -31,11 +31,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "record.jsonl"
 
 
-def refusals(path: Path, content: bytes, max_rounds: int = 100) -> list[Problem]:
+def rejections(path: Path, content: bytes, max_rounds: int = 100) -> list[Problem]:
     path.write_bytes(content)
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_record(path, max_rounds=max_rounds)
-    return refused.value.problems
+    return rejected.value.problems
 
 
 def resealed(made: MadeRun, number: int, **changes: Any) -> bytes:
@@ -84,7 +84,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(
 ) -> None:
     content = bytearray(made.record.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    problems = refusals(tmp_path_factory.getbasetemp() / "flipped.jsonl", bytes(content))
+    problems = rejections(tmp_path_factory.getbasetemp() / "flipped.jsonl", bytes(content))
     assert {problem.code for problem in problems} <= {
         ErrorCode.RECORD_FORMAT,
         ErrorCode.RECORD_CHAIN,
@@ -110,12 +110,12 @@ def test_a_dropped_moved_or_repeated_line_is_found(
     made: MadeRun, path: Path, order: list[int], code: ErrorCode, where: str
 ) -> None:
     lines = made.record.read_bytes().splitlines(keepends=True)
-    (problem,) = refusals(path, b"".join(lines[index] for index in order))
+    (problem,) = rejections(path, b"".join(lines[index] for index in order))
     assert problem.code is code
     assert problem.where.startswith(where)
 
 
-def test_lines_in_the_wrong_place_are_refused_though_their_chain_holds(made: MadeRun, path: Path) -> None:
+def test_lines_in_the_wrong_place_are_rejected_though_their_chain_holds(made: MadeRun, path: Path) -> None:
     lines = [json.loads(raw) for raw in made.record.read_bytes().splitlines()]
     for order, where in (([1, 2, 3], "line 1"), ([0, 0, 3], "line 2"), ([0, 1, 3, 2], "line 4")):
         chain, content = Chain(SCHEMA), b""
@@ -124,32 +124,32 @@ def test_lines_in_the_wrong_place_are_refused_though_their_chain_holds(made: Mad
             head = chain.append(values)
             seal = {"signature": sign(made.key, head)} if index == 3 else {}
             content += canonical(values | {"h": head} | seal) + b"\n"
-        (problem,) = refusals(path, content)
+        (problem,) = rejections(path, content)
         assert problem.code is ErrorCode.RECORD_FORMAT
         assert problem.where.startswith(where)
 
 
-def test_another_keys_signature_is_refused(made: MadeRun, path: Path) -> None:
+def test_another_keys_signature_is_rejected(made: MadeRun, path: Path) -> None:
     *lines, last = made.record.read_bytes().splitlines(keepends=True)
     values = json.loads(last)
     values["signature"] = sign(Ed25519PrivateKey.generate(), values["h"])
-    (problem,) = refusals(path, b"".join(lines) + canonical(values) + b"\n")
+    (problem,) = rejections(path, b"".join(lines) + canonical(values) + b"\n")
     assert problem.code is ErrorCode.RECORD_SIGNATURE
 
 
 @pytest.mark.parametrize("signature", [None, "", 7, "0" * 128, "nothing", "A" * 128, "\ud800", [1]])
-def test_what_is_no_signature_is_refused(made: MadeRun, path: Path, signature: object) -> None:
+def test_what_is_no_signature_is_rejected(made: MadeRun, path: Path, signature: object) -> None:
     *lines, last = made.record.read_bytes().splitlines(keepends=True)
     content = json.dumps(json.loads(last) | {"signature": signature}, sort_keys=True, separators=(",", ":"))
-    (problem,) = refusals(path, b"".join(lines) + content.encode() + b"\n")
+    (problem,) = rejections(path, b"".join(lines) + content.encode() + b"\n")
     assert problem.code is ErrorCode.RECORD_SIGNATURE
 
 
-def test_a_signature_in_capitals_is_refused(made: MadeRun, path: Path) -> None:
+def test_a_signature_in_capitals_is_rejected(made: MadeRun, path: Path) -> None:
     *lines, last = made.record.read_bytes().splitlines(keepends=True)
     values = json.loads(last)
     values["signature"] = values["signature"].upper()
-    (problem,) = refusals(path, b"".join(lines) + canonical(values) + b"\n")
+    (problem,) = rejections(path, b"".join(lines) + canonical(values) + b"\n")
     assert problem.code is ErrorCode.RECORD_SIGNATURE
 
 
@@ -164,18 +164,18 @@ def test_a_signature_in_capitals_is_refused(made: MadeRun, path: Path) -> None:
         ((b"}\n", b"} \n"), "line 1, byte"),
     ],
 )
-def test_the_same_values_written_otherwise_are_refused(
+def test_the_same_values_written_otherwise_are_rejected(
     made: MadeRun, path: Path, change: tuple[bytes, bytes], where: str
 ) -> None:
     content = made.record.read_bytes()
     assert change[0] in content
-    (problem,) = refusals(path, content.replace(*change, 1))
+    (problem,) = rejections(path, content.replace(*change, 1))
     assert problem.code is ErrorCode.RECORD_FORMAT
     assert problem.where.startswith(where)
 
 
 def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
-    (problem,) = refusals(path, made.record.read_bytes()[:-1])
+    (problem,) = rejections(path, made.record.read_bytes()[:-1])
     assert problem.code is ErrorCode.RECORD_FORMAT
 
 
@@ -211,10 +211,10 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (4, {"public_key": None}, "public_key"),
     ],
 )
-def test_a_bad_field_is_refused_and_named_though_signed(
+def test_a_bad_field_is_rejected_and_named_though_signed(
     made: MadeRun, path: Path, line: int, changes: dict[str, Any], field: str
 ) -> None:
-    problems = refusals(path, resealed(made, line, **changes))
+    problems = rejections(path, resealed(made, line, **changes))
     assert {problem.code for problem in problems} == {ErrorCode.RECORD_FORMAT}
     assert problems[0].where.startswith(f"line {line}, {field}")
     assert problems[0].expected
@@ -222,8 +222,10 @@ def test_a_bad_field_is_refused_and_named_though_signed(
 
 
 @pytest.mark.parametrize("shape", [[0], [2**31 - 1] * 8])
-def test_an_empty_or_impossible_weight_vector_is_refused(made: MadeRun, path: Path, shape: list[int]) -> None:
-    (problem,) = refusals(path, resealed(made, 1, trainable=[{"name": "x", "shape": shape}]))
+def test_an_empty_or_impossible_weight_vector_is_rejected(
+    made: MadeRun, path: Path, shape: list[int]
+) -> None:
+    (problem,) = rejections(path, resealed(made, 1, trainable=[{"name": "x", "shape": shape}]))
     assert problem.code is ErrorCode.RECORD_FORMAT
 
 
@@ -235,13 +237,13 @@ def test_no_key_may_be_left_to_the_readers_defaults(made: MadeRun, path: Path, l
         "run_token",
     }
     for key in keys:
-        problems = refusals(path, resealed(made, line, **{key: None}))
+        problems = rejections(path, resealed(made, line, **{key: None}))
         assert {problem.code for problem in problems} == {ErrorCode.RECORD_FORMAT}, key
 
 
 def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
     noise = {"multiplier": 1.1, "placement": "server", "release_view": "aggregate"}
-    (problem,) = refusals(path, resealed(made, 1, noise=noise))
+    (problem,) = rejections(path, resealed(made, 1, noise=noise))
     assert problem.code is ErrorCode.RECORD_FORMAT
     assert "colluding_clients" in problem.expected
 
@@ -250,7 +252,7 @@ def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
 def test_a_record_of_another_version_is_told_which_is_expected(
     made: MadeRun, path: Path, schema: object
 ) -> None:
-    (problem,) = refusals(path, resealed(made, 1, schema=schema))
+    (problem,) = rejections(path, resealed(made, 1, schema=schema))
     assert (problem.code, problem.expected) == (ErrorCode.RECORD_FORMAT, "pfl-dp-record/2")
 
 
@@ -282,24 +284,24 @@ HOSTILE_LINES = [
 
 @pytest.mark.parametrize("line", HOSTILE_LINES, ids=lambda line: repr(line)[:30])
 @pytest.mark.parametrize("first", [True, False])
-def test_a_hostile_line_is_refused_at_once(made: MadeRun, path: Path, line: bytes, first: bool) -> None:
+def test_a_hostile_line_is_rejected_at_once(made: MadeRun, path: Path, line: bytes, first: bool) -> None:
     good = made.record.read_bytes().splitlines(keepends=True)[0]
     started = time.monotonic()
-    problems = refusals(path, line if first else good + line)
+    problems = rejections(path, line if first else good + line)
     assert time.monotonic() - started < 1
     assert {problem.code for problem in problems} == {ErrorCode.RECORD_FORMAT}
     assert all(str(problem).replace("\n", "").isprintable() for problem in problems)
     assert all(len(str(problem)) < 1500 for problem in problems)
 
 
-def test_a_seal_of_another_type_is_refused(made: MadeRun, path: Path) -> None:
+def test_a_seal_of_another_type_is_rejected(made: MadeRun, path: Path) -> None:
     for seal in (None, 7, 10**400, ["x"], "\ud800"):
         first = json.loads(made.record.read_bytes().splitlines()[0]) | {"h": seal}
-        (problem,) = refusals(path, json.dumps(first, sort_keys=True).encode() + b"\n")
+        (problem,) = rejections(path, json.dumps(first, sort_keys=True).encode() + b"\n")
         assert problem.code is ErrorCode.RECORD_CHAIN
 
 
-def test_a_million_rounds_are_refused_before_they_are_read(made: MadeRun, path: Path) -> None:
+def test_a_million_rounds_are_rejected_before_they_are_read(made: MadeRun, path: Path) -> None:
     run = json.loads(made.record.read_bytes().splitlines()[0])
     line = json.loads(made.record.read_bytes().splitlines()[1])
     chain, content = Chain(SCHEMA), []
@@ -309,32 +311,32 @@ def test_a_million_rounds_are_refused_before_they_are_read(made: MadeRun, path: 
     path.write_bytes(b"".join(content) + content[-1] * 1_000_000)
     tracemalloc.start()
     started = time.monotonic()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_record(path, max_rounds=100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert refused.value.problem.code is ErrorCode.RECORD_ROUNDS
-    assert refused.value.problem.where == "line 102"
+    assert rejected.value.problem.code is ErrorCode.RECORD_ROUNDS
+    assert rejected.value.problem.where == "line 102"
     assert time.monotonic() - started < 5
     assert peak < 10 * 1024**2
 
 
-def test_an_endless_line_is_refused_unread(path: Path) -> None:
+def test_an_endless_line_is_rejected_unread(path: Path) -> None:
     with path.open("wb") as file:
         file.write(b'{"type":"run","')
         file.truncate(10**9)
     started = time.monotonic()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         read_record(path, max_rounds=100)
-    assert refused.value.problem.code is ErrorCode.RECORD_FORMAT
+    assert rejected.value.problem.code is ErrorCode.RECORD_FORMAT
     assert time.monotonic() - started < 1
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_refused_with_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_rejected_with_a_code(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
-    assert {problem.code for problem in refusals(path, content)} == {ErrorCode.RECORD_FORMAT}
+    assert {problem.code for problem in rejections(path, content)} == {ErrorCode.RECORD_FORMAT}
 
 
 @settings(max_examples=50, deadline=None)
@@ -393,12 +395,12 @@ def test_a_run_that_was_broken_off_tells_where_it_went_on(made: MadeRun, path: P
 def test_a_run_goes_on_at_the_next_round_and_repeats_one_that_was_begun(
     made: MadeRun, path: Path, place: tuple[int, int, bool], line: str
 ) -> None:
-    (problem,) = refusals(path, with_resumes(made, place))
+    (problem,) = rejections(path, with_resumes(made, place))
     assert problem.code is ErrorCode.RECORD_FORMAT
     assert problem.where == line
 
 
-def test_breaks_without_end_are_refused(made: MadeRun, path: Path) -> None:
-    (problem,) = refusals(path, with_resumes(made, *[(1, 1, False)] * 1001))
+def test_breaks_without_end_are_rejected(made: MadeRun, path: Path) -> None:
+    (problem,) = rejections(path, with_resumes(made, *[(1, 1, False)] * 1001))
     assert problem.code is ErrorCode.RECORD_ROUNDS
     assert "breaks" in problem.expected

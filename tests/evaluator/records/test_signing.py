@@ -36,9 +36,9 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     create_key(path)
     kept = path.read_bytes()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         create_key(path)
-    assert refused.value.problem.code is ErrorCode.SIGNING_KEY
+    assert rejected.value.problem.code is ErrorCode.SIGNING_KEY
     assert path.read_bytes() == kept
 
 
@@ -67,21 +67,21 @@ def other_keys() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a letter", "binary", "another curve", "encrypted"])
-def test_what_is_no_key_is_refused(tmp_path: Path, kind: str) -> None:
+def test_what_is_no_key_is_rejected(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(other_keys()[kind])
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         load_key(path)
-    assert refused.value.problem.code is ErrorCode.SIGNING_KEY
+    assert rejected.value.problem.code is ErrorCode.SIGNING_KEY
 
 
-def test_a_missing_file_or_folder_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_a_missing_file_or_folder_is_rejected_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for use, path in ((load_key, tmp_path / "key.pem"), (create_key, tmp_path / "file" / "key.pem")):
-        with pytest.raises(ProblemError) as refused:
+        with pytest.raises(ProblemError) as rejected:
             use(path)
-        assert refused.value.problem.code is ErrorCode.SIGNING_KEY
-        assert "key.pem" in refused.value.problem.where
+        assert rejected.value.problem.code is ErrorCode.SIGNING_KEY
+        assert "key.pem" in rejected.value.problem.where
 
 
 def test_a_signature_is_for_one_key_one_head_and_records_only() -> None:

@@ -73,6 +73,6 @@ def test_the_administration_sends_everyone_to_the_site_s_own_login(client: Clien
     assert response.redirect_chain[-1][0].startswith("/account/login/")
 
 
-def test_who_is_no_organizer_is_refused(client: Client) -> None:
+def test_who_is_no_organizer_is_rejected(client: Client) -> None:
     client.force_login(make_user())
     assert client.get("/admin/", follow=True).status_code == 403

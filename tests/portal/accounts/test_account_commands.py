@@ -64,7 +64,7 @@ def test_an_account_without_a_password_says_how_to_get_one() -> None:
         ("ada@example.org", "12345", "too short"),
     ],
 )
-def test_it_refuses_bad_addresses_and_weak_passwords(
+def test_it_rejects_bad_addresses_and_weak_passwords(
     monkeypatch: pytest.MonkeyPatch, email: str, password: str, complaint: str
 ) -> None:
     monkeypatch.setenv("SECRET", password)

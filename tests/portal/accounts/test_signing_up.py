@@ -109,7 +109,7 @@ def test_guessing_passwords_is_slowed_down(client: Client) -> None:
 
 
 @pytest.mark.parametrize("password", ["short", "password", "8213746150", "adalovelace"])
-def test_weak_passwords_are_refused(client: Client, password: str) -> None:
+def test_weak_passwords_are_rejected(client: Client, password: str) -> None:
     form = {"email": "adalovelace@example.org", "name": "Ada", "password1": password, "password2": password}
     assert b"errorlist" in client.post(reverse("account_signup"), form).content
     assert not User.objects.exists()
@@ -167,6 +167,6 @@ def test_the_profile_page_changes_nothing_else(client: Client) -> None:
 
 
 @pytest.mark.parametrize("view", ["accounts:profile", "accounts:tokens"])
-def test_account_pages_refuse_other_methods(client: Client, view: str) -> None:
+def test_account_pages_reject_other_methods(client: Client, view: str) -> None:
     client.force_login(make_user())
     assert client.delete(reverse(view)).status_code == 405

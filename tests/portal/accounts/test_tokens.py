@@ -34,14 +34,14 @@ def test_an_unknown_secret_identifies_nobody(secret: str) -> None:
     assert authenticate_token(secret) is None
 
 
-def test_a_revoked_token_is_refused() -> None:
+def test_a_revoked_token_is_rejected() -> None:
     user = make_user()
     token, secret = create_token(user, "cluster")
     revoke_token(token, actor=user)
     assert authenticate_token(secret) is None
 
 
-def test_a_deactivated_person_s_token_is_refused() -> None:
+def test_a_deactivated_person_s_token_is_rejected() -> None:
     _, secret = create_token(make_user(is_active=False), "cluster")
     assert authenticate_token(secret) is None
 

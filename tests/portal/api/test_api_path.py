@@ -168,7 +168,7 @@ def test_everything_that_is_missing_is_told_at_once(api):
         ({"path": "/etc/passwd"}, 422, "E_REQUEST_INVALID"),
     ],
 )
-def test_an_upload_that_cannot_be_is_refused(api, change, status, code):
+def test_an_upload_that_cannot_be_is_rejected(api, change, status, code):
     submission = draft(api, make_track())
     body = announcement(submission["id"], "checkpoint", CHECKPOINT, submission["runs"][0]["id"])
     response = api("POST", "uploads", {**body, **change})
@@ -188,7 +188,7 @@ def test_an_upload_that_cannot_be_is_refused(api, change, status, code):
         ({"title": None}, "title"),
     ],
 )
-def test_a_submission_that_is_not_valid_is_refused_with_the_field(api, change, where):
+def test_a_submission_that_is_not_valid_is_rejected_with_the_field(api, change, where):
     response = api("POST", "submissions", {"track": make_track().slug, "title": "FedAvg", **change})
     assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])
     assert where in response.json()["problems"][0]["where"]
@@ -200,13 +200,13 @@ def test_an_unknown_track_is_not_found(api):
 
 
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", '"x"'])
-def test_a_body_that_is_no_object_is_refused(api, body):
+def test_a_body_that_is_no_object_is_rejected(api, body):
     response = api("POST", "submissions", body)
     assert response.status_code in (400, 422)
     assert set(codes(response)) == {"E_REQUEST_INVALID"}
 
 
-def test_a_budget_without_a_board_is_refused(api):
+def test_a_budget_without_a_board_is_rejected(api):
     submission = draft(api, make_private_track())
     response = api("POST", f"submissions/{submission['id']}/runs", {"budget": 2})
     assert (response.status_code, codes(response)) == (422, ["E_SUBMISSION_BUDGET"])

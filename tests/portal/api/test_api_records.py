@@ -61,7 +61,7 @@ class TestTokens:
         assert len(listed) == 11
         assert next(entry for entry in listed if entry["token"] == used.token)["run"] == str(run.pk)
 
-    def test_what_can_t_be_issued_is_refused(self, api, monkeypatch):
+    def test_what_can_t_be_issued_is_rejected(self, api, monkeypatch):
         make_track(slug="track-1")
         response = api("POST", "run-tokens", {"track": "track-1"})
         assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
@@ -88,7 +88,7 @@ class TestKeys:
         revoke_key(revoked, by=revoked.added_by)
         assert api.get("keys") == []
 
-    def test_a_key_that_can_t_be_the_team_s_is_refused(self, api, team):
+    def test_a_key_that_can_t_be_the_team_s_is_rejected(self, api, team):
         revoked = make_key(team)
         revoke_key(revoked, by=revoked.added_by)
         for public_key in (make_key(make_team()).public_key, revoked.public_key):
@@ -108,7 +108,7 @@ class TestKeys:
             ({"team": "other"}, "E_REQUEST_INVALID"),
         ],
     )
-    def test_what_is_not_valid_is_refused(self, api, team, change, code):
+    def test_what_is_not_valid_is_rejected(self, api, team, change, code):
         response = api("POST", "keys", {"public_key": new_key(), "name": "laptop", **change})
         assert (response.status_code, codes(response)) == (422, [code])
         assert not team.keys.exists()

@@ -211,10 +211,10 @@ def test_an_address_that_asks_too_often_is_slowed_down_kindly(client, monkeypatc
     monkeypatch.setattr(visits.time, "time", lambda: 1e9)
     for rounds in (1, 2):
         ask(client, rounds=rounds)
-    refused = client.get(PATH, WINNER | {"rounds": 3})
-    assert refused.status_code == 429
-    assert "Wait a little" in refused.content.decode()
-    assert 'name="rounds" value="3"' in refused.content.decode()
+    rejected = client.get(PATH, WINNER | {"rounds": 3})
+    assert rejected.status_code == 429
+    assert "Wait a little" in rejected.content.decode()
+    assert 'name="rounds" value="3"' in rejected.content.decode()
     assert ask(client, rounds=2), "what was computed before is still there"
     assert client.get(PATH, WINNER | {"rounds": 3}, REMOTE_ADDR="127.0.0.2").status_code == 200
     monkeypatch.setattr(visits.time, "time", lambda: 1e9 + visits.WINDOW_SECONDS)

@@ -115,16 +115,16 @@ def test_times_are_compared_as_moments(tmp_path: Path) -> None:
         ("track-1.max_checkpoint_bytes=0", "0"),
         ("track-1.trainable=two words", "two words"),
         ("track-1.trainable=[1]", "[1]"),
-        ("track-1.colour=red", "colour"),
+        ("track-1.color=red", "color"),
         ("track-1.id=7", "id"),
         ("track-1.slug=other", "slug"),
         ("track-9.clients=2", "track-9"),
     ],
 )
 def test_a_value_that_is_not_valid_is_named_and_nothing_is_saved(override: str, found: str) -> None:
-    with pytest.raises(CommandError, match="E_CONFIGURATION") as refusal:
+    with pytest.raises(CommandError, match="E_CONFIGURATION") as rejection:
         load("--set", override)
-    assert f"found: {found}" in str(refusal.value)
+    assert f"found: {found}" in str(rejection.value)
     assert not Track.objects.exists()
 
 
@@ -147,9 +147,9 @@ def test_one_bad_track_keeps_all_of_them_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "{}", "[1]", '[{"name": "no slug"}]', '[{"slug": "x", "colour": "red"}]']
+    "content", ["{", "{}", "[1]", '[{"name": "no slug"}]', '[{"slug": "x", "color": "red"}]']
 )
-def test_a_file_of_another_shape_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_file_of_another_shape_is_rejected(tmp_path: Path, content: str) -> None:
     path = tmp_path / "tracks.json"
     path.write_text(content)
     with pytest.raises(CommandError, match="E_CONFIGURATION"):

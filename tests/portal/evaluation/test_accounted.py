@@ -75,7 +75,7 @@ class TestKey:
         revoke_key(revoked, by=revoked.added_by)
         for key in ("0" * 64, make_key(make_team()).public_key, revoked.public_key):
             run = account(queued_run(team, track), public_key=key)
-            assert (run.state, problems(run), run.epsilon) == (RunState.REFUSED, ["E_RECORD_KEY"], None)
+            assert (run.state, problems(run), run.epsilon) == (RunState.REJECTED, ["E_RECORD_KEY"], None)
         assert not RunToken.objects.filter(run__isnull=False).exists()
 
     def test_what_a_key_signed_stays_when_it_is_revoked(self, team, track):
@@ -105,7 +105,7 @@ class TestToken:
         elsewhere = make_token(team, make_track(Ranking.ANLS))
         for token in (None, "", "invented-by-ourselves", foreign.token, elsewhere.token):
             run = account(queued_run(team, track), run_token=token)
-            assert (run.state, problems(run)) == (RunState.REFUSED, ["E_RECORD_TOKEN"])
+            assert (run.state, problems(run)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
         assert not RunToken.objects.filter(run__isnull=False).exists()
 
     def test_a_run_that_is_evaluated_again_keeps_it(self, team, track):
@@ -126,10 +126,10 @@ class TestToken:
         first.state, first.anls, first.trust_level = state, 0.5, 0
         first.save()
         second = account(queued_run(team, track), run_token=first.token.token)
-        assert (second.state, problems(second)) == (RunState.REFUSED, ["E_RECORD_TOKEN"])
+        assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
         assert RunToken.objects.get(run__isnull=False).run == first
 
-    @pytest.mark.parametrize("end", ["refused", "failed", "withdrawn"])
+    @pytest.mark.parametrize("end", ["rejected", "failed", "withdrawn"])
     def test_the_same_training_may_come_again_when_its_run_is_over(self, team, track, end):
         first = account(queued_run(team, track))
         if end == "withdrawn":
@@ -142,31 +142,31 @@ class TestToken:
 
     def test_another_training_never_gets_it(self, team, track):
         first = account(queued_run(team, track))
-        Run.objects.filter(pk=first.pk).update(state=RunState.REFUSED)
+        Run.objects.filter(pk=first.pk).update(state=RunState.REJECTED)
         second = account(queued_run(team, track), b"another record", run_token=first.token.token)
-        assert (second.state, problems(second)) == (RunState.REFUSED, ["E_RECORD_TOKEN"])
+        assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
 
     def test_a_run_that_lost_its_token_to_a_later_one_can_t_be_scored_again(self, team, track):
         first = account(queued_run(team, track))
         token = first.token.token
-        intake.take_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REFUSED))
+        intake.take_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
         second = account(queued_run(team, track), run_token=token)
         again = evaluate_again(first, actor=first.submission.created_by)
         for step in (Step.VALIDATE, Step.COMMUNICATION):
             intake.take_report(make_report(again, step))
         result = make_accounting(first, run_token=token)
         intake.take_report(make_report(again, Step.ACCOUNTING, result=result))
-        assert Run.objects.get(pk=first.pk).state == RunState.REFUSED
+        assert Run.objects.get(pk=first.pk).state == RunState.REJECTED
         assert RunToken.objects.get().run == second
 
-    def test_a_refusal_names_what_was_expected_and_changes_nothing_else(self, team, track):
+    def test_a_rejection_names_what_was_expected_and_changes_nothing_else(self, team, track):
         run = account(queued_run(team, track), run_token="invented-by-ourselves")
         report = StepReport.objects.get(evaluation__run=run, step=Step.ACCOUNTING)
         (problem,) = report.problems
         assert (problem["where"], problem["found"]) == ("run_token", "invented-by-ourselves")
         assert "pfl token" in problem["next_step"]
-        assert report.outcome == Outcome.REFUSED
-        assert run.evaluations.get().state == EvaluationState.REFUSED
+        assert report.outcome == Outcome.REJECTED
+        assert run.evaluations.get().state == EvaluationState.REJECTED
         assert (run.epsilon, run.joint_epsilon, [entry["id"] for entry in run.checks]) == (
             None,
             None,
@@ -280,7 +280,7 @@ class TestRaces:
         with ThreadPoolExecutor(len(reports)) as threads:
             list(threads.map(take, reports))
         states = sorted(Run.objects.values_list("state", flat=True))
-        assert states == [RunState.REFUSED] * 3 + [RunState.RUNNING]
+        assert states == [RunState.REJECTED] * 3 + [RunState.RUNNING]
         assert RunToken.objects.get().run.state == RunState.RUNNING
-        refused = Run.objects.filter(state=RunState.REFUSED)
-        assert [problems(run) for run in refused] == [["E_RECORD_TOKEN"]] * 3
+        rejected = Run.objects.filter(state=RunState.REJECTED)
+        assert [problems(run) for run in rejected] == [["E_RECORD_TOKEN"]] * 3

@@ -19,10 +19,10 @@ LIST = "/admin/evaluation/evaluation/"
 
 
 @pytest.fixture
-def refused():
+def rejected():
     evaluation = dispatch.start(make_run(state=RunState.QUEUED))
     intake.take_report(
-        make_report(evaluation, Step.VALIDATE, Outcome.REFUSED, operator_trace="Traceback: disk")
+        make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk")
     )
     return evaluation
 
@@ -53,9 +53,9 @@ def staff(*permissions):
     return user
 
 
-def test_organizers_read_the_operator_s_trace(client, refused):
+def test_organizers_read_the_operator_s_trace(client, rejected):
     client.force_login(staff("view_evaluation", "view_stepreport"))
-    page = client.get(reverse("admin:evaluation_evaluation_change", args=[refused.pk]))
+    page = client.get(reverse("admin:evaluation_evaluation_change", args=[rejected.pk]))
     assert "Traceback: disk" in page.text
 
 
@@ -110,36 +110,36 @@ def test_neither_mails_nor_the_audit_trail_tell_what_a_score_is_made_of(scored, 
     assert not [secret for secret in (GROUP, *NUMBERS) if secret in told]
 
 
-def test_others_see_nothing(client, refused):
-    client.force_login(refused.run.submission.created_by)
+def test_others_see_nothing(client, rejected):
+    client.force_login(rejected.run.submission.created_by)
     assert client.get(LIST).status_code == 302
     client.force_login(staff())
     assert client.get(LIST).status_code == 403
 
 
-def test_nothing_is_edited_added_or_deleted(client, refused):
+def test_nothing_is_edited_added_or_deleted(client, rejected):
     client.force_login(make_user(is_staff=True, is_superuser=True))
     assert client.get(LIST + "add/").status_code == 403
-    assert client.post(f"{LIST}{refused.pk}/change/", {"state": "passed"}).status_code == 403
-    assert client.post(f"{LIST}{refused.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert client.post(f"{LIST}{rejected.pk}/change/", {"state": "passed"}).status_code == 403
+    assert client.post(f"{LIST}{rejected.pk}/delete/", {"post": "yes"}).status_code == 403
 
 
-def test_the_action_evaluates_the_chosen_runs_again(client, refused):
+def test_the_action_evaluates_the_chosen_runs_again(client, rejected):
     client.force_login(staff("view_evaluation", "change_evaluation"))
-    action = {"action": "evaluate_runs_again", "_selected_action": [str(refused.pk)]}
+    action = {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]}
     assert "is queued again" in client.post(LIST, action, follow=True).text
     assert Run.objects.get().state == RunState.QUEUED
     assert "not finished" in client.post(LIST, action, follow=True).text
     assert Evaluation.objects.count() == 2
 
 
-def test_the_action_needs_the_permission_to_change(client, refused):
+def test_the_action_needs_the_permission_to_change(client, rejected):
     client.force_login(staff("view_evaluation"))
-    client.post(LIST, {"action": "evaluate_runs_again", "_selected_action": [str(refused.pk)]})
-    assert Run.objects.get().state == RunState.REFUSED
+    client.post(LIST, {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]})
+    assert Run.objects.get().state == RunState.REJECTED
 
 
-def test_the_list_takes_as_many_queries_for_many_as_for_one(client, refused, django_assert_max_num_queries):
+def test_the_list_takes_as_many_queries_for_many_as_for_one(client, rejected, django_assert_max_num_queries):
     client.force_login(make_user(is_staff=True, is_superuser=True))
     for _ in range(5):
         dispatch.start(make_run(state=RunState.QUEUED))

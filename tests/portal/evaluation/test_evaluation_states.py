@@ -44,7 +44,7 @@ def test_a_run_has_one_active_evaluation():
         dispatch.start(run)
 
 
-@pytest.mark.parametrize("state", [RunState.SCORED, RunState.REFUSED, RunState.FAILED])
+@pytest.mark.parametrize("state", [RunState.SCORED, RunState.REJECTED, RunState.FAILED])
 def test_a_finished_run_is_evaluated_again_without_its_old_results(state, broker, committed):
     run = make_run(state=state, bytes_total=5)
     evaluation = committed(evaluate_again, run, actor=make_user(is_staff=True))

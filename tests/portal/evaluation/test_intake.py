@@ -174,7 +174,7 @@ class TestDetail:
         intake.take_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
         assert self.stored(evaluation) is None
 
-    @pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.FAILED])
+    @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
     def test_a_step_without_a_score_has_none(self, scoring, outcome):
         intake.take_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
         assert self.stored(scoring) is None
@@ -197,23 +197,23 @@ class TestDetail:
             make_detail(pages_without_image=2**63),
         ],
     )
-    def test_numbers_that_can_t_be_are_refused(self, scoring, detail, caplog):
+    def test_numbers_that_can_t_be_are_rejected(self, scoring, detail, caplog):
         tasks.take_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
         assert "malformed" in caplog.text
         assert fresh(scoring).run.state == RunState.RUNNING
 
 
-class TestRefusal:
-    def test_the_run_is_refused_and_the_team_reads_why(self, evaluation, committed):
+class TestRejection:
+    def test_the_run_is_rejected_and_the_team_reads_why(self, evaluation, committed):
         problem = Problem.of(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16")
         committed(
             intake.take_report,
             make_report(
-                evaluation, Step.VALIDATE, Outcome.REFUSED, problems=[problem], operator_trace="secret"
+                evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[problem], operator_trace="secret"
             ),
         )
         evaluation = fresh(evaluation)
-        assert (evaluation.state, evaluation.run.state) == (EvaluationState.REFUSED, RunState.REFUSED)
+        assert (evaluation.state, evaluation.run.state) == (EvaluationState.REJECTED, RunState.REJECTED)
         assert evaluation.reports.get().problems == [problem.model_dump(mode="json")]
         (message,) = mail.outbox
         assert "E_CHECKPOINT_DTYPE" in message.body
@@ -221,7 +221,7 @@ class TestRefusal:
         assert "secret" not in message.body
 
     def test_the_quota_slot_stays_used(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.submission.refunded_at is None
 
     def test_hostile_names_in_problems_are_stored_harmless_and_short(self, evaluation):
@@ -230,7 +230,7 @@ class TestRefusal:
             make_report(
                 evaluation,
                 Step.VALIDATE,
-                Outcome.REFUSED,
+                Outcome.REJECTED,
                 problems=[problem] * 1000,
                 operator_trace="\0" * 50_000,
             )
@@ -262,9 +262,9 @@ class TestRefusal:
         submission = evaluation.run.submission
         submission.title = "Method\nBcc: everyone@example.org"
         submission.save()
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         (message,) = mail.outbox
-        assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is refused"
+        assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is rejected"
         assert message.bcc == []
 
 
@@ -306,8 +306,8 @@ class TestFailure:
     def test_a_mail_server_that_is_down_undoes_nothing(self, evaluation, committed, settings):
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
-        assert fresh(evaluation).run.state == RunState.REFUSED
+        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        assert fresh(evaluation).run.state == RunState.REJECTED
 
 
 class TestDisorder:
@@ -335,9 +335,9 @@ class TestDisorder:
         assert live.reports.count() == 0
 
     def test_a_late_heartbeat_does_not_revive_a_dead_attempt(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         intake.take_progress(make_progress(evaluation))
-        assert fresh(evaluation).state == EvaluationState.REFUSED
+        assert fresh(evaluation).state == EvaluationState.REJECTED
 
     @pytest.mark.parametrize(
         "fields",
@@ -378,11 +378,11 @@ class TestRaces:
 
     def test_of_two_contradicting_reports_one_counts(self, evaluation):
         self.take_at_once(
-            make_report(evaluation, Step.VALIDATE, Outcome.REFUSED), make_report(evaluation, Step.VALIDATE)
+            make_report(evaluation, Step.VALIDATE, Outcome.REJECTED), make_report(evaluation, Step.VALIDATE)
         )
         assert StepReport.objects.count() == 1
         outcome = StepReport.objects.get().outcome
-        expected = RunState.REFUSED if outcome == Outcome.REFUSED else RunState.RUNNING
+        expected = RunState.REJECTED if outcome == Outcome.REJECTED else RunState.RUNNING
         assert Run.objects.get().state == expected
 
     def test_two_failures_start_one_new_attempt(self, evaluation):

@@ -73,7 +73,7 @@ class TestSilence:
 
     def test_a_report_after_the_loss_does_nothing(self, evaluation, committed):
         lose(evaluation, committed)
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.QUEUED
 
 
@@ -114,8 +114,8 @@ class TestWaiting:
 
 
 def test_finished_evaluations_are_left_alone(evaluation, broker, committed):
-    intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REFUSED))
+    intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
     committed(watch, timezone.now() + 2 * QUEUE)
-    assert fresh(evaluation).state == EvaluationState.REFUSED
+    assert fresh(evaluation).state == EvaluationState.REJECTED
     assert broker.take(EVALUATOR_QUEUE) == []
     assert mail.outbox == []

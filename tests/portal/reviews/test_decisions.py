@@ -99,7 +99,7 @@ def test_changing_one_s_mind_needs_a_reason_and_keeps_the_history(submission, re
 
 
 @pytest.mark.parametrize("answers", [{"unknown": "yes"}, {"noise": "maybe"}])
-def test_answers_outside_the_checklist_are_refused(submission, reviewer, answers):
+def test_answers_outside_the_checklist_are_rejected(submission, reviewer, answers):
     with pytest.raises(ValidationError):
         decide(submission, Decision.REJECTED, "reason", answers, actor=reviewer)
 

@@ -90,7 +90,7 @@ def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewe
 
 
 @pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
-def test_invented_values_are_refused(client, submission, reviewer, bad):
+def test_invented_values_are_rejected(client, submission, reviewer, bad):
     assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 200
     assert not ProofReview.objects.exists()
 

@@ -83,7 +83,7 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
     assert complaints == []
 
 
-def test_an_upload_is_paused_gone_on_with_and_cancelled(open_page, checkpoint, complaints):
+def test_an_upload_is_paused_gone_on_with_and_canceled(open_page, checkpoint, complaints):
     page, held = open_page(), []
     page.route(
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
@@ -103,13 +103,13 @@ def test_an_upload_is_paused_gone_on_with_and_cancelled(open_page, checkpoint, c
     choose(page, "communication_log", log)
     expect(slot(page, "communication_log").get_by_text("Sent:")).to_be_visible()
     slot(page, "communication_log").get_by_role("button", name="Cancel").click()
-    expect(slot(page, "communication_log").get_by_text("Cancelled.")).to_be_visible()
+    expect(slot(page, "communication_log").get_by_text("Canceled.")).to_be_visible()
     assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
     assert not PendingArtifact.objects.filter(upload__state=UploadState.OPEN).exists()
     assert complaints == []
 
 
-def test_a_refusal_is_shown_with_its_code(open_page, tmp_path):
+def test_a_rejection_is_shown_with_its_code(open_page, tmp_path):
     page = open_page()
     wrong = tmp_path / "model.pt"
     wrong.write_bytes(b"pickle")

@@ -73,8 +73,8 @@ def test_progress_and_the_sign_of_life_are_those_of_the_current_step():
 
 
 def test_nothing_is_left_of_an_attempt_that_has_ended():
-    run = make_run(state=RunState.REFUSED)
-    evaluate(run, step=Step.SCORING, state=EvaluationState.REFUSED, remaining_s=250)
+    run = make_run(state=RunState.REJECTED)
+    evaluate(run, step=Step.SCORING, state=EvaluationState.REJECTED, remaining_s=250)
     assert (status_of(run).remaining_s, status_of(run).time_left) == (None, "")
 
 
@@ -96,13 +96,13 @@ def test_a_waiting_run_knows_its_place_among_those_that_share_its_workers():
     assert (status.queue_position, status.runs_before) == (3, 2)
 
 
-def test_a_refused_run_shows_the_problems_and_where_it_ended():
-    run = make_run(state=RunState.REFUSED)
-    evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REFUSED)
+def test_a_rejected_run_shows_the_problems_and_where_it_ended():
+    run = make_run(state=RunState.REJECTED)
+    evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REJECTED)
     report(evaluation, Step.VALIDATE)
-    report(evaluation, Step.COMMUNICATION, "refused", [PROBLEM])
+    report(evaluation, Step.COMMUNICATION, "rejected", [PROBLEM])
     status = status_of(run)
-    assert states(status) == ["passed", "refused", "waiting"]
+    assert states(status) == ["passed", "rejected", "waiting"]
     assert [problem.where for problem in status.problems] == ["line 7"]
     assert (status.step, status.is_final) == (None, True)
 

@@ -126,7 +126,7 @@ def test_a_later_shard_that_changed_is_read_again(open_page, index, complaints):
     assert complaints == []
 
 
-def refusal(page, files, kind="checkpoint"):
+def rejection(page, files, kind="checkpoint"):
     choose(page, kind, files)
     card = slot(page, kind).locator(".problem")
     expect(card).to_be_visible()
@@ -138,14 +138,14 @@ def refusal(page, files, kind="checkpoint"):
 def test_what_is_missing_among_the_chosen_files_is_named(open_page, index, complaints):
     page = open_page()
     shards = [index.parent / name for name in (FIRST, SECOND, THIRD)]
-    without_index = refusal(page, shards)
+    without_index = rejection(page, shards)
     assert "E_CHECKPOINT_INDEX" in without_index
     assert "without the index" in without_index
-    assert "E_CHECKPOINT_INDEX" in refusal(page, shards[:1])
-    missing = refusal(page, [index, shards[1]])
+    assert "E_CHECKPOINT_INDEX" in rejection(page, shards[:1])
+    missing = rejection(page, [index, shards[1]])
     assert "E_CHECKPOINT_SHARD" in missing
     assert f"2 missing: {FIRST}, {THIRD}" in missing
-    assert "3 missing" in refusal(page, index)
+    assert "3 missing" in rejection(page, index)
     assert Upload.objects.count() == 0
     choose(page, "checkpoint", all_files(index))  # and all of them, in the end
     expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
@@ -153,14 +153,14 @@ def test_what_is_missing_among_the_chosen_files_is_named(open_page, index, compl
     assert complaints == []
 
 
-def test_several_files_that_are_no_sharded_checkpoint_are_refused(open_page, index, tmp_path, complaints):
+def test_several_files_that_are_no_sharded_checkpoint_are_rejected(open_page, index, tmp_path, complaints):
     page = open_page()
     for name in ("a.safetensors", "b.safetensors"):
         (tmp_path / name).write_bytes(b"x")
-    several = refusal(page, [tmp_path / "a.safetensors", tmp_path / "b.safetensors"])
+    several = rejection(page, [tmp_path / "a.safetensors", tmp_path / "b.safetensors"])
     assert "E_ARTIFACT_KIND" in several
     assert "index of a sharded checkpoint" in several
-    assert "a.safetensors" in refusal(page, [*all_files(index), tmp_path / "a.safetensors"])
+    assert "a.safetensors" in rejection(page, [*all_files(index), tmp_path / "a.safetensors"])
     page.evaluate(
         """() => {
             const data = new DataTransfer();
@@ -174,26 +174,26 @@ def test_several_files_that_are_no_sharded_checkpoint_are_refused(open_page, ind
     assert complaints == []
 
 
-def test_a_damaged_sharded_checkpoint_is_refused_before_anything_is_sent(open_page, index, complaints):
+def test_a_damaged_sharded_checkpoint_is_rejected_before_anything_is_sent(open_page, index, complaints):
     page = open_page()
     third, whole = index.parent / THIRD, (index.parent / THIRD).read_bytes()
     weight_map = json.loads(index.read_text())["weight_map"]
 
     third.write_bytes(whole[:-4])
-    damaged = refusal(page, all_files(index))
+    damaged = rejection(page, all_files(index))
     assert "E_CHECKPOINT_OFFSETS" in damaged
     assert THIRD in damaged
     third.write_bytes(b"PK\x03\x04 no tensors here")
-    assert "E_CHECKPOINT_FORMAT" in refusal(page, all_files(index))
+    assert "E_CHECKPOINT_FORMAT" in rejection(page, all_files(index))
     header = b"[1]".ljust(8)
     third.write_bytes(len(header).to_bytes(8, "little") + header)
-    assert "E_CHECKPOINT_FORMAT" in refusal(page, all_files(index))
+    assert "E_CHECKPOINT_FORMAT" in rejection(page, all_files(index))
     header = b"{nothing"
     third.write_bytes(len(header).to_bytes(8, "little") + header)
-    assert "E_CHECKPOINT_HEADER" in refusal(page, all_files(index))
+    assert "E_CHECKPOINT_HEADER" in rejection(page, all_files(index))
     header = b'{"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}}'
     third.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    assert "tensor a" in refusal(page, all_files(index))
+    assert "tensor a" in rejection(page, all_files(index))
     third.write_bytes(whole)
 
     for weights, code in (
@@ -206,9 +206,9 @@ def test_a_damaged_sharded_checkpoint_is_refused_before_anything_is_sent(open_pa
         ({}, "E_CHECKPOINT_INDEX"),
     ):
         write_index(index.parent, weights)
-        assert code in refusal(page, all_files(index)), weights
+        assert code in rejection(page, all_files(index)), weights
     index.write_text("{")
-    assert "E_CHECKPOINT_INDEX" in refusal(page, all_files(index))
+    assert "E_CHECKPOINT_INDEX" in rejection(page, all_files(index))
     assert Upload.objects.count() == 0
     assert complaints == []
 

@@ -81,7 +81,7 @@ class TestCreate:
     @pytest.mark.parametrize(
         "data", [{"title": ""}, {"title": "x" * 121}, {"code_url": "javascript:alert(1)"}, {"track": 10**6}]
     )
-    def test_it_refuses_what_is_not_valid(self, member, data):
+    def test_it_rejects_what_is_not_valid(self, member, data):
         response = post(member, "create", **{"track": make_track().pk, "title": "FedAvg", **data})
         assert response.status_code == 200
         assert "errorlist" in response.content.decode()
@@ -120,7 +120,7 @@ class TestDraftPage:
         assert "<img" not in html.split("</header>")[1]
         assert "<b>x" not in html
 
-    def test_it_says_so_when_submitting_is_refused(self, member, team):
+    def test_it_says_so_when_submitting_is_rejected(self, member, team):
         submission = make_run(make_submission(team)).submission
         response = post(member, "submit", submission.pk)
         assert response.status_code == 409
@@ -186,7 +186,7 @@ class TestStatusPage:
         assert line in html
         assert 'hx-trigger="every 2s"' in html
 
-    @pytest.mark.parametrize("state", [RunState.SCORED, RunState.REFUSED, RunState.FAILED])
+    @pytest.mark.parametrize("state", [RunState.SCORED, RunState.REJECTED, RunState.FAILED])
     def test_it_stops_asking_once_every_run_has_ended(self, member, team, state):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=state)
@@ -200,11 +200,11 @@ class TestStatusPage:
         seen = first.split("?seen=")[1].split('"')[0]
         assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
 
-    def test_a_refused_run_shows_what_to_mend(self, member, team):
+    def test_a_rejected_run_shows_what_to_mend(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
-        run = make_run(submission, state=RunState.REFUSED)
-        evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REFUSED)
-        report(evaluation, Step.COMMUNICATION, "refused", [PROBLEM])
+        run = make_run(submission, state=RunState.REJECTED)
+        evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REJECTED)
+        report(evaluation, Step.COMMUNICATION, "rejected", [PROBLEM])
         html = page(member, "detail", submission.pk)
         assert "E_LOG_ROW" in html
         assert "line 7" in html
@@ -249,7 +249,7 @@ class TestStatusPage:
 class TestWhoMaySee:
     """Nothing of a team's is seen by others before it has a score, and its files never."""
 
-    @pytest.fixture(params=["draft", "queued", "running", "refused", "failed", "withdrawn"])
+    @pytest.fixture(params=["draft", "queued", "running", "rejected", "failed", "withdrawn"])
     def private(self, request):
         if request.param == "draft":
             return make_run().submission
@@ -277,7 +277,7 @@ class TestWhoMaySee:
             track=make_private_track(), state=SubmissionState.SUBMITTED, title="Open"
         )
         scored = make_run(submission, budget=1.0, state=RunState.SCORED)
-        make_run(submission, budget=8.0, state=RunState.REFUSED)
+        make_run(submission, budget=8.0, state=RunState.REJECTED)
         make_artifact(scored, ArtifactKind.CHECKPOINT, b"w", "secret-name.safetensors")
         html = page(client, "detail", submission.pk)
         assert "Run at ε = 1" in html

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(*actions):
-    """Run all of them at the same moment; the codes of those that were refused."""
-    start, refusals, crashes = Barrier(len(actions)), [], []
+    """Run all of them at the same moment; the codes of those that were rejected."""
+    start, rejections, crashes = Barrier(len(actions)), [], []
 
     def run(action):
         start.wait()
         try:
             action()
         except ProblemError as error:
-            refusals.append(str(error.problem.code))
+            rejections.append(str(error.problem.code))
         except BaseException as error:  # noqa: BLE001  (shown by the main thread)
             crashes.append(error)
         finally:
@@ -38,7 +38,7 @@ def at_once(*actions):
     for thread in threads:
         thread.join()
     assert crashes == []
-    return refusals
+    return rejections
 
 
 def submitting(submission):
@@ -89,9 +89,9 @@ def test_an_upload_is_completed_once_and_never_gets_into_a_frozen_submission(cli
         def finish(upload=upload, draft=draft):
             services.finish_upload(Upload.objects.get(pk=upload.pk), draft.created_by)
 
-        refusals = at_once(finish, finish, submitting(draft))
+        rejections = at_once(finish, finish, submitting(draft))
         held = Artifact.objects.get(run=run, kind=ArtifactKind.CHECKPOINT).upload
         draft.refresh_from_db()
         assert draft.state == SubmissionState.SUBMITTED
         assert held.state == "completed"
-        assert (held == upload) == (refusals == [])
+        assert (held == upload) == (rejections == [])

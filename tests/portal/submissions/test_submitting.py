@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def codes(submission, now=None):
-    """The codes with which the submission is refused."""
+    """The codes with which the submission is rejected."""
     with pytest.raises(ProblemError) as error:
         services.submit(submission, submission.created_by, now)
     return [str(problem.code) for problem in error.value.problems]
@@ -29,7 +29,7 @@ def submit(submission, now=None):
     submission.refresh_from_db()
 
 
-def refused(code):
+def rejected(code):
     return pytest.raises(ProblemError, match=f"^{code}:")
 
 
@@ -85,7 +85,7 @@ def test_everything_that_is_missing_is_told_at_once():
     assert Run.objects.exclude(state=RunState.DRAFT).count() == 0
 
 
-def test_a_submission_without_a_run_is_refused():
+def test_a_submission_without_a_run_is_rejected():
     submission = make_submission(track=make_private_track())
     assert codes(submission) == ["E_SUBMISSION_INCOMPLETE"]
 
@@ -110,7 +110,7 @@ def test_a_submission_is_submitted_once():
     assert codes(make_submission(state=SubmissionState.WITHDRAWN)) == ["E_SUBMISSION_STATE"]
 
 
-def test_a_budget_that_the_track_gave_up_is_refused():
+def test_a_budget_that_the_track_gave_up_is_rejected():
     track = make_private_track()
     submission = make_complete_draft(track=track)
     track.budgets = [1.0, 4.0]
@@ -121,7 +121,7 @@ def test_a_budget_that_the_track_gave_up_is_refused():
 class TestQuota:
     """Of a team, in a track, over 24 hours."""
 
-    def test_it_refuses_what_is_over_it_and_says_when_the_next_slot_is_free(self):
+    def test_it_rejects_what_is_over_it_and_says_when_the_next_slot_is_free(self):
         team, track = make_team(), make_track(submissions_per_day=2)
         now = timezone.now()
         submit(make_complete_draft(team, track), now - timedelta(hours=20))
@@ -165,7 +165,7 @@ class TestQuota:
         assert submission.refunded_at == first
         assert AuditEntry.objects.filter(action="submission.refunded").count() == 1
 
-    def test_a_refused_attempt_costs_nothing(self):
+    def test_a_rejected_attempt_costs_nothing(self):
         team, track = make_team(), make_track(submissions_per_day=1)
         assert codes(make_submission(team, track)) == ["E_SUBMISSION_INCOMPLETE"]
         submit(make_complete_draft(team, track))
@@ -181,7 +181,7 @@ class TestDuplicates:
         make_artifact(run, ArtifactKind.CHECKPOINT, weights, "model.safetensors")
         return submission
 
-    def test_another_team_s_checkpoint_is_refused_without_telling_whose_it_is(self):
+    def test_another_team_s_checkpoint_is_rejected_without_telling_whose_it_is(self):
         track, owner = make_track(), make_team(name="The Secret Team")
         first = self.make(track, owner)
         submit(first)
@@ -193,7 +193,7 @@ class TestDuplicates:
         assert str(first.pk) not in told
         assert first.title not in told
 
-    def test_the_team_s_own_earlier_checkpoint_is_refused(self):
+    def test_the_team_s_own_earlier_checkpoint_is_rejected(self):
         track, team = make_track(), make_team()
         submit(self.make(track, team))
         assert codes(self.make(track, team)) == ["E_SUBMISSION_DUPLICATE"]
@@ -208,7 +208,7 @@ class TestDuplicates:
         self.make(track)
         submit(self.make(track))
 
-    @pytest.mark.parametrize("ending", [RunState.REFUSED, RunState.FAILED])
+    @pytest.mark.parametrize("ending", [RunState.REJECTED, RunState.FAILED])
     def test_it_may_come_again_after_it_was_not_scored(self, ending):
         track, team = make_track(), make_team()
         first = self.make(track, team)
@@ -289,24 +289,24 @@ class TestFiles:
             ("", True),
         ],
     )
-    def test_a_kind_that_has_no_place_there_is_refused(self, kind, on_run):
+    def test_a_kind_that_has_no_place_there_is_rejected(self, kind, on_run):
         run = make_run()  # in a track where ε plays no part
-        with refused("E_ARTIFACT_KIND"):
+        with rejected("E_ARTIFACT_KIND"):
             self.start(run.submission, run if on_run else None, kind)
 
     def test_a_proof_belongs_to_the_submission_and_a_record_to_the_run(self):
         run = make_run(make_submission(track=make_private_track()), budget=1.0)
         self.start(run.submission, run, "training_record")
         self.start(run.submission, None, "privacy_proof")
-        with refused("E_ARTIFACT_KIND"):
+        with rejected("E_ARTIFACT_KIND"):
             self.start(run.submission, run, "privacy_proof")
-        with refused("E_ARTIFACT_KIND"):
+        with rejected("E_ARTIFACT_KIND"):
             self.start(run.submission, None, "training_record")
 
     @pytest.mark.parametrize("filename", ["model.pt", "model.pkl", "model.safetensors.zip", "safetensors"])
     def test_only_files_of_the_kind_s_formats_are_taken(self, filename):
         run = make_run()
-        with refused("E_ARTIFACT_KIND"):
+        with rejected("E_ARTIFACT_KIND"):
             self.start(run.submission, run, "checkpoint", filename=filename)
 
     @pytest.mark.parametrize(
@@ -321,13 +321,13 @@ class TestFiles:
     def test_each_kind_has_a_size_that_it_must_not_exceed(self, kind, limit):
         run = make_run(make_submission(track=make_private_track(max_checkpoint_bytes=1_000_000)), budget=1.0)
         place = None if kind == "privacy_proof" else run
-        with refused("E_ARTIFACT_SIZE"):
+        with rejected("E_ARTIFACT_SIZE"):
             self.start(run.submission, place, kind, size_bytes=limit + 1)
         self.start(run.submission, place, kind, size_bytes=limit)
 
-    def test_an_empty_file_is_refused(self):
+    def test_an_empty_file_is_rejected(self):
         run = make_run()
-        with refused("E_ARTIFACT_SIZE"):
+        with rejected("E_ARTIFACT_SIZE"):
             self.start(run.submission, run, "checkpoint", b"")
 
     def test_nothing_is_uploaded_into_a_submitted_submission(self, client):
@@ -337,9 +337,9 @@ class TestFiles:
         send(client, upload, cut(b"0123456789abc"))
         submit(submission)
         before = set(run.artifacts.values_list("upload", flat=True))
-        with refused("E_UPLOAD_STATE"):  # submitting gave it up
+        with rejected("E_UPLOAD_STATE"):  # submitting gave it up
             services.finish_upload(Upload.objects.get(pk=upload.pk), submission.created_by)
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             self.start(submission, run, "checkpoint")
         assert set(run.artifacts.values_list("upload", flat=True)) == before
 
@@ -350,7 +350,7 @@ class TestFiles:
             state=SubmissionState.SUBMITTED, submitted_at=timezone.now()
         )
         send(client, upload, cut(b"0123456789abc"))
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.finish_upload(upload, submission.created_by)
 
 
@@ -368,11 +368,11 @@ class TestDrafts:
 
     @pytest.mark.parametrize("budget", [None, 0.0, 2.0, float("nan"), float("inf")])
     def test_a_run_needs_a_board(self, budget):
-        with refused("E_SUBMISSION_BUDGET"):
+        with rejected("E_SUBMISSION_BUDGET"):
             services.add_run(make_submission(track=make_private_track()), budget)
 
     def test_a_budget_has_no_board_where_epsilon_plays_no_part(self):
-        with refused("E_SUBMISSION_BUDGET"):
+        with rejected("E_SUBMISSION_BUDGET"):
             services.add_run(make_submission(), 1.0)
 
     def test_removing_a_run_removes_its_files(self, store_folder, django_capture_on_commit_callbacks):
@@ -385,18 +385,18 @@ class TestDrafts:
     def test_a_submitted_run_stays(self):
         submission = make_complete_draft()
         submit(submission)
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.remove_run(submission.runs.get())
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.add_run(submission, None)
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.describe(submission, {"title": "Another"})
 
     def test_a_team_has_so_many_drafts_at_most(self, monkeypatch):
         monkeypatch.setattr(services, "MAX_DRAFTS", 1)
         team, track = make_team(), make_track()
         draft = make_submission(team, track)
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.create_submission(team, draft.created_by, track, title="One more")
         services.withdraw(draft, draft.created_by)
         services.create_submission(team, draft.created_by, track, title="One more")
@@ -419,5 +419,5 @@ class TestWithdrawing:
     def test_it_is_for_good(self):
         submission = make_complete_draft()
         services.withdraw(submission, submission.created_by)
-        with refused("E_SUBMISSION_STATE"):
+        with rejected("E_SUBMISSION_STATE"):
             services.withdraw(submission, submission.created_by)

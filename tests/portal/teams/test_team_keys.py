@@ -68,11 +68,11 @@ class TestAdding:
         assert AuditEntry.objects.filter(action="team_key.added").count() == 1
 
     @pytest.mark.parametrize("text", ["abc", "0" * 63, "0" * 66, "x" * 64, "-----BEGIN PUBLIC KEY-----"])
-    def test_what_is_no_key_is_refused(self, client: Client, team: Team, member: User, text: str) -> None:
+    def test_what_is_no_key_is_rejected(self, client: Client, team: Team, member: User, text: str) -> None:
         assert "Ed25519" in add(client, text)
         assert not team.keys.exists()
 
-    def test_a_key_of_another_team_is_refused(self, client: Client, team: Team, member: User) -> None:
+    def test_a_key_of_another_team_is_rejected(self, client: Client, team: Team, member: User) -> None:
         other = make_key(make_team())
         assert "Another team has registered this key." in add(client, other.public_key)
         assert not team.keys.exists()

@@ -50,7 +50,7 @@ def test_a_team_is_created_in_the_browser(client: Client, owner: User) -> None:
     assert Team.objects.get().website == "https://engines.example"
 
 
-def test_a_second_team_is_refused(client: Client, team: Team) -> None:
+def test_a_second_team_is_rejected(client: Client, team: Team) -> None:
     page = text(client.post(reverse("teams:create"), {"name": "Second"}, follow=True))
     assert "You are in a team already." in page
     assert Team.objects.count() == 1

@@ -238,14 +238,14 @@ def test_an_owner_removes_a_member_but_not_themselves() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_two_requests_at_once_put_a_person_into_one_team_only() -> None:
     user = make_user()
-    start, refusals = threading.Barrier(2), []
+    start, rejections = threading.Barrier(2), []
 
     def create(name: str) -> None:
         start.wait()
         try:
             services.create_team(user, name)
         except TeamError as error:
-            refusals.append(str(error))
+            rejections.append(str(error))
         finally:
             connection.close()
 
@@ -255,7 +255,7 @@ def test_two_requests_at_once_put_a_person_into_one_team_only() -> None:
     for thread in threads:
         thread.join()
     assert Team.objects.count() == 1
-    assert len(refusals) == 1
+    assert len(rejections) == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -264,14 +264,14 @@ def test_two_owners_who_leave_at_once_don_t_leave_a_member_without_an_owner() ->
     first = owner_of(team)
     second = make_member(team, Role.OWNER).user
     make_member(team)
-    start, refusals = threading.Barrier(2), []
+    start, rejections = threading.Barrier(2), []
 
     def leave(user: User) -> None:
         start.wait()
         try:
             services.leave(user)
         except TeamError as error:
-            refusals.append(str(error))
+            rejections.append(str(error))
         finally:
             connection.close()
 
@@ -281,4 +281,4 @@ def test_two_owners_who_leave_at_once_don_t_leave_a_member_without_an_owner() ->
     for thread in threads:
         thread.join()
     assert team.memberships.filter(role=Role.OWNER).count() == 1
-    assert len(refusals) == 1
+    assert len(rejections) == 1

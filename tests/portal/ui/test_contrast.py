@@ -1,4 +1,4 @@
-"""Text of every colour is readable on every ground it stands on: 4.5 to 1, as WCAG 2 AA asks for."""
+"""Text of every color is readable on every ground it stands on: 4.5 to 1, as WCAG 2 AA asks for."""
 
 import re
 from pathlib import Path
@@ -26,8 +26,8 @@ PAIRS = [
 ]
 
 
-def luminance(colour: str) -> float:
-    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+def luminance(color: str) -> float:
+    channels = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -151,7 +151,7 @@ def test_a_crash_before_the_parts_are_removed_leaves_the_finished_file(store, up
     assert files(store) == [store.folder / "objects" / KEY]
 
 
-def test_a_file_that_is_not_the_announced_one_is_refused(store, upload):
+def test_a_file_that_is_not_the_announced_one_is_rejected(store, upload):
     fill(store, upload)
     with pytest.raises(ProblemError) as error:
         store.complete(KEY, upload, SIZES, sha(b"another file"))
@@ -171,7 +171,7 @@ def test_an_aborted_upload_takes_no_part_any_more(store, upload):
     assert files(store) == []
 
 
-def test_a_part_that_arrives_while_the_upload_is_aborted_is_refused(store, upload):
+def test_a_part_that_arrives_while_the_upload_is_aborted_is_rejected(store, upload):
     def chunks():
         yield b"x" * 50
         store.abort(KEY, upload)

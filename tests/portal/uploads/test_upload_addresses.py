@@ -40,24 +40,24 @@ def test_it_takes_a_part_from_anyone_who_holds_the_address(upload):
     assert services.stored_parts(upload) == [cut(CONTENT)[0][0]]
 
 
-def test_it_refuses_other_bytes(upload, client):
+def test_it_rejects_other_bytes(upload, client):
     response = put(client, url_of_part(upload), b"x" * 10)
     assert (response.status_code, problems(response)) == (422, ["E_UPLOAD_PART"])
     assert services.stored_parts(upload) == []
 
 
 @pytest.mark.parametrize("size", [0, 9, 11])
-def test_it_refuses_another_size_before_reading(upload, client, size):
+def test_it_rejects_another_size_before_reading(upload, client, size):
     response = put(client, url_of_part(upload), b"0" * size)
     assert (response.status_code, problems(response)) == (422, ["E_UPLOAD_PART"])
 
 
-def test_it_refuses_the_bytes_of_another_part(upload, client):
+def test_it_rejects_the_bytes_of_another_part(upload, client):
     response = put(client, url_of_part(upload, 2), CONTENT[:10])
     assert (response.status_code, problems(response)) == (422, ["E_UPLOAD_PART"])
 
 
-def test_it_refuses_an_address_that_has_expired(upload, client, monkeypatch, settings):
+def test_it_rejects_an_address_that_has_expired(upload, client, monkeypatch, settings):
     url = url_of_part(upload)
     later = timezone.now() + timedelta(seconds=settings.UPLOAD_URL_SECONDS)
     monkeypatch.setattr(signed_urls.timezone, "now", lambda: later)
@@ -66,7 +66,7 @@ def test_it_refuses_an_address_that_has_expired(upload, client, monkeypatch, set
 
 
 @pytest.mark.parametrize("at", [16, 40, -3])
-def test_it_refuses_an_address_that_was_tampered_with(upload, client, at):
+def test_it_rejects_an_address_that_was_tampered_with(upload, client, at):
     url = url_of_part(upload)
     other = "A" if url[at] != "A" else "B"
     response = put(client, url[:at] + other + url[at + 1 or len(url) :], CONTENT[:10])
@@ -85,7 +85,7 @@ def test_it_takes_parts_by_put_only(upload, client, method):
     assert getattr(client, method)(url_of_part(upload)).status_code == 405
 
 
-def test_it_refuses_a_part_once_the_upload_is_aborted(upload, client, django_capture_on_commit_callbacks):
+def test_it_rejects_a_part_once_the_upload_is_aborted(upload, client, django_capture_on_commit_callbacks):
     url = url_of_part(upload)
     with django_capture_on_commit_callbacks(execute=True):
         services.abort(upload)

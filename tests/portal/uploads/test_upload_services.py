@@ -27,7 +27,7 @@ def team():
     return make_team()
 
 
-def refused(code):
+def rejected(code):
     return pytest.raises(ProblemError, match=f"^{code}:")
 
 
@@ -40,7 +40,7 @@ def test_an_upload_goes_on_where_it_stopped(team, client):
     parts = cut(CONTENT)
     send(client, upload, [parts[2], parts[0]])
     assert [part.number for part in services.stored_parts(upload)] == [1, 3]
-    with refused("E_UPLOAD_INCOMPLETE"):
+    with rejected("E_UPLOAD_INCOMPLETE"):
         services.complete(upload)
     send(client, upload, [parts[1]])
     services.complete(upload)
@@ -68,16 +68,16 @@ def test_completing_after_a_crash_between_store_and_database(team, client):
 
 
 @pytest.mark.parametrize("size", [0, -1])
-def test_an_empty_file_is_refused(team, size):
-    with refused("E_ARTIFACT_SIZE"):
+def test_an_empty_file_is_rejected(team, size):
+    with rejected("E_ARTIFACT_SIZE"):
         services.create_upload(
             team, team.memberships.get().user, filename="f", size_bytes=size, sha256=sha(b"")
         )
 
 
 @pytest.mark.parametrize("digest", ["", "ab", "G" * 64, sha(b"").upper(), sha(b"") + "\n"])
-def test_a_malformed_hash_is_refused(team, digest):
-    with refused("E_ARTIFACT_HASH"):
+def test_a_malformed_hash_is_rejected(team, digest):
+    with rejected("E_ARTIFACT_HASH"):
         services.create_upload(team, team.memberships.get().user, filename="f", size_bytes=1, sha256=digest)
 
 
@@ -93,7 +93,7 @@ def test_a_malformed_hash_is_refused(team, digest):
     ids=["number 0", "number too large", "too small", "last part too large", "malformed hash"],
 )
 def test_there_is_no_address_for_a_part_that_the_upload_cannot_have(team, part):
-    with refused("E_UPLOAD_PART"):
+    with rejected("E_UPLOAD_PART"):
         services.part_urls(start(team, CONTENT), [part])
 
 
@@ -101,14 +101,14 @@ def test_there_are_no_addresses_once_the_upload_has_ended(team):
     upload = start(team, CONTENT)
     services.abort(upload)
     upload.refresh_from_db()
-    with refused("E_UPLOAD_STATE"):
+    with rejected("E_UPLOAD_STATE"):
         services.part_urls(upload, [cut(CONTENT)[0][0]])
-    with refused("E_UPLOAD_STATE"):
+    with rejected("E_UPLOAD_STATE"):
         services.complete(upload)
 
 
 def test_a_completed_upload_cannot_be_aborted(team):
-    with refused("E_UPLOAD_STATE"):
+    with rejected("E_UPLOAD_STATE"):
         services.abort(make_upload(team))
 
 
@@ -116,7 +116,7 @@ def test_a_team_has_so_many_open_uploads_at_most(team, monkeypatch):
     monkeypatch.setattr(services, "MAX_OPEN_UPLOADS", 2)
     first = start(team, b"a")
     start(team, b"b")
-    with refused("E_UPLOAD_LIMIT"):
+    with rejected("E_UPLOAD_LIMIT"):
         start(team, b"c")
     start(make_team(), b"c")  # another team isn't concerned
     services.abort(first)
@@ -126,7 +126,7 @@ def test_a_team_has_so_many_open_uploads_at_most(team, monkeypatch):
 def test_a_team_has_so_many_open_bytes_at_most(team, monkeypatch):
     monkeypatch.setattr(services, "MAX_OPEN_BYTES", 30)
     start(team, CONTENT)
-    with refused("E_UPLOAD_LIMIT"):
+    with rejected("E_UPLOAD_LIMIT"):
         start(team, CONTENT)
 
 

@@ -11,7 +11,7 @@ def test_a_codec_is_found_by_its_name(name: str) -> None:
     assert codec(name).name == name
 
 
-def test_an_unknown_codec_is_refused() -> None:
+def test_an_unknown_codec_is_rejected() -> None:
     with pytest.raises(ValueError, match="zip"):
         codec("zip")
 
@@ -49,7 +49,7 @@ def test_a_decoded_vector_can_be_changed_and_leaves_the_message_alone(name: str,
 
 @pytest.mark.parametrize("name", ["float32", "nf4"])
 @pytest.mark.parametrize("size", [-1, 0, 98, 101])
-def test_a_message_of_another_length_is_refused(name: str, size: int) -> None:
+def test_a_message_of_another_length_is_rejected(name: str, size: int) -> None:
     message = codec(name).encode(torch.randn(100))
     with pytest.raises(ValueError, match="bytes"):
         codec(name).decode(message, size)

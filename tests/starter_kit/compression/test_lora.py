@@ -123,7 +123,7 @@ def test_a_layer_whose_weight_is_tied_to_another_gets_no_adapter() -> None:
     assert list(adapters.parameters) == ["inner.lora_A.weight", "inner.lora_B.weight"]
 
 
-def test_a_pattern_that_matches_no_linear_layer_is_refused() -> None:
+def test_a_pattern_that_matches_no_linear_layer_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         Adapters(nn.Sequential(nn.Linear(2, 2)), LoRA(targets=["0", "*.q"]), STREAM)
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

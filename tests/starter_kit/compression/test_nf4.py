@@ -137,7 +137,7 @@ def test_a_block_below_the_normal_numbers_is_sent_as_zeros() -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("place", [0, 70, CHUNK + 1])
-def test_what_is_not_finite_is_refused(bad: float, place: int) -> None:
+def test_what_is_not_finite_is_rejected(bad: float, place: int) -> None:
     values = np.ones(CHUNK + 2, dtype=np.float32)
     values[place] = bad
     with pytest.raises(ValueError, match="not finite"):
@@ -173,14 +173,14 @@ def test_chunks_leave_no_trace(size: int) -> None:
 
 
 @pytest.mark.parametrize("change", [b"", b"12"])
-def test_a_message_of_another_length_is_refused(change: bytes) -> None:
+def test_a_message_of_another_length_is_rejected(change: bytes) -> None:
     message = quantize(np.ones(100, dtype=np.float32))
     with pytest.raises(ValueError, match="58 bytes"):
         dequantize(message[:-1] + change, 100)
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), -1.0])
-def test_a_scale_that_no_block_has_is_refused(scale: float) -> None:
+def test_a_scale_that_no_block_has_is_rejected(scale: float) -> None:
     with pytest.raises(ValueError, match="scale"):
         dequantize(struct.pack("<f", scale) + b"\x77", 2)
 

@@ -112,9 +112,9 @@ def test_a_folder_that_holds_something_is_only_replaced_when_told(tmp_path: Path
     out = tmp_path / "out"
     pfl_data("synthetic", out, *SMALL)
     before = Dataset(out / "secret", "test").sha256()
-    refused = pfl_data("synthetic", out, *SMALL, "--seed", 8)
-    assert refused.exit_code == 2
-    assert "E_DATASET_FOLDER" in refused.stderr
+    rejected = pfl_data("synthetic", out, *SMALL, "--seed", 8)
+    assert rejected.exit_code == 2
+    assert "E_DATASET_FOLDER" in rejected.stderr
     assert Dataset(out / "secret", "test").sha256() == before
     assert pfl_data("synthetic", out, *SMALL, "--seed", 8, "--force").exit_code == 0
     assert Dataset(out / "secret", "test").sha256() != before
@@ -144,7 +144,7 @@ def test_a_failure_keeps_what_was_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with (
         pytest.raises(ProblemError, match="E_DATASET_FOLDER"),

@@ -165,7 +165,7 @@ def test_boxes_a_little_beyond_the_page_are_clipped(source: Path) -> None:
     assert max(value for box in page.boxes for value in box) == 1.0
 
 
-def test_boxes_in_pixels_are_refused(source: Path) -> None:
+def test_boxes_in_pixels_are_rejected(source: Path) -> None:
     content = rows(source / "imdb" / "imdb_test.npy")
     content[1]["ocr_normalized_boxes"] = np.asarray(content[1]["ocr_normalized_boxes"]) * 1000
     rewrite(source / "imdb" / "imdb_test.npy", content)
@@ -209,7 +209,7 @@ def test_a_page_that_two_clients_hold_stays_with_the_first(source: Path) -> None
 
 
 @pytest.mark.parametrize("row", [0, -1, 10_000])
-def test_a_row_outside_the_file_is_refused(source: Path, row: int) -> None:
+def test_a_row_outside_the_file_is_rejected(source: Path, row: int) -> None:
     index = data_points(source)
     next(iter(index["client_0"].values())).append(row)
     write_data_points(source, index)
@@ -218,7 +218,7 @@ def test_a_row_outside_the_file_is_refused(source: Path, row: int) -> None:
     assert caught.value.problem.found == str(row)
 
 
-def test_a_provider_of_two_clients_is_refused(source: Path) -> None:
+def test_a_provider_of_two_clients_is_rejected(source: Path) -> None:
     index = data_points(source)
     index["client_1"][next(iter(index["client_0"]))] = [1]
     write_data_points(source, index)
@@ -226,13 +226,13 @@ def test_a_provider_of_two_clients_is_refused(source: Path) -> None:
         convert(source)
 
 
-def test_a_client_without_file_is_refused(source: Path) -> None:
+def test_a_client_without_file_is_rejected(source: Path) -> None:
     (source / "imdb" / "imdb_train_client_2.npy").unlink()
     with pytest.raises(ProblemError, match="entries for the clients' files"):
         convert(source)
 
 
-def test_training_files_without_data_points_are_refused(source: Path) -> None:
+def test_training_files_without_data_points_are_rejected(source: Path) -> None:
     (source / "imdb" / "data_points.json").unlink()
     with pytest.raises(ProblemError, match=r"data_points\.json beside"):
         convert(source)
@@ -254,7 +254,7 @@ def test_providers_of_documents_are_read_in_both_forms(made: Path, source: Path)
     assert Dataset(source.parent / "back", "test").pages == test.pages
 
 
-def test_a_folder_without_imdb_files_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_imdb_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         convert_imdb(tmp_path, tmp_path / "public", tmp_path / "secret")
     assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
@@ -269,14 +269,14 @@ def test_the_test_file_alone_makes_a_secret_folder_only(source: Path) -> None:
     assert not (source.parent / "public").exists()
 
 
-def test_exporting_a_page_whose_image_is_missing_is_refused(made: Path, tmp_path: Path) -> None:
+def test_exporting_a_page_whose_image_is_missing_is_rejected(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "secret", tmp_path / "folder")
     next((tmp_path / "folder" / "images").iterdir()).unlink()
     with pytest.raises(ProblemError, match="an image for every page"):
         export_imdb(tmp_path / "folder", tmp_path / "out")
 
 
-def test_exporting_a_training_page_of_no_client_is_refused(made: Path, tmp_path: Path) -> None:
+def test_exporting_a_training_page_of_no_client_is_rejected(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "public", tmp_path / "folder")
     path = tmp_path / "folder" / "dataset.json"
     info = json.loads(path.read_text())

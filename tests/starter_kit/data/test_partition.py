@@ -54,6 +54,6 @@ def test_clients_get_as_many_providers_each_give_or_take_one() -> None:
     assert sorted(len(providers) for providers in clients.values()) == [2] * 7 + [3] * 3
 
 
-def test_too_few_providers_for_the_clients_are_refused() -> None:
+def test_too_few_providers_for_the_clients_are_rejected() -> None:
     with pytest.raises(ProblemError, match="at least 10 training providers"):
         deal(["one", "two"], 10, stream(0))

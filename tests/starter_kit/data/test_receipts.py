@@ -225,14 +225,14 @@ def test_an_answer_that_is_not_in_the_transcription_is_kept_and_counted(
     assert summary.findings.examples[Finding.ANSWER_NOT_IN_OCR] == ["x: company", "x: date"]
 
 
-def test_a_folder_in_another_layout_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_another_layout_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         run(tmp_path, tmp_path / "out")
     assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
     assert caught.value.problem.found == "no folder img"
 
 
-def test_too_few_companies_for_the_clients_are_refused(tmp_path: Path) -> None:
+def test_too_few_companies_for_the_clients_are_rejected(tmp_path: Path) -> None:
     folder = ReceiptFolder(tmp_path / "source")
     folder.add("x")
     with pytest.raises(ProblemError, match="at least 10 training providers"):

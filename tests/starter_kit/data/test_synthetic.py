@@ -190,6 +190,6 @@ def test_the_summary_counts_what_is_on_disk(folder: Path, summary: ImportSummary
         {"clients": 0},
     ],
 )
-def test_settings_that_do_not_fit_together_are_refused(changes: dict[str, int]) -> None:
+def test_settings_that_do_not_fit_together_are_rejected(changes: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
         SyntheticSettings.model_validate(changes)

@@ -61,7 +61,7 @@ def test_a_norm_beyond_float32_is_still_clipped() -> None:
         (torch.ones(2), float("nan")),
     ],
 )
-def test_what_cannot_be_bounded_is_refused(update: torch.Tensor, bound: float) -> None:
+def test_what_cannot_be_bounded_is_rejected(update: torch.Tensor, bound: float) -> None:
     with pytest.raises(ValueError, match=r"update|clip norm"):
         clip(update, bound)
 

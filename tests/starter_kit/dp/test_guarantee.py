@@ -22,11 +22,11 @@ def test_spending_grows_by_round_from_nothing() -> None:
     assert spent[5] == pytest.approx(pld.epsilon([Gaussian(noise_multiplier=4.0, rounds=5)], DELTA))
 
 
-def test_without_a_budget_no_round_is_refused() -> None:
+def test_without_a_budget_no_round_is_rejected() -> None:
     Guarantee(Unit.PROVIDER, DELTA, gaussian(0.2), rounds=5).check_before(1000)
 
 
-def test_a_round_that_would_exceed_the_budget_is_refused_before_it_begins() -> None:
+def test_a_round_that_would_exceed_the_budget_is_rejected_before_it_begins() -> None:
     exact = Guarantee(Unit.PROVIDER, DELTA, gaussian(4.0), rounds=5).epsilon(3)
     guarantee = Guarantee(Unit.PROVIDER, DELTA, gaussian(4.0), rounds=5, budget=exact)
     guarantee.check_before(3)
@@ -45,7 +45,7 @@ def test_as_many_rounds_as_fit_are_found(at_most: int) -> None:
     assert found == linear
 
 
-def test_a_budget_without_room_for_one_round_is_refused() -> None:
+def test_a_budget_without_room_for_one_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         rounds_within(0.1, DELTA, gaussian(4.0), 10)
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET

@@ -52,7 +52,7 @@ def test_two_draws_are_independent() -> None:
     assert np.abs(correlations).max() < 6 / np.sqrt(SIZE)
 
 
-def test_neighbouring_coordinates_are_independent_in_value_and_in_size() -> None:
+def test_neighboring_coordinates_are_independent_in_value_and_in_size() -> None:
     noise = laplace_noise(SIZE, 1.0, Keystream()).double().numpy()
     for values in (noise, np.abs(noise), np.sign(noise)):
         assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 6 / np.sqrt(SIZE - 1)
@@ -88,7 +88,7 @@ def test_noise_does_not_follow_a_seeded_generator() -> None:
 
 
 @pytest.mark.parametrize("scale", [-1.0, float("nan"), float("inf")])
-def test_a_scale_that_is_no_scale_is_refused(scale: float) -> None:
+def test_a_scale_that_is_no_scale_is_rejected(scale: float) -> None:
     with pytest.raises(ValueError, match="Laplace scale"):
         laplace_noise(10, scale, Keystream())
 
@@ -205,6 +205,6 @@ def test_an_update_without_coordinates_has_nothing_to_bound() -> None:
         (torch.ones(2), float("nan")),
     ],
 )
-def test_what_cannot_be_bounded_is_refused(update: torch.Tensor, bound: float) -> None:
+def test_what_cannot_be_bounded_is_rejected(update: torch.Tensor, bound: float) -> None:
     with pytest.raises(ValueError, match=r"update|clip norm"):
         clip_l1(update, bound)

@@ -46,7 +46,7 @@ def test_two_draws_are_independent() -> None:
     assert np.abs(correlations).max() < 6 / np.sqrt(SIZE)
 
 
-def test_neighbouring_coordinates_and_box_muller_pairs_are_independent() -> None:
+def test_neighboring_coordinates_and_box_muller_pairs_are_independent() -> None:
     normals = standard_normals(SIZE, Keystream())
     for lag in (1, SIZE // 2):
         assert abs(np.corrcoef(normals[lag:], normals[:-lag])[0, 1]) < 6 / np.sqrt(SIZE - lag)
@@ -77,7 +77,7 @@ def test_noise_does_not_follow_a_seeded_generator() -> None:
 
 
 @pytest.mark.parametrize("std", [-1.0, float("nan"), float("inf")])
-def test_a_scale_that_is_no_scale_is_refused(std: float) -> None:
+def test_a_scale_that_is_no_scale_is_rejected(std: float) -> None:
     with pytest.raises(ValueError, match="standard deviation"):
         gaussian_noise(10, std, Keystream())
 

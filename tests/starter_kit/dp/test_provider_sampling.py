@@ -72,7 +72,7 @@ def test_pairs_of_a_fixed_sample_are_as_likely_as_they_should_be() -> None:
 @pytest.mark.parametrize(
     ("sampling", "name"), [((5, 6), "clients_per_round"), ((2, 31), "providers_per_client")]
 )
-def test_more_than_there_are_is_refused_by_name(sampling: tuple[int, int], name: str) -> None:
+def test_more_than_there_are_is_rejected_by_name(sampling: tuple[int, int], name: str) -> None:
     with pytest.raises(ProblemError) as caught:
         FixedSizeSampling(*sampling).check(SIZES)
     assert caught.value.problem.where == name

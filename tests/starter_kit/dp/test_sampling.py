@@ -48,6 +48,6 @@ def test_an_empty_sample_is_a_legal_outcome() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan")])
-def test_a_rate_outside_zero_to_one_is_refused(rate: float) -> None:
+def test_a_rate_outside_zero_to_one_is_rejected(rate: float) -> None:
     with pytest.raises(ValueError, match="sampling rate"):
         poisson_sample(PROVIDERS, rate, Keystream())

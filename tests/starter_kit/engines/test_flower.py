@@ -227,11 +227,11 @@ def test_a_node_that_was_started_anew_takes_its_clients_over(federation: Federat
     assert federation.ask([2, 3], 3) == [2, 3]
 
 
-def test_a_round_without_any_node_is_refused(federation: Federation) -> None:
+def test_a_round_without_any_node_is_rejected(federation: Federation) -> None:
     federation.grid.nodes.clear()
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         federation.round()
-    assert refused.value.problems[0].code is ErrorCode.CLIENTS_LOST
+    assert rejected.value.problems[0].code is ErrorCode.CLIENTS_LOST
     assert federation.told[-1] == "round 1: client 3 is lost (its node is away)"
 
 
@@ -313,18 +313,18 @@ def test_a_client_whose_update_is_masked_tells_no_number_of_its_own(
 @pytest.mark.parametrize(
     "changes", [["placement=client_full"], ["placement=client_share", "secure_aggregation={}"]]
 )
-def test_a_private_run_whose_server_is_not_trusted_is_refused_as_it_would_learn_the_annex(
+def test_a_private_run_whose_server_is_not_trusted_is_rejected_as_it_would_learn_the_annex(
     base: Path, data: Path, tmp_path: Path, changes: list[str]
 ) -> None:
     settings = quick_settings("fl-provider-dp", changes)
-    with pytest.raises(ProblemError, match="trusted with what is in it") as refused:
+    with pytest.raises(ProblemError, match="trusted with what is in it") as rejected:
         run(settings, base, data, tmp_path / "run", over(InProcessGrid(), wait_s=1, timeout_s=1))
-    assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
+    assert rejected.value.problems[0].code is ErrorCode.CONFIGURATION
     with pytest.raises(ProblemError, match="trusted with what is in it"):  # whatever server would ask it
         Host.of(RunSetup(settings, data=data, base=base), [0], Watcher().pages)
 
 
-def test_a_resumed_run_is_refused_only_if_its_clients_had_kept_something() -> None:
+def test_a_resumed_run_is_rejected_only_if_its_clients_had_kept_something() -> None:
     class Keeping(FedAvg):
         def client_update(self, task):
             task.state["dual"] = task.weights + task.round
@@ -353,10 +353,10 @@ def test_a_run_whose_clients_kept_something_at_their_nodes_is_not_resumed_withou
     nothing = broken_off("nothing")
     assert run(nothing, base, data, tmp_path / "nothing", resume=True).files()
     statistics = broken_off("statistics", "local.optimizer=shampoo")
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         run(statistics, base, data, tmp_path / "statistics", resume=True)
-    assert refused.value.problem.code is ErrorCode.CLIENTS_LOST
-    assert refused.value.problem.found == "nothing of client 0, 1, 2 here"
+    assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
+    assert rejected.value.problem.found == "nothing of client 0, 1, 2 here"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -53,7 +53,7 @@ def test_another_text_is_no_address(text: str) -> None:
         Address.parse(text)
 
 
-def test_a_port_that_is_taken_is_refused_before_anything_is_started() -> None:
+def test_a_port_that_is_taken_is_rejected_before_anything_is_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address("127.0.0.1", listener.getsockname()[1])
         assert address.answers(0.0)
@@ -66,9 +66,9 @@ def test_a_port_that_is_taken_is_refused_before_anything_is_started() -> None:
 def test_only_this_machine_is_served_without_encryption(tmp_path: Path) -> None:
     assert "--insecure" in Listening(Address("127.0.0.1", 9092)).options
     for address, node_keys in ((Address("0.0.0.0", 9092), None), (Address("127.0.0.1", 9092), tmp_path)):
-        with pytest.raises(ProblemError) as refused:
+        with pytest.raises(ProblemError) as rejected:
             Listening(address, None, node_keys)
-        assert refused.value.problems[0].code is ErrorCode.CONFIGURATION
+        assert rejected.value.problems[0].code is ErrorCode.CONFIGURATION
     tls = ServerTLS(tmp_path / "server.pem", tmp_path / "server.key", tmp_path / "ca.pem")
     options = Listening(Address("0.0.0.0", 9092), tls, tmp_path).options
     assert "--insecure" not in options
@@ -90,7 +90,7 @@ def test_the_files_of_a_certificate_come_together(tmp_path: Path) -> None:
     assert server_tls(file, file, file) == ServerTLS(file, file, file)
 
 
-def test_public_keys_of_nodes_are_read_and_others_refused(tmp_path: Path) -> None:
+def test_public_keys_of_nodes_are_read_and_others_rejected(tmp_path: Path) -> None:
     file = tmp_path / "nodes"
     lines = [_openssh(ec.generate_private_key(ec.SECP384R1()).public_key()) for _ in range(2)]
     file.write_text(f"{lines[0]} hospital-a\n\n{lines[1]}\n")
@@ -100,7 +100,7 @@ def test_public_keys_of_nodes_are_read_and_others_refused(tmp_path: Path) -> Non
         public_keys(file)
 
 
-def test_a_commands_last_words_are_told_without_its_colours(tmp_path: Path) -> None:
+def test_a_commands_last_words_are_told_without_its_colors(tmp_path: Path) -> None:
     (tmp_path / LOG).write_text("first\n\x1b[91mERROR \x1b[0m:  no such key\n\n")
     assert last_line(tmp_path) == "ERROR :  no such key"
     (tmp_path / LOG).write_text("")

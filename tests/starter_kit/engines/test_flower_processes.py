@@ -202,6 +202,6 @@ def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
         (3, 1),
     }
     assert staying.wait(60) == 0
-    refused, _ = stranger.communicate(timeout=60)
+    rejected, _ = stranger.communicate(timeout=60)
     assert stranger.returncode == 2
-    assert "E_CONFIGURATION" in refused
+    assert "E_CONFIGURATION" in rejected

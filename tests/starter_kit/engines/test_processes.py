@@ -96,20 +96,20 @@ def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
 ) -> None:
     settings = quick_settings(faulty_config(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)"))
     watcher = Counting()
-    with pytest.raises(ProblemError, match="status -9") as refused:
+    with pytest.raises(ProblemError, match="status -9") as rejected:
         run(settings, base, data, tmp_path / "run", in_processes(2, data=data, base=base), watcher=watcher)
-    assert refused.value.problems[0].code is ErrorCode.CLIENTS_LOST
+    assert rejected.value.problems[0].code is ErrorCode.CLIENTS_LOST
     assert multiprocessing.active_children() == []
     assert watcher.pids
     assert all(ended(pid) for pid in watcher.pids)
 
 
-def test_what_a_client_refuses_is_told_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
+def test_what_a_client_rejects_is_told_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
     fault = "raise ProblemError.of(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
     settings = quick_settings(faulty_config(tmp_path, fault))
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         run(settings, base, data, tmp_path / "run", in_processes(1, data=data, base=base))
-    problem = refused.value.problems[0]
+    problem = rejected.value.problems[0]
     assert (problem.code, problem.where) == (ErrorCode.SECURE_AGGREGATION, "client 1")
 
 

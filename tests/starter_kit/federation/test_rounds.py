@@ -147,7 +147,7 @@ def test_an_answer_that_is_no_update_ends_the_round_and_names_the_client() -> No
         def ask(self, requests):
             return (Reply(request.client, bytes(3)) for request in requests)
 
-    with pytest.raises(ProblemError) as refused:
+    with pytest.raises(ProblemError) as rejected:
         list(Server(whole.method, Garbled(), whole.gathering, whole.stream).run(toy.weights, [7]))
-    assert refused.value.problem.code is ErrorCode.CLIENTS_LOST
-    assert refused.value.problem.where == "round 7, client 0"
+    assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
+    assert rejected.value.problem.where == "round 7, client 0"

@@ -95,14 +95,14 @@ def test_secrets_are_kept_for_the_round_only() -> None:
     assert [client for client, state in broken.states.items() if state] == [2]
 
 
-def test_an_update_beyond_the_bound_is_refused_with_what_to_do() -> None:
+def test_an_update_beyond_the_bound_is_rejected_with_what_to_do() -> None:
     with pytest.raises(ProblemError) as caught:
         secure_round(Toy(), bound=1e-6)
     assert "bound" in caught.value.problem.next_step
     assert caught.value.problem.code is ErrorCode.SECURE_AGGREGATION
 
 
-def test_a_sum_of_one_update_is_refused() -> None:
+def test_a_sum_of_one_update_is_rejected() -> None:
     toy = Toy(clients=1)
     gathering = Securely(wire_from(toy.weights), 1.0)
     participant = Participant(FedAvg(1, LOCAL), toy.clients, toy.learner, gathering, STREAM)
@@ -110,7 +110,7 @@ def test_a_sum_of_one_update_is_refused() -> None:
         list(Server(FedAvg(1, LOCAL), LocalEngine(participant), gathering, STREAM).run(toy.weights, [1]))
 
 
-def test_too_few_parameters_for_the_protocols_own_bytes_are_refused() -> None:
+def test_too_few_parameters_for_the_protocols_own_bytes_are_rejected() -> None:
     assert overhead_bytes(10, 100_000) == 1422
     with pytest.raises(ProblemError, match="more than 1000 trained parameters"):
         overhead_bytes(10, 1000)

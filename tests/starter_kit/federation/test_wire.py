@@ -23,7 +23,7 @@ def test_a_lossy_codec_loses_of_the_change_only() -> None:
     assert len(wire.pack_model(START)) == 128 * 4.5 / 8
 
 
-def test_an_update_that_has_no_scale_is_refused_with_a_code() -> None:
+def test_an_update_that_has_no_scale_is_rejected_with_a_code() -> None:
     with pytest.raises(ProblemError) as caught:
         wire_from(START, "nf4").pack_update(START * float("nan"))
     assert caught.value.problem.code is ErrorCode.CHECKPOINT_NOT_FINITE
@@ -31,7 +31,7 @@ def test_an_update_that_has_no_scale_is_refused_with_a_code() -> None:
 
 
 @pytest.mark.parametrize("codec_name", ["float32", "nf4"])
-def test_a_message_of_another_size_is_refused(codec_name: str) -> None:
+def test_a_message_of_another_size_is_rejected(codec_name: str) -> None:
     wire = wire_from(START, codec_name)
     message = wire.pack_update(START)
     assert len(wire.unpack_update(message)) == 128

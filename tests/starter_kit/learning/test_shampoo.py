@@ -288,7 +288,7 @@ def test_an_exported_state_does_not_change_with_further_steps() -> None:
         {"0.step": torch.zeros(2)},
     ],
 )
-def test_the_state_of_other_parameters_is_refused_and_nothing_changed(
+def test_the_state_of_other_parameters_is_rejected_and_nothing_changed(
     change: dict[str, torch.Tensor],
 ) -> None:
     shampoo = Shampoo([parameter(2, 2)], 0.1, FREE)
@@ -298,7 +298,7 @@ def test_the_state_of_other_parameters_is_refused_and_nothing_changed(
     assert torch.equal(shampoo.export_state()["0.right"], torch.eye(2, dtype=torch.float64))
 
 
-def test_a_state_with_something_missing_is_refused() -> None:
+def test_a_state_with_something_missing_is_rejected() -> None:
     shampoo = Shampoo([parameter(2, 2)], 0.1, FREE)
     state = shampoo.export_state()
     del state["0.right_root"]
@@ -349,7 +349,7 @@ def test_a_stretched_quadratic_is_solved_faster_than_by_sgd() -> None:
         {"params": [Parameter(torch.zeros(2, dtype=torch.bfloat16))]},
     ],
 )
-def test_arguments_out_of_range_are_refused(arguments: dict[str, object]) -> None:
+def test_arguments_out_of_range_are_rejected(arguments: dict[str, object]) -> None:
     good: dict[str, object] = {"params": [parameter(2)], "lr": 0.1, "element_clip": 0.2}
     with pytest.raises(ValueError, match="not"):
         Shampoo(**(good | arguments))  # type: ignore[arg-type]

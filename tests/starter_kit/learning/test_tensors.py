@@ -46,6 +46,6 @@ def test_a_tied_tensor_may_be_named_only_once() -> None:
         TrainableTensors({"shared.weight": tied, "lm_head.weight": tied})
 
 
-def test_half_precision_is_refused() -> None:
+def test_half_precision_is_rejected() -> None:
     with pytest.raises(ValueError, match="float32"):
         TrainableTensors(dict(model().half().named_parameters()))

@@ -84,7 +84,7 @@ def test_the_evaluator_accepts_a_run_as_a_federation_of_one(
     line = run.record(max_rounds=2).run
     assert line.clients == 1
     assert isinstance(line.sampling, GlobalPoisson)
-    assert line.normaliser == 7 * line.sampling.provider_rate  # the six providers and Ghost
+    assert line.normalizer == 7 * line.sampling.provider_rate  # the six providers and Ghost
     rules = TrackRules(
         reference="local", test_set="local", clients=1, privacy=PrivacyRules(epsilon=8, delta=1e-5)
     )

@@ -124,7 +124,7 @@ def test_a_client_sends_no_noise_of_its_own() -> None:
     assert update.loss is None
 
 
-def test_sums_are_divided_by_the_expected_number_not_the_realised_one() -> None:
+def test_sums_are_divided_by_the_expected_number_not_the_realized_one() -> None:
     half = method(4, client_rate=0.5)
     for messages, expected in ((0, 0.0), (1, 0.5), (2, 1.0), (4, 2.0)):
         sent = [Message(client, torch.ones(1)) for client in range(messages)]
@@ -197,14 +197,14 @@ def test_as_many_rounds_are_run_as_fit_into_the_budget_and_no_more() -> None:
     assert settings("target_epsilon=4", "rounds=2").guarantee(clients_with(*[1] * 10)).rounds == 2
 
 
-def test_noise_that_allows_no_round_is_refused() -> None:
+def test_noise_that_allows_no_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         settings("target_epsilon=1", "noise_multiplier=0.5").guarantee(clients_with(*[1] * 10))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
 @pytest.mark.parametrize("delta", [0.08, 0.1, 0.5])
-def test_a_delta_that_one_client_in_n_could_be_given_away_with_is_refused(delta: float) -> None:
+def test_a_delta_that_one_client_in_n_could_be_given_away_with_is_rejected(delta: float) -> None:
     clients = clients_with(*[1] * 10)
     assert settings("delta=0.079").build(clients)
     with pytest.raises(ProblemError) as caught:
@@ -224,7 +224,7 @@ def test_a_delta_that_one_client_in_n_could_be_given_away_with_is_refused(delta:
         "client_rate=0",
     ],
 )
-def test_settings_that_the_proof_has_no_room_for_are_refused(change: str) -> None:
+def test_settings_that_the_proof_has_no_room_for_are_rejected(change: str) -> None:
     with pytest.raises(ProblemError) as caught:
         settings(change)
     assert caught.value.problem.code is ErrorCode.CONFIGURATION
@@ -242,6 +242,6 @@ def test_a_run_stops_at_its_budget_tells_its_unit_and_keeps_no_record(
     planned = settings(*changes).guarantee(clients_with(1, 1, 1))
     assert 1 < len(metrics) == summary.rounds == planned.rounds < 50
     assert (summary.unit, summary.budget, summary.resumed) == (Unit.CLIENT, 3, 1)
-    assert summary.epsilon == planned.epsilon(planned.rounds) <= 3  # what was broken off was never released
+    assert summary.epsilon == planned.epsilon(planned.rounds) <= 3  # what was interrupted was never released
     assert {line.loss for line in metrics} == {None}
     assert not list(run.path.glob("training_*"))

@@ -296,7 +296,7 @@ def test_divisors_are_the_expected_numbers(
 @pytest.mark.parametrize(
     "changes", [["placement=server"], ["placement=client_share", "secure_aggregation.tolerated_losses=0"]]
 )
-def test_noise_that_does_not_cover_a_single_message_is_refused_with_the_reason(changes: list[str]) -> None:
+def test_noise_that_does_not_cover_a_single_message_is_rejected_with_the_reason(changes: list[str]) -> None:
     with pytest.raises(ProblemError) as caught:
         settings(*changes)
     assert "bare updates" in caught.value.problem.expected

@@ -26,7 +26,7 @@ def test_k_different_clients_are_drawn_and_all_clients_get_their_turn() -> None:
     assert set().union(*draws) == set(range(10))
 
 
-def test_more_clients_than_there_are_is_refused_with_how_many_there_are() -> None:
+def test_more_clients_than_there_are_is_rejected_with_how_many_there_are() -> None:
     toy = Toy(clients=3)
     settings = load_settings("fedavg", ["clients_per_round=4"])
     with pytest.raises(ProblemError) as caught:

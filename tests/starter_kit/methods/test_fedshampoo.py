@@ -131,7 +131,7 @@ def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) ->
     assert not torch.equal(goes_on({0: {}, 1: {}}), last.weights)
 
 
-def test_another_optimizer_is_refused_by_name() -> None:
+def test_another_optimizer_is_rejected_by_name() -> None:
     with pytest.raises(ProblemError) as caught:
         load_settings("fedshampoo", ["local.optimizer=adamw"])
     assert "shampoo, not adamw" in caught.value.problem.expected

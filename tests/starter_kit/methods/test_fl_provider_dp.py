@@ -160,7 +160,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted_for_its_client_onl
     assert exact.discarded == {1: 1}
 
 
-def test_sums_are_divided_by_the_expected_number_not_the_realised_one() -> None:
+def test_sums_are_divided_by_the_expected_number_not_the_realized_one() -> None:
     half = method(noise_multiplier=1e-9, clip_norm=100.0)
     whole = server(half, one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1)), torch.zeros(1))
     steps = [float(next(whole.run(torch.zeros(1), [number])).weights) for number in range(1, 201)]
@@ -261,7 +261,7 @@ def test_with_a_target_and_noise_as_many_rounds_are_run_as_fit() -> None:
     assert str(within.rounds + 1) in caught.value.problem.where
 
 
-def test_noise_that_allows_no_round_is_refused() -> None:
+def test_noise_that_allows_no_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         settings("target_epsilon=1", "noise_multiplier=0.5").guarantee(one_provider_each(4, 5))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET

@@ -187,7 +187,7 @@ def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does(
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
-def test_a_round_that_alone_exceeds_the_budget_is_refused() -> None:
+def test_a_round_that_alone_exceeds_the_budget_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         settings("target_epsilon=1", "epsilon_per_round=2").guarantee(clients_with(5, 3))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
@@ -200,7 +200,7 @@ def test_a_round_that_alone_exceeds_the_budget_is_refused() -> None:
         "local={learning_rate: 0.1}",
     ],
 )  # fmt: skip
-def test_settings_that_the_proof_has_no_room_for_are_refused(change: str) -> None:
+def test_settings_that_the_proof_has_no_room_for_are_rejected(change: str) -> None:
     with pytest.raises(ProblemError) as caught:
         settings(change)
     assert caught.value.problem.where.endswith(change.split("=")[0])
@@ -212,7 +212,7 @@ def test_what_the_noise_follows_from_is_given() -> None:
     assert "epsilon_per_round" in caught.value.problem.expected
 
 
-def test_a_client_with_one_record_is_refused_by_its_number() -> None:
+def test_a_client_with_one_record_is_rejected_by_its_number() -> None:
     with pytest.raises(ProblemError) as caught:
         settings().build(clients_with(5, 1))
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

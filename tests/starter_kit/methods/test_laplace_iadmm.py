@@ -278,7 +278,7 @@ def test_a_run_that_was_broken_off_goes_on_and_counts_the_messages_that_were_see
     assert not list(run.path.glob("training_*"))
 
 
-def test_a_federation_without_records_is_refused() -> None:
+def test_a_federation_without_records_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         settings().build([Client(0, {"Ghost": []}), Client(1, {})])
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

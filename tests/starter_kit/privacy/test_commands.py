@@ -19,7 +19,7 @@ KIT = ["--client-rate", "0.2", "--provider-rate", "0.125", "--rounds", "5"]
 
 
 def run_privacy(*arguments: str | Path, status: int = 0) -> str:
-    """What the command prints, to standard error where it is refused."""
+    """What the command prints, to standard error where it is rejected."""
     result = CliRunner().invoke(privacy_app, [*map(str, arguments)], env={"COLUMNS": "120"})
     assert result.exit_code == status, result.output
     return result.stderr if status else result.stdout
@@ -87,9 +87,9 @@ def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
 def test_what_cannot_be_accounted_is_told_with_a_code(arguments: list[str], word: str) -> None:
-    refused = run_privacy(*arguments, status=2)
-    assert "E_CONFIGURATION" in refused
-    assert word in refused
+    rejected = run_privacy(*arguments, status=2)
+    assert "E_CONFIGURATION" in rejected
+    assert word in rejected
 
 
 def statuses(explained: str) -> dict[str, str]:
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_read_is_why_its_checks_are_not_made(run_folder: P
     assert "E_LOG_COLUMNS" in explained
 
 
-def test_a_record_that_was_changed_is_refused(run_folder: Path, tmp_path: Path) -> None:
+def test_a_record_that_was_changed_is_rejected(run_folder: Path, tmp_path: Path) -> None:
     changed = tmp_path / "record.jsonl"
     text = (run_folder / "training_record.jsonl").read_text()
     changed.write_text(text.replace('"rounds":2', '"rounds":3', 1))

@@ -186,7 +186,7 @@ def test_names_are_shown_as_they_are(make_run: MakeRun) -> None:
     assert "[bold]<i>" in text
 
 
-def test_everything_that_is_no_run_is_refused_at_once(tmp_path: Path, runs: list[Path]) -> None:
+def test_everything_that_is_no_run_is_rejected_at_once(tmp_path: Path, runs: list[Path]) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ProblemError) as error:
         compare([runs[0], tmp_path / "empty", tmp_path / "nowhere"])
@@ -199,7 +199,7 @@ def test_everything_that_is_no_run_is_refused_at_once(tmp_path: Path, runs: list
 
 
 @pytest.mark.parametrize("settings", ["a: [", "- a list", "\x00"])
-def test_settings_that_cannot_be_read_are_refused_where_they_are_needed(
+def test_settings_that_cannot_be_read_are_rejected_where_they_are_needed(
     make_run: MakeRun, settings: str
 ) -> None:
     run = make_run("run", open_summary(), settings)

@@ -1,4 +1,4 @@
-"""The two files of numbers: what they hold, what they refuse, and what an interruption leaves of them."""
+"""The two files of numbers: what they hold, what they reject, and what an interruption leaves of them."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / METRICS
 
 
-def refused(file: Path) -> ProblemError:
+def rejected(file: Path) -> ProblemError:
     with pytest.raises(ProblemError) as error:
         read_metrics(file)
     assert error.value.problem.code is ErrorCode.RUN_FOLDER
@@ -72,11 +72,11 @@ def test_a_last_line_cut_within_a_character_is_left_out(file: Path) -> None:
     assert read_metrics(file) == open_rounds(1)
 
 
-def test_a_broken_line_before_others_is_refused_with_its_number(file: Path) -> None:
+def test_a_broken_line_before_others_is_rejected_with_its_number(file: Path) -> None:
     write_metrics(file, open_rounds(3))
     first, second, *rest = file.read_text().splitlines()
     file.write_text("\n".join([first, second[:20], *rest]))
-    assert refused(file).problem.where.endswith("metrics.jsonl, line 2")
+    assert rejected(file).problem.where.endswith("metrics.jsonl, line 2")
 
 
 @pytest.mark.parametrize(
@@ -91,21 +91,21 @@ def test_a_broken_line_before_others_is_refused_with_its_number(file: Path) -> N
     ],
     ids=["unknown key", "key missing", "text for a number", "negative", "no score", "no object"],
 )
-def test_a_whole_last_line_that_is_no_round_is_refused(file: Path, line: str) -> None:
+def test_a_whole_last_line_that_is_no_round_is_rejected(file: Path, line: str) -> None:
     write_metrics(file, open_rounds(3))
     file.write_text(file.read_text() + line + "\n")
-    refused(file)
+    rejected(file)
 
 
 @pytest.mark.parametrize("again", [2, 3])
-def test_rounds_that_go_back_are_refused(file: Path, again: int) -> None:
+def test_rounds_that_go_back_are_rejected(file: Path, again: int) -> None:
     write_metrics(file, [*open_rounds(3), *open_rounds(3)[again:]])
-    problem = refused(file).problem
+    problem = rejected(file).problem
     assert (problem.expected, problem.found) == ("a round after 3", str(again))
 
 
-def test_a_missing_file_is_refused(file: Path) -> None:
-    assert "No such file" in refused(file).problem.found
+def test_a_missing_file_is_rejected(file: Path) -> None:
+    assert "No such file" in rejected(file).problem.found
 
 
 def test_a_loss_that_is_not_finite_is_none() -> None:
@@ -118,7 +118,7 @@ def test_a_private_round_has_no_place_for_what_it_hides(file: Path, name: str) -
     with pytest.raises(ValidationError, match=name):
         RoundMetrics.model_validate({"round": 1, "bytes_down": 0, "bytes_up": 0, "epsilon": 0.0, name: 3})
     file.write_text(f'{{"round": 1, "bytes_down": 0, "bytes_up": 0, "epsilon": 0.5, "{name}": 3}}\n')
-    refused(file)
+    rejected(file)
 
 
 @pytest.mark.parametrize("name", ["loss", "seconds", "providers"])
@@ -154,14 +154,14 @@ def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"sampled": 7}, "sampled"),
     ],
 )
-def test_a_private_summary_is_refused_that_lacks_or_tells_what_it_must_not(
+def test_a_private_summary_is_rejected_that_lacks_or_tells_what_it_must_not(
     changes: dict[str, object], named: str
 ) -> None:
     with pytest.raises(ValidationError, match=named):
         private_summary(**changes)
 
 
-def test_a_summary_that_cannot_be_read_is_refused_with_its_field(tmp_path: Path) -> None:
+def test_a_summary_that_cannot_be_read_is_rejected_with_its_field(tmp_path: Path) -> None:
     values = json.loads(open_summary().as_json()) | {"rounds": -1}
     (tmp_path / SUMMARY).write_text(json.dumps(values))
     with pytest.raises(ProblemError) as error:
@@ -170,7 +170,7 @@ def test_a_summary_that_cannot_be_read_is_refused_with_its_field(tmp_path: Path)
     assert error.value.problem.where.endswith("summary.json, rounds")
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as error:
         write_summary(tmp_path / "gone" / SUMMARY, open_summary())
     assert error.value.problem.code is ErrorCode.RUN_FOLDER

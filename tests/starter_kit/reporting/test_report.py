@@ -186,7 +186,7 @@ def test_no_report_is_written_of_a_private_summary_that_tells_its_time(tmp_path:
 
 
 @pytest.mark.parametrize("missing", ["settings.yaml", METRICS, SUMMARY])
-def test_a_folder_that_lacks_a_file_is_refused_by_its_name(tmp_path: Path, missing: str) -> None:
+def test_a_folder_that_lacks_a_file_is_rejected_by_its_name(tmp_path: Path, missing: str) -> None:
     folder = run_folder(tmp_path / "run", open_rounds(1), open_summary())
     (folder / missing).unlink()
     with pytest.raises(ProblemError) as error:

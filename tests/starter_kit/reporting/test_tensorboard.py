@@ -96,7 +96,7 @@ def test_without_tensorboard_it_is_told_how_to_install_it(
     assert not (tmp_path / "logs").exists()
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ProblemError) as error:
         EventWriter(tmp_path / "file" / "logs")

@@ -71,6 +71,6 @@ def test_numbers_are_read_two_digits_at_a_time() -> None:
     assert tokenizer.decode(ids) == "12.45"
 
 
-def test_a_card_of_more_pairs_than_there_are_is_refused() -> None:
+def test_a_card_of_more_pairs_than_there_are_is_rejected() -> None:
     with pytest.raises(ValueError, match="can't show 3 of 2 pairs"):
         BaseSettings(kinds=2, pairs_per_card=3)

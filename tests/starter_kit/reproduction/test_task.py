@@ -98,6 +98,6 @@ def test_an_amount_is_answered_without_its_currency(folder: Path) -> None:
     assert all(answer.replace(".", "").isdigit() for answer in answers)
 
 
-def test_more_held_out_documents_of_training_providers_than_providers_are_refused() -> None:
+def test_more_held_out_documents_of_training_providers_than_providers_are_rejected() -> None:
     with pytest.raises(ValueError, match="more documents of training providers"):
         TaskSettings(providers=20, test_documents=100, valid_documents=2)

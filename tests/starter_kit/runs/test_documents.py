@@ -86,7 +86,7 @@ def test_a_listed_provider_without_pages_has_no_examples(data: Path) -> None:
 
 
 @pytest.mark.parametrize("clients", [{}, {0: ["Ash"], 1: ["Ash", "Birch"]}], ids=["no clients", "twice"])
-def test_a_partition_that_is_none_is_refused(tmp_path: Path, clients: dict[int, list[str]]) -> None:
+def test_a_partition_that_is_none_is_rejected(tmp_path: Path, clients: dict[int, list[str]]) -> None:
     write_info(tmp_path, DatasetInfo(name="bad", clients=clients))
     write_split(tmp_path, "train", [], [])
     with pytest.raises(ProblemError) as caught:

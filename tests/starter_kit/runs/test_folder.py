@@ -47,10 +47,10 @@ def pfl(*arguments: str | Path, status: int = 0, file_limit: int | None = None) 
     return result.stdout + result.stderr
 
 
-def refusal(folder: Path) -> ProblemError:
-    with pytest.raises(ProblemError) as refused:
+def rejection(folder: Path) -> ProblemError:
+    with pytest.raises(ProblemError) as rejected:
         RunFolder(folder).files()
-    return refused.value
+    return rejected.value
 
 
 def test_the_checks_join_the_shards_and_say_so_once(run: Path, base: Path) -> None:
@@ -110,7 +110,7 @@ def test_shards_of_a_later_training_are_not_passed_over(run: Path) -> None:
     save_shards(run, split({name: tensor + 1 for name, tensor in tensors.items()}, 3))
     later = (run / "model.safetensors").stat().st_mtime + 10
     os.utime(run / INDEX, (later, later))
-    assert refusal(run).problem.code is ErrorCode.RUN_FOLDER
+    assert rejection(run).problem.code is ErrorCode.RUN_FOLDER
     (run / "model.safetensors").unlink()
     RunFolder(run).files()
     assert sha256_of(run / "model.safetensors") == joined_sha256(run / INDEX)

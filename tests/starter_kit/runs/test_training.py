@@ -121,7 +121,7 @@ def test_the_record_tells_what_was_done(private: RunFolder) -> None:
     assert len(record.rounds) == record.end.rounds == 2
     assert 3.9 < record.run.claimed_epsilon <= 4
     assert record.run.sampling == GlobalPoisson(provider_rate=0.5)
-    assert record.run.normaliser == 7 * 0.5  # the six providers and Ghost
+    assert record.run.normalizer == 7 * 0.5  # the six providers and Ghost
     assert record.run.run_token == RUN_TOKEN
     assert record.end.public_key == public_key_of(KEY)
     assert record.end.checkpoint_sha256 == sha256_of(private.file(ArtifactKind.CHECKPOINT))
@@ -151,7 +151,7 @@ def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Pa
     after = read_safetensors(run.file(ArtifactKind.CHECKPOINT))[tensor.name].flatten()
     for (_, block), opening in annex.openings.items():
         where = slice(block * BLOCK, (block + 1) * BLOCK)
-        step = torch.from_numpy(opening.values) * (line.server.learning_rate / line.normaliser)
+        step = torch.from_numpy(opening.values) * (line.server.learning_rate / line.normalizer)
         assert torch.allclose(after[where], before[where] + step, atol=1e-6)
 
 
@@ -189,7 +189,7 @@ def test_two_stages_cost_more_noise_unless_the_product_is_asked_for(
 
 
 @pytest.mark.parametrize("settings", [["noise_multiplier=0.01"], ["noise_multiplier=1", "delta=1.0e-30"]])
-def test_noise_that_bounds_nothing_is_refused_before_training(
+def test_noise_that_bounds_nothing_is_rejected_before_training(
     base: Path, data: Path, tmp_path: Path, settings: list[str]
 ) -> None:
     with pytest.raises(ProblemError) as caught:
@@ -213,7 +213,7 @@ def test_noise_that_bounds_nothing_is_refused_before_training(
         ("fedavg", "secure_aggregation={bound: 1.0e+39}"),
     ],
 )
-def test_numbers_that_nothing_can_be_computed_or_recorded_with_are_refused(
+def test_numbers_that_nothing_can_be_computed_or_recorded_with_are_rejected(
     base: Path, data: Path, tmp_path: Path, config: str, change: str
 ) -> None:
     with pytest.raises(ProblemError) as caught:
@@ -231,7 +231,7 @@ def test_numbers_that_nothing_can_be_computed_or_recorded_with_are_refused(
         (ArtifactKind.COMMUNICATION_LOG, ErrorCode.RECORD_BYTES),
     ],
 )
-def test_what_was_changed_after_training_is_refused(
+def test_what_was_changed_after_training_is_rejected(
     private: RunFolder, base: Path, tmp_path: Path, kind: ArtifactKind, code: ErrorCode
 ) -> None:
     original = private.file(kind).read_bytes()
@@ -471,7 +471,7 @@ def test_a_run_is_scored_on_the_validation_split_as_it_goes(base: Path, data: Pa
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_a_run_that_has_nothing_to_validate_on_is_refused_before_it_trains(
+def test_a_run_that_has_nothing_to_validate_on_is_rejected_before_it_trains(
     base: Path, tmp_path: Path, missing: bool
 ) -> None:
     data = make_data(tmp_path / "data")
@@ -484,7 +484,7 @@ def test_a_run_that_has_nothing_to_validate_on_is_refused_before_it_trains(
     assert not (tmp_path / UNFINISHED).exists()
 
 
-def test_a_run_without_questions_to_train_on_is_refused(base: Path, tmp_path: Path) -> None:
+def test_a_run_without_questions_to_train_on_is_rejected(base: Path, tmp_path: Path) -> None:
     data = make_data(tmp_path / "data")
     (data / "train" / "questions.jsonl").write_text("")
     with pytest.raises(ProblemError) as caught:
@@ -599,18 +599,18 @@ def test_a_run_that_lost_a_file_is_not_resumed(
 
 
 def test_a_folder_is_written_by_one_process_at_a_time(base: Path, data: Path, tmp_path: Path) -> None:
-    refused = []
+    rejected = []
 
     class Another(Watcher):
         def update_came(self, round_number: int, come: int, chosen: int) -> None:
             for resume in (False, True):
                 with pytest.raises(ProblemError) as caught:
                     trained("fedavg", base, data, tmp_path / "run", resume=resume)
-                refused.append(caught.value.problem)
+                rejected.append(caught.value.problem)
 
     assert trained("fedavg", base, data, tmp_path / "run", watcher=Another()).files()
-    assert len(refused) == 2 * 2 * 2
-    assert {(problem.code, problem.found) for problem in refused} == {
+    assert len(rejected) == 2 * 2 * 2
+    assert {(problem.code, problem.found) for problem in rejected} == {
         (ErrorCode.RUN_FOLDER, "a run that is going on")
     }
 

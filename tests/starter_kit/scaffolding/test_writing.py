@@ -135,7 +135,7 @@ def test_the_config_holds_settings_only_that_the_method_has(tmp_path: Path, priv
     "name",
     ["", "my-method", "My_method", "3d", "a/b", "../up", "class", "torch", "json", "a" * 50, "naïve", "a.py"],
 )
-def test_what_is_no_name_for_a_file_of_python_is_refused(tmp_path: Path, name: str) -> None:
+def test_what_is_no_name_for_a_file_of_python_is_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(ProblemError) as caught:
         write_method(name, tmp_path, private=False)
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

@@ -1,4 +1,4 @@
-"""What a client refuses, and what it never gives away."""
+"""What a client rejects, and what it never gives away."""
 
 from collections.abc import Callable
 from itertools import product
@@ -69,7 +69,7 @@ def test_an_answer_reveals_seeds_of_survivors_and_masking_keys_of_the_lost() -> 
 
 
 @pytest.mark.parametrize("second", [(0, 3, 6, 9), (0, 3, 6, 9, 12), (0, 3, 6), (0, 3, 9)])
-def test_a_second_request_with_other_survivors_is_refused_also_by_a_restored_client(
+def test_a_second_request_with_other_survivors_is_rejected_also_by_a_restored_client(
     second: tuple[int, ...],
 ) -> None:
     played = a_round()
@@ -117,7 +117,9 @@ def test_requests_that_differ_between_clients_never_give_both_secrets_of_one() -
         ((3, 6, 9), "own vector is said to be lost"),
     ],
 )
-def test_a_request_that_no_honest_server_makes_is_refused(survivors: tuple[int, ...], complaint: str) -> None:
+def test_a_request_that_no_honest_server_makes_is_rejected(
+    survivors: tuple[int, ...], complaint: str
+) -> None:
     played = a_round()
     played.until_masked()
     with pytest.raises(ProtocolError, match=complaint):
@@ -146,7 +148,7 @@ def test_a_late_vector_of_a_client_said_to_be_lost_stays_under_its_own_mask() ->
 
 
 @pytest.mark.parametrize("position", [0, 11, 12, 50, 93])
-def test_changed_shares_are_refused_and_the_true_ones_taken_afterwards(position: int) -> None:
+def test_changed_shares_are_rejected_and_the_true_ones_taken_afterwards(position: int) -> None:
     played = a_round()
     routed = played.until_shared()[0]
     sealed = read_sealed(routed, Envelope(Kind.ROUTED_SHARES, ROUND, 0), 4)[3]
@@ -179,7 +181,7 @@ def test_shares_of_another_run_don_t_open() -> None:
         played.clients[0].mask(replayed, ZEROS)
 
 
-def test_shares_of_another_round_or_for_another_client_are_refused() -> None:
+def test_shares_of_another_round_or_for_another_client_are_rejected() -> None:
     played = a_round()
     routed = played.until_shared()
     with pytest.raises(ProtocolError, match="client is 3, where 0 was expected"):
@@ -189,7 +191,7 @@ def test_shares_of_another_round_or_for_another_client_are_refused() -> None:
         played.clients[0].mask(write_sealed(Envelope(Kind.ROUTED_SHARES, 8, 0), sealed), ZEROS)
 
 
-def test_shares_of_too_few_clients_are_refused() -> None:
+def test_shares_of_too_few_clients_are_rejected() -> None:
     played = a_round()
     routed = played.until_shared()[0]
     envelope = Envelope(Kind.ROUTED_SHARES, ROUND, 0)
@@ -198,7 +200,7 @@ def test_shares_of_too_few_clients_are_refused() -> None:
         played.clients[0].mask(write_sealed(envelope, {one: sealed}), ZEROS)
 
 
-def test_shares_of_an_unknown_client_are_refused() -> None:
+def test_shares_of_an_unknown_client_are_rejected() -> None:
     played = a_round()
     routed = played.until_shared()[0]
     envelope = Envelope(Kind.ROUTED_SHARES, ROUND, 0)
@@ -240,21 +242,21 @@ def key_lists(keys: dict[int, PublicKeys]) -> dict[str, dict[int, PublicKeys]]:
 
 
 @pytest.mark.parametrize("complaint", key_lists(dict.fromkeys(IDS, PublicKeys(b"", b""))))
-def test_a_list_of_keys_that_no_honest_server_makes_is_refused(complaint: str) -> None:
+def test_a_list_of_keys_that_no_honest_server_makes_is_rejected(complaint: str) -> None:
     played = a_round()
     keys = read_key_list(played.advertise(), ROUND, 5)
     with pytest.raises(ProtocolError, match=complaint.strip()):
         played.clients[0].share(write_key_list(ROUND, key_lists(keys)[complaint]))
 
 
-def test_a_key_that_gives_everybody_the_same_secret_is_refused() -> None:
+def test_a_key_that_gives_everybody_the_same_secret_is_rejected() -> None:
     played = a_round()
     keys = read_key_list(played.advertise(), ROUND, 5) | {3: PublicKeys(b"s" * 32, bytes(32))}
     with pytest.raises(ProtocolError, match="gives no secret"):
         played.clients[0].share(write_key_list(ROUND, keys))
 
 
-def test_a_list_of_keys_of_another_round_is_refused() -> None:
+def test_a_list_of_keys_of_another_round_is_rejected() -> None:
     played = a_round()
     keys = read_key_list(played.advertise(), ROUND, 5)
     with pytest.raises(ProtocolError, match="round is 8"):
@@ -295,7 +297,7 @@ def test_no_leg_can_be_done_twice_or_out_of_turn() -> None:
     ],
     ids=["float", "signed", "matrix", "empty", "big-endian"],
 )
-def test_anything_but_a_vector_of_uint32_is_refused(vector: np.ndarray) -> None:
+def test_anything_but_a_vector_of_uint32_is_rejected(vector: np.ndarray) -> None:
     played = a_round()
     routed = played.until_shared()
     with pytest.raises(ProtocolError, match="a vector is one-dimensional, of uint32"):
@@ -321,17 +323,17 @@ def test_masking_leaves_the_caller_s_vector_alone() -> None:
     ],
     ids=["empty", "cut off", "version", "threshold", "leg", "seed"],
 )
-def test_anything_but_a_saved_state_is_refused_without_showing_it(
+def test_anything_but_a_saved_state_is_rejected_without_showing_it(
     change: Callable[[bytes], bytes],
 ) -> None:
     client = SecureClient(0, ROUND, IDS, 3)
     state = client.to_bytes()
     assert change(state) != state
-    with pytest.raises(ProtocolError) as refused:
+    with pytest.raises(ProtocolError) as rejected:
         SecureClient.from_bytes(change(state))
-    assert str(refused.value) == "not the state of a client of secure aggregation"
-    assert refused.value.__suppress_context__
-    assert "input_value" not in str(refused.value.__context__)
+    assert str(rejected.value) == "not the state of a client of secure aggregation"
+    assert rejected.value.__suppress_context__
+    assert "input_value" not in str(rejected.value.__context__)
 
 
 def test_the_state_s_secrets_are_not_printed() -> None:
@@ -345,7 +347,7 @@ def test_the_state_s_secrets_are_not_printed() -> None:
     assert str(state.held[3].key) not in shown
 
 
-def test_a_client_that_was_not_invited_is_refused() -> None:
+def test_a_client_that_was_not_invited_is_rejected() -> None:
     with pytest.raises(ProtocolError, match="client 5 is not among those of round 7"):
         SecureClient(5, ROUND, IDS)
 

@@ -1,4 +1,4 @@
-"""Vectors on a grid: exact where they can be, refused where they would wrap."""
+"""Vectors on a grid: exact where they can be, rejected where they would wrap."""
 
 import math
 
@@ -30,7 +30,7 @@ def test_the_largest_sum_of_both_signs_comes_back() -> None:
         assert grid.decode_sum(total).tolist() == [sign * 7 * 3.0]
 
 
-def test_one_more_client_or_half_the_step_could_wrap_and_is_refused() -> None:
+def test_one_more_client_or_half_the_step_could_wrap_and_is_rejected() -> None:
     clients = 2**20
     grid = finest_grid(bound=1.0, clients=clients)
     assert clients * round(grid.bound / grid.step) <= LARGEST_SUM
@@ -55,7 +55,7 @@ def test_a_round_trip_is_off_by_half_a_step_at_most() -> None:
 
 
 @pytest.mark.parametrize("value", [2.5000002, -3.0, math.inf, -math.inf, math.nan])
-def test_a_value_beyond_the_bound_is_refused_and_not_cut_off(value: float) -> None:
+def test_a_value_beyond_the_bound_is_rejected_and_not_cut_off(value: float) -> None:
     vector = np.zeros(CHUNK + 10, np.float32)
     vector[CHUNK + 3] = value
     with pytest.raises(OutOfBoundError, match=f"coordinate {CHUNK + 3} is not within ±2.5"):
@@ -67,13 +67,13 @@ def test_a_value_beyond_the_bound_is_refused_and_not_cut_off(value: float) -> No
     [np.zeros((2, 2)), np.zeros(2, np.int64), np.zeros(2, np.float16)],
     ids=["matrix", "int", "half"],
 )
-def test_anything_but_a_vector_of_floats_is_refused(vector: np.ndarray) -> None:
+def test_anything_but_a_vector_of_floats_is_rejected(vector: np.ndarray) -> None:
     with pytest.raises(ValueError, match="one-dimensional, of float32 or float64"):
         Grid(1.0, 1.0, 1).encode(vector)
 
 
 @pytest.mark.parametrize("step", [0.3, 0.0, -0.25, math.inf, math.nan])
-def test_a_step_that_is_no_power_of_two_is_refused(step: float) -> None:
+def test_a_step_that_is_no_power_of_two_is_rejected(step: float) -> None:
     with pytest.raises(ValueError, match="a step is a power of two"):
         Grid(step, 1.0, 1)
 
@@ -81,11 +81,11 @@ def test_a_step_that_is_no_power_of_two_is_refused(step: float) -> None:
 @pytest.mark.parametrize(
     ("bound", "clients"), [(0.0, 1), (-1.0, 1), (math.inf, 1), (math.nan, 1), (1.0, 0), (1.0, 2**31)]
 )
-def test_a_bound_or_number_of_clients_out_of_range_is_refused(bound: float, clients: int) -> None:
+def test_a_bound_or_number_of_clients_out_of_range_is_rejected(bound: float, clients: int) -> None:
     with pytest.raises(ValueError, match="from"):
         finest_grid(bound, clients)
 
 
-def test_a_step_above_the_values_which_would_make_all_of_them_zero_is_refused() -> None:
+def test_a_step_above_the_values_which_would_make_all_of_them_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="between 1 and"):
         Grid(4.0, 1.0, 1)

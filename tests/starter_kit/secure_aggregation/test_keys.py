@@ -54,6 +54,6 @@ def test_another_list_threshold_or_round_is_another_transcript() -> None:
 
 
 @pytest.mark.parametrize("point", [bytes(32), b"\x01" + bytes(31)], ids=["zero", "one"])
-def test_a_public_key_that_gives_everybody_the_same_secret_is_refused(point: bytes) -> None:
+def test_a_public_key_that_gives_everybody_the_same_secret_is_rejected(point: bytes) -> None:
     with pytest.raises(ProtocolError, match="gives no secret"):
         agree(ONE, point)

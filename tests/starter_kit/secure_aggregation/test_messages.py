@@ -1,4 +1,4 @@
-"""Messages have the sizes that the documentation says, and whatever isn't exactly one is refused."""
+"""Messages have the sizes that the documentation says, and whatever isn't exactly one is rejected."""
 
 import numpy as np
 import pytest
@@ -58,12 +58,12 @@ def test_a_list_of_keys_by_hand() -> None:
 
 
 @pytest.mark.parametrize("change", [KEY_LIST[:-1], KEY_LIST + b"\0", KEY_LIST[:10], b"", KEY_LIST[:24]])
-def test_a_message_cut_off_or_with_more_behind_it_is_refused(change: bytes) -> None:
+def test_a_message_cut_off_or_with_more_behind_it_is_rejected(change: bytes) -> None:
     with pytest.raises(ProtocolError, match="bytes"):
         read_key_list(change, ROUND, 3)
 
 
-def test_more_entries_than_there_can_be_are_refused_before_they_are_read() -> None:
+def test_more_entries_than_there_can_be_are_rejected_before_they_are_read() -> None:
     with pytest.raises(ProtocolError, match="KEY_LIST with 3 entries, not 1 to 2"):
         read_key_list(KEY_LIST, ROUND, 2)
     claims_much = HEADER.pack(b"PFSA", 1, Kind.MASKED_VECTOR, ROUND, 0, 2**32 - 1)
@@ -71,7 +71,7 @@ def test_more_entries_than_there_can_be_are_refused_before_they_are_read() -> No
         read_masked_vector(claims_much, Envelope(Kind.MASKED_VECTOR, ROUND, 0), 10)
 
 
-def test_another_round_kind_or_client_is_refused() -> None:
+def test_another_round_kind_or_client_is_rejected() -> None:
     with pytest.raises(ProtocolError, match=f"round is {ROUND}, where 8 was expected"):
         read_key_list(KEY_LIST, 8, 3)
     advertisement = write_advertisement(ROUND, 1, KEYS[1])
@@ -86,7 +86,7 @@ def test_another_round_kind_or_client_is_refused() -> None:
     [(0, b"X", "not a message"), (4, b"\x02", "not a message"), (6, b"\x08", "of kind 8")],
     ids=["mark", "version", "kind"],
 )
-def test_another_protocol_version_or_an_unknown_kind_is_refused(
+def test_another_protocol_version_or_an_unknown_kind_is_rejected(
     offset: int, value: bytes, complaint: str
 ) -> None:
     with pytest.raises(ProtocolError, match=complaint):
@@ -94,13 +94,13 @@ def test_another_protocol_version_or_an_unknown_kind_is_refused(
 
 
 @pytest.mark.parametrize("order", [(0, 0, 2), (1, 0, 2)], ids=["twice", "out of order"])
-def test_clients_out_of_order_or_twice_are_refused(order: tuple[int, ...]) -> None:
+def test_clients_out_of_order_or_twice_are_rejected(order: tuple[int, ...]) -> None:
     entries = [KEY_LIST[24 + 68 * n : 24 + 68 * (n + 1)] for n in range(3)]
     with pytest.raises(ProtocolError, match="ascending order"):
         read_key_list(KEY_LIST[:24] + b"".join(entries[n] for n in order), ROUND, 3)
 
 
-def test_a_share_of_a_secret_that_does_not_exist_is_refused() -> None:
+def test_a_share_of_a_secret_that_does_not_exist_is_rejected() -> None:
     header = HEADER.pack(b"PFSA", 1, Kind.UNMASK_ANSWER, ROUND, 1, 1)
     with pytest.raises(ProtocolError, match="no secret has the number 3"):
         read_unmask_answer(header + bytes(4) + b"\x03" + bytes(33), Envelope(Kind.UNMASK_ANSWER, ROUND, 1), 1)
@@ -114,7 +114,7 @@ def test_a_masked_vector_is_read_without_a_copy() -> None:
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda tail: KEY_LIST[:24] + tail))
-def test_arbitrary_bytes_are_refused_with_the_protocol_s_error_or_read_as_what_they_are(data: bytes) -> None:
+def test_arbitrary_bytes_are_rejected_with_the_protocol_s_error_or_read_as_what_they_are(data: bytes) -> None:
     try:
         keys = read_key_list(data, ROUND, 3)
     except ProtocolError:

@@ -25,6 +25,6 @@ def test_another_key_does_not_open_them() -> None:
         unseal(bytes(32), seal(KEY, SHARES))
 
 
-def test_a_sealed_number_outside_the_field_is_refused() -> None:
+def test_a_sealed_number_outside_the_field_is_rejected() -> None:
     with pytest.raises(ProtocolError, match="not an element"):
         unseal(KEY, seal(KEY, SharePair(seed=PRIME, key=0)))

@@ -1,4 +1,4 @@
-"""What the server refuses."""
+"""What the server rejects."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def with_answers(played: Round, request: bytes, number: int) -> dict[int, dict[i
     return others
 
 
-def test_a_message_that_came_already_is_refused_and_counts_once() -> None:
+def test_a_message_that_came_already_is_rejected_and_counts_once() -> None:
     played = a_round()
     routed = played.until_shared()
     messages = [client.mask(routed[id_], played.vectors[id_]) for id_, client in played.clients.items()]
@@ -49,7 +49,7 @@ def test_a_message_that_came_already_is_refused_and_counts_once() -> None:
     assert (played.unmask(played.server.unmask_request()) == plain_sum(played.vectors)).all()
 
 
-def test_messages_of_a_leg_that_ended_or_has_not_begun_are_refused() -> None:
+def test_messages_of_a_leg_that_ended_or_has_not_begun_are_rejected() -> None:
     played = a_round()
     late = played.clients[9].advertise()
     played.lose(9)
@@ -65,7 +65,7 @@ def test_messages_of_a_leg_that_ended_or_has_not_begun_are_refused() -> None:
         played.server.receive(early)
 
 
-def test_a_message_of_another_round_or_of_nobody_is_refused() -> None:
+def test_a_message_of_another_round_or_of_nobody_is_rejected() -> None:
     server = SecureServer(ROUND, IDS, 5)
     with pytest.raises(ProtocolError, match="a message of round 8 came in round 7"):
         server.receive(SecureClient(0, 8, IDS).advertise())
@@ -107,7 +107,7 @@ def test_the_sum_is_given_once() -> None:
         played.server.total()
 
 
-def test_shares_for_fewer_than_all_others_are_refused() -> None:
+def test_shares_for_fewer_than_all_others_are_rejected() -> None:
     played = a_round()
     message = played.clients[0].share(played.advertise())
     envelope = Envelope(Kind.SHARES, ROUND, 0)
@@ -118,14 +118,14 @@ def test_shares_for_fewer_than_all_others_are_refused() -> None:
     assert played.server.receive(message) == 0
 
 
-def test_a_vector_of_another_size_is_refused() -> None:
+def test_a_vector_of_another_size_is_rejected() -> None:
     played = a_round()
     played.until_shared()
     with pytest.raises(ProtocolError, match="MASKED_VECTOR with 4 entries, not 5 to 5"):
         played.server.receive(bytes(write_masked_vector(ROUND, 0, played.vectors[0][:4])))
 
 
-def test_an_answer_that_reveals_other_shares_than_asked_for_is_refused() -> None:
+def test_an_answer_that_reveals_other_shares_than_asked_for_is_rejected() -> None:
     played = a_round()
     (revealed,) = with_answers(played, played.until_masked(), 3).values()
     revealed[0] = Revealed(Secret.MASKING_KEY, revealed[0].share)
@@ -157,6 +157,6 @@ def test_with_a_false_share_of_a_lost_client_s_key_nothing_is_released() -> None
 
 
 @pytest.mark.parametrize("size", [0, 2**32])
-def test_a_vector_without_coordinates_or_with_too_many_is_refused(size: int) -> None:
+def test_a_vector_without_coordinates_or_with_too_many_is_rejected(size: int) -> None:
     with pytest.raises(ProtocolError, match="a vector has from 1 to"):
         SecureServer(ROUND, IDS, size)

@@ -55,7 +55,7 @@ def test_any_shares_that_are_enough_give_the_secret(secret: bytes) -> None:
             assert reconstruct({holder: shares[holder] for holder in holders}, 3) == secret
 
 
-def test_fewer_shares_are_refused() -> None:
+def test_fewer_shares_are_rejected() -> None:
     shares = split(ALL_ONES, 3, range(5))
     with pytest.raises(ProtocolError, match="2 shares are too few: a secret takes 3"):
         reconstruct({0: shares[0], 1: shares[1]}, 3)
@@ -89,7 +89,7 @@ def test_a_false_share_is_noticed_where_there_are_more_than_enough() -> None:
             reconstruct({**shares, holder: (shares[holder] + 1) % PRIME}, 3)
 
 
-def test_a_secret_that_comes_out_too_large_is_refused() -> None:
+def test_a_secret_that_comes_out_too_large_is_rejected() -> None:
     with pytest.raises(ProtocolError, match="not all of one secret"):
         reconstruct({0: 2**256}, 1)
 
@@ -100,6 +100,6 @@ def test_a_share_is_33_bytes_and_an_element_of_the_field() -> None:
         share_from_bytes(PRIME.to_bytes(SHARE_BYTES, "big"))
 
 
-def test_a_secret_of_another_size_is_refused() -> None:
+def test_a_secret_of_another_size_is_rejected() -> None:
     with pytest.raises(ValueError, match="32 bytes, not 31"):
         split(bytes(31), 1, [0])

@@ -21,8 +21,8 @@ from tests.starter_kit.secure_aggregation.whole_round import (
 )
 
 
-def check_sum_or_refusal(vectors: dict, lost_at: dict[int, int], threshold: int) -> None:
-    """The exact sum of the vectors that arrived, if all legs had enough clients; else a refusal."""
+def check_sum_or_rejection(vectors: dict, lost_at: dict[int, int], threshold: int) -> None:
+    """The exact sum of the vectors that arrived, if all legs had enough clients; else a rejection."""
     enough = all(sum(leg > past for leg in lost_at.values()) >= threshold for past in (1, 2, 3, 4))
     if not enough:
         with pytest.raises(ProtocolError, match=f"it takes {threshold}"):
@@ -35,13 +35,13 @@ def check_sum_or_refusal(vectors: dict, lost_at: dict[int, int], threshold: int)
 @pytest.mark.parametrize("clients", range(1, 11))
 def test_the_sum_of_all_is_exact(clients: int) -> None:
     vectors = random_vectors(clients, 33)
-    check_sum_or_refusal(vectors, dict.fromkeys(vectors, NEVER), default_threshold(clients))
+    check_sum_or_rejection(vectors, dict.fromkeys(vectors, NEVER), default_threshold(clients))
 
 
 def test_every_pattern_of_losses_among_three_clients() -> None:
     vectors = random_vectors(3, 5)
     for legs in product(range(1, NEVER + 1), repeat=3):
-        check_sum_or_refusal(vectors, dict(zip(vectors, legs, strict=True)), 2)
+        check_sum_or_rejection(vectors, dict(zip(vectors, legs, strict=True)), 2)
 
 
 @settings(max_examples=80, deadline=None)
@@ -51,19 +51,19 @@ def test_any_pattern_of_losses_among_up_to_ten_clients(data: st.DataObject) -> N
     threshold = data.draw(st.integers(len(vectors) // 2 + 1, len(vectors)))
     # Weighted towards clients that stay, or hardly any round would come to its end.
     leg = st.sampled_from([1, 2, 3, 4, *[NEVER] * 8])
-    check_sum_or_refusal(vectors, {id_: data.draw(leg) for id_ in vectors}, threshold)
+    check_sum_or_rejection(vectors, {id_: data.draw(leg) for id_ in vectors}, threshold)
 
 
 @pytest.mark.parametrize("leg", [1, 2, 3, 4])
 def test_as_many_are_lost_at_one_leg_as_the_threshold_allows(leg: int) -> None:
     vectors = random_vectors(10, 50)
     lost_at = {id_: leg if n < 3 else NEVER for n, id_ in enumerate(vectors)}
-    check_sum_or_refusal(vectors, lost_at, 7)
+    check_sum_or_rejection(vectors, lost_at, 7)
 
 
 def test_a_vector_longer_than_a_chunk_comes_out_exactly_with_a_client_lost() -> None:
     vectors = random_vectors(4, 2 * CHUNK + 5)
-    check_sum_or_refusal(vectors, dict(zip(vectors, [NEVER, 3, NEVER, NEVER], strict=True)), 3)
+    check_sum_or_rejection(vectors, dict(zip(vectors, [NEVER, 3, NEVER, NEVER], strict=True)), 3)
 
 
 def test_real_vectors_come_out_to_within_half_a_step_for_each_client() -> None:
@@ -77,7 +77,7 @@ def test_real_vectors_come_out_to_within_half_a_step_for_each_client() -> None:
     assert grid.step < 1e-7
 
 
-def test_after_a_refusal_for_want_of_answers_a_late_one_completes_the_sum() -> None:
+def test_after_a_rejection_for_want_of_answers_a_late_one_completes_the_sum() -> None:
     vectors = random_vectors(4, 10)
     played = Round(vectors, 3)
     request = played.until_masked()

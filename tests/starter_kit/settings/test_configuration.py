@@ -27,7 +27,7 @@ def written(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-def refusal(config: str, *changes: str) -> ProblemError:
+def rejection(config: str, *changes: str) -> ProblemError:
     with pytest.raises(ProblemError) as caught:
         load_settings(config, changes)
     assert all(problem.code is ErrorCode.CONFIGURATION for problem in caught.value.problems)
@@ -66,11 +66,11 @@ def test_a_snapshot_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_an_unknown_setting_is_named_never_ignored() -> None:
-    problem = refusal("fedavg", "learning_rate=1").problem
+    problem = rejection("fedavg", "learning_rate=1").problem
     assert problem.where == "--set learning_rate"
     assert "clients_per_round" in problem.expected
     assert "local.learning_rate" in problem.next_step
-    nested = refusal("fedavg", "lora.ranks=3").problem
+    nested = rejection("fedavg", "lora.ranks=3").problem
     assert nested.where == "--set lora.ranks"
     assert nested.expected == "one of alpha, dropout, rank, targets"
     assert "lora.rank" in nested.next_step
@@ -78,13 +78,13 @@ def test_an_unknown_setting_is_named_never_ignored() -> None:
 
 def test_all_settings_that_there_are_are_told_however_many(tmp_path: Path) -> None:
     text = SMALL.replace("fedavg", "fl-provider-dp") + "nothing: 1"
-    unknown = refusal(written(tmp_path, text)).problems[-1]
+    unknown = rejection(written(tmp_path, text)).problems[-1]
     assert unknown.where == "mine.yaml, nothing"
     assert unknown.expected == f"one of {', '.join(sorted(fl_provider_dp.Settings.model_fields))}"
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    error = refusal("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
+    error = rejection("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
     assert {problem.where: problem.expected for problem in error.problems} == {
         "--set local.batch_size": "whole number, at least 1",
         "--set clip_norm": "number, above 0, at most 1e+12",
@@ -94,9 +94,9 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tmp_path: Path) -> None:
     path = written(tmp_path, SMALL.replace("rounds: 2", "rounds: two"))
-    problems = refusal(path, "local.learning_rate=0").problems
+    problems = rejection(path, "local.learning_rate=0").problems
     assert [problem.where for problem in problems] == ["mine.yaml, rounds", "--set local.learning_rate"]
-    assert refusal(written(tmp_path, "method: fedavg")).problems[0].found == "nothing"
+    assert rejection(written(tmp_path, "method: fedavg")).problems[0].found == "nothing"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tm
 def test_the_type_that_is_wanted_is_told_in_words_and_nothing_is_converted(
     change: str, expected: str, found: str
 ) -> None:
-    problem = refusal("fedavg", change).problem
+    problem = rejection("fedavg", change).problem
     assert problem.expected.startswith(expected)
     assert problem.found == found
 
@@ -128,7 +128,7 @@ def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
 
 
 def test_a_target_or_the_noise_is_given() -> None:
-    assert "give target_epsilon" in refusal("fl-provider-dp", "target_epsilon=null").problem.expected
+    assert "give target_epsilon" in rejection("fl-provider-dp", "target_epsilon=null").problem.expected
     settings = load_settings("fl-provider-dp", ["target_epsilon=null", "noise_multiplier=2"])
     assert isinstance(settings, fl_provider_dp.Settings)
     assert settings.noise_multiplier == 2
@@ -137,12 +137,12 @@ def test_a_target_or_the_noise_is_given() -> None:
 def test_private_training_has_rounds_while_fedavg_may_have_none() -> None:
     assert load_settings("fedavg", ["rounds=0"]).rounds == 0
     for config in ("fl-provider-dp", "client-dp", "laplace-fedavg"):
-        assert "rounds" in refusal(config, "rounds=0").problem.where
+        assert "rounds" in rejection(config, "rounds=0").problem.where
 
 
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
-    assert ", ".join(config_names()) in refusal("fedavgg").problem.next_step
-    assert ", ".join(method_names()) in refusal("fedavg", "method=fedavgg").problem.next_step
+    assert ", ".join(config_names()) in rejection("fedavgg").problem.next_step
+    assert ", ".join(method_names()) in rejection("fedavg", "method=fedavgg").problem.next_step
 
 
 @pytest.mark.parametrize(
@@ -171,19 +171,19 @@ def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
         ),
     ],
 )
-def test_what_is_no_mapping_of_plain_values_is_refused(tmp_path: Path, text: str, found: str) -> None:
-    problem = refusal(written(tmp_path, text)).problem
+def test_what_is_no_mapping_of_plain_values_is_rejected(tmp_path: Path, text: str, found: str) -> None:
+    problem = rejection(written(tmp_path, text)).problem
     assert found in problem.found
     assert "mine.yaml" in problem.where
 
 
 def test_a_name_that_no_file_can_have_is_one_of_no_file(tmp_path: Path) -> None:
-    assert "no such file" in refusal("a" * 5000).problem.found
-    refusal(written(tmp_path, SMALL), f"method={'a' * 5000}.py")
+    assert "no such file" in rejection("a" * 5000).problem.found
+    rejection(written(tmp_path, SMALL), f"method={'a' * 5000}.py")
 
 
 def test_the_line_of_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
-    assert refusal(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
+    assert rejection(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
         "mine.yaml, line 3"
     )
 
@@ -195,12 +195,12 @@ def test_groups_may_be_merged_as_yaml_has_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["rounds", "=3", "rounds=[", "rounds=.nan"])
-def test_a_change_that_is_no_change_is_refused(change: str) -> None:
-    assert change in refusal("fedavg", change).problem.where
+def test_a_change_that_is_no_change_is_rejected(change: str) -> None:
+    assert change in rejection("fedavg", change).problem.where
 
 
 def test_a_change_goes_through_groups_only() -> None:
-    problem = refusal("fedavg", "rounds.deep=1").problem
+    problem = rejection("fedavg", "rounds.deep=1").problem
     assert (problem.where, problem.found) == ("rounds.deep", "10")
     assert load_settings("fedavg", ["lora.rank=2"]).lora.rank == 2
 
@@ -222,6 +222,6 @@ def test_a_change_goes_through_groups_only() -> None:
         (["delta=1"], "below 1"),
     ],
 )
-def test_what_can_not_be_private_is_refused_with_what_can(changes: list[str], said: str) -> None:
-    problem = refusal("fl-provider-dp", *changes).problem
+def test_what_can_not_be_private_is_rejected_with_what_can(changes: list[str], said: str) -> None:
+    problem = rejection("fl-provider-dp", *changes).problem
     assert said in f"{problem.where} {problem.expected}"

@@ -44,7 +44,7 @@ def test_a_zero_is_a_value_too() -> None:
     assert "where: --batch-size (local.batch_size)" in train("fedavg", "-bs", "0").stderr
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_what_is_no_number_is_rejected() -> None:
     assert "--num_rounds" in train("fedavg", "--num_rounds", "many").stderr
 
 

@@ -62,8 +62,8 @@ def loaded(config: Path, *changes: str, **flags: object) -> tuple[RunSettings, l
     return load_settings(str(config), changes, flags=named, tell=notes.append), notes
 
 
-def refusals(config: Path, *changes: str, **flags: object) -> dict[str, str]:
-    """What is refused: where, and what was expected."""
+def rejections(config: Path, *changes: str, **flags: object) -> dict[str, str]:
+    """What is rejected: where, and what was expected."""
     with pytest.raises(ProblemError) as caught:
         loaded(config, *changes, **flags)
     assert {problem.code for problem in caught.value.problems} == {ErrorCode.CONFIGURATION}
@@ -161,9 +161,9 @@ def test_changes_have_the_last_word(config: Path) -> None:
     assert loaded(config, "rounds=9", num_rounds=2)[0].rounds == 9
 
 
-def test_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unknown_key_is_rejected_by_name(tmp_path: Path) -> None:
     config = written(tmp_path / "VT5.yml", MODEL.replace("sample_clients", "samples") + "warmup: 3\n")
-    wrong = refusals(config)
+    wrong = rejections(config)
     assert wrong.keys() == {"VT5.yml, fl_parameters.samples", "VT5.yml, warmup"}
     known = "one of iterations_per_fl_round, num_rounds, sample_clients, total_clients"
     assert wrong["VT5.yml, fl_parameters.samples"] == known
@@ -179,18 +179,18 @@ def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path: Path) -
 
 def test_what_is_wrong_is_told_by_the_name_that_it_has_there(tmp_path: Path) -> None:
     text = MODEL.replace("num_rounds: 5", "num_rounds: five").replace("  lr: 2e-4\n", "")
-    assert refusals(written(tmp_path / "VT5.yml", text)) == {
+    assert rejections(written(tmp_path / "VT5.yml", text)) == {
         "VT5.yml, fl_parameters.num_rounds (rounds)": "whole number, at least 0",
         "VT5.yml, training_parameters.lr (local.learning_rate)": "number, above 0",
     }
     config = written(tmp_path / "VT5.yml", MODEL)
-    assert refusals(config, sensitivity=0.0, use_dp=True).keys() == {"--sensitivity (clip_norm)"}
+    assert rejections(config, sensitivity=0.0, use_dp=True).keys() == {"--sensitivity (clip_norm)"}
 
 
 def test_a_group_is_a_group_and_a_switch_a_switch(tmp_path: Path) -> None:
     text = "model_name: VT5\nfl_parameters: 3\n"
-    assert refusals(written(tmp_path / "a.yml", text)) == {"a.yml, fl_parameters": "a group of keys"}
-    assert refusals(written(tmp_path / "a.yml", MODEL + "use_dp: maybe")) == {
+    assert rejections(written(tmp_path / "a.yml", text)) == {"a.yml, fl_parameters": "a group of keys"}
+    assert rejections(written(tmp_path / "a.yml", MODEL + "use_dp: maybe")) == {
         "a.yml, use_dp": "true or false"
     }
 
@@ -203,12 +203,14 @@ def test_included_files_are_read_and_overwritten(tmp_path: Path) -> None:
     )
     settings, _ = loaded(config)
     assert (settings.seed, settings.max_input_tokens, settings.experiment) == (7, 99, "VT5_PFL-DocVQA")
-    assert str(tmp_path / "gone.yml") in refusals(written(config, MODEL + "includes: gone.yml")).popitem()[0]
-    assert "includes" in refusals(written(config, MODEL + "includes: VT5.yml")).popitem()[0]
+    assert (
+        str(tmp_path / "gone.yml") in rejections(written(config, MODEL + "includes: gone.yml")).popitem()[0]
+    )
+    assert "includes" in rejections(written(config, MODEL + "includes: VT5.yml")).popitem()[0]
 
 
 @pytest.mark.parametrize("tag", ["object:argparse.Namespace", "name:os.system", "object/apply:os.getcwd"])
-def test_what_the_official_kit_writes_with_python_objects_is_refused(tmp_path: Path, tag: str) -> None:
+def test_what_the_official_kit_writes_with_python_objects_is_rejected(tmp_path: Path, tag: str) -> None:
     config = written(tmp_path / "experiment_config.yml", f"model_name: !!python/{tag} []\n")
     with pytest.raises(ProblemError) as caught:
         loaded(config)
@@ -228,12 +230,12 @@ def test_flags_go_with_a_config_of_this_kit_as_well() -> None:
     assert settings.rounds == 3
     assert notes[0] == "--num_rounds: 3 -> rounds: 3"
     assert notes[1].startswith("--flower: true -> ignored")
-    assert refusals(Path("fedavg"), sensitivity=0.5).keys() == {"--sensitivity (clip_norm)"}
+    assert rejections(Path("fedavg"), sensitivity=0.5).keys() == {"--sensitivity (clip_norm)"}
 
 
 @pytest.mark.parametrize("config", ["fedavg", "fl-provider-dp"])
 def test_use_dp_never_seems_to_work_where_a_file_names_its_method(config: str) -> None:
-    assert refusals(Path(config), use_dp=True).keys() == {"--use_dp"}
+    assert rejections(Path(config), use_dp=True).keys() == {"--use_dp"}
 
 
 def test_a_model_config_is_found_by_path_or_by_name(

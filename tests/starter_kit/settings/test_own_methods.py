@@ -32,7 +32,7 @@ def config(tmp_path: Path) -> str:
     return str(tmp_path / "mine.yaml")
 
 
-def refusal(config: str, *changes: str) -> ProblemError:
+def rejection(config: str, *changes: str) -> ProblemError:
     with pytest.raises(ProblemError) as caught:
         load_settings(config, changes)
     assert caught.value.problem.code is ErrorCode.CONFIGURATION
@@ -41,7 +41,7 @@ def refusal(config: str, *changes: str) -> ProblemError:
 
 def test_it_stands_beside_the_config_and_has_settings_of_its_own(config: str) -> None:
     assert load_settings(config, ["own=4"]).model_dump()["own"] == 4
-    assert "own" in refusal(config, "own=x").problem.where
+    assert "own" in rejection(config, "own=x").problem.where
 
 
 def test_it_may_be_named_from_the_current_folder(
@@ -57,7 +57,7 @@ def test_it_may_be_named_from_the_current_folder(
 )
 def test_a_file_without_settings_of_its_own_is_no_method(config: str, text: str) -> None:
     Path(config).with_name("my_method.py").write_text(text)
-    assert "class Settings" in refusal(config).problem.expected
+    assert "class Settings" in rejection(config).problem.expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_wrong_with_the_file_is_told_by_its_line(
     config: str, text: str, line: int, found: str
 ) -> None:
     Path(config).with_name("my_method.py").write_text(text)
-    problem = refusal(config).problem
+    problem = rejection(config).problem
     assert problem.where.endswith(f"my_method.py, line {line}")
     assert found in problem.found
 
@@ -97,7 +97,7 @@ def test_the_settings_of_a_run_name_the_file_by_its_hash_and_read_back(config: s
 def test_another_file_of_the_name_is_not_taken_for_it(config: str, tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text(snapshot(load_settings(config)))
     (tmp_path / "my_method.py").write_text(OWN + "# changed")
-    problem = refusal(str(tmp_path / "settings.yaml")).problem
+    problem = rejection(str(tmp_path / "settings.yaml")).problem
     assert problem.where == "settings.yaml, method_sha256"
     assert str(tmp_path / "my_method.py") in problem.found
 
@@ -129,4 +129,4 @@ def test_the_kits_own_methods_have_no_file_to_keep() -> None:
     settings = load_settings("fedavg")
     assert own_file(type(settings)) is None
     assert "method_sha256" not in snapshot(settings)
-    assert "method_sha256" in refusal("fedavg", "method_sha256=x").problem.where
+    assert "method_sha256" in rejection("fedavg", "method_sha256=x").problem.where

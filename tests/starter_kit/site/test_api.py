@@ -94,21 +94,21 @@ def test_the_store_never_sees_the_token(site: PocketSite, file: Path) -> None:
     assert set(site.tokens_seen_by_store) == {None}
 
 
-def test_what_the_site_refuses_is_told_with_its_code_and_not_tried_again(site: PocketSite) -> None:
+def test_what_the_site_rejects_is_told_with_its_code_and_not_tried_again(site: PocketSite) -> None:
     with pytest.raises(ProblemError) as caught:
         SiteClient(site.url, "another").tracks()
     assert caught.value.problem.message == "No such token."
     assert site.calls["GET /api/v1/tracks"] == 1
 
 
-def test_a_submission_whose_answer_was_lost_is_not_refused_as_a_second_one(site: PocketSite) -> None:
+def test_a_submission_whose_answer_was_lost_is_not_rejected_as_a_second_one(site: PocketSite) -> None:
     client = SiteClient(site.url, TOKEN)
     submission, _ = draft(client)
     site.lost_answers["POST /api/v1/submissions/s1/submit"] = 1
     assert client.submit(submission)["state"] == "submitted"
 
 
-def test_a_refused_submission_stays_refused(site: PocketSite) -> None:
+def test_a_rejected_submission_stays_rejected(site: PocketSite) -> None:
     with pytest.raises(ProblemError):
         SiteClient(site.url, TOKEN).submit("s99")
 

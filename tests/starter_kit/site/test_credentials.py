@@ -33,7 +33,7 @@ def test_the_first_private_run_makes_a_key_says_so_and_keeps_it_from_others(
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_that_is_no_key_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_file_that_is_no_key_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "team_key.pem"
     path.write_text("a letter")
     for use in (lambda: obtain(path, None, "track-2", None), lambda: create_key(path)):

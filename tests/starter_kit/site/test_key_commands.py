@@ -73,7 +73,7 @@ def test_the_key_may_lie_elsewhere(home: Path, tmp_path: Path) -> None:
     assert shown == pfl(home, "key", "show", "--key", elsewhere)[0]
 
 
-def test_showing_a_key_that_is_not_there_is_refused(home: Path) -> None:
+def test_showing_a_key_that_is_not_there_is_rejected(home: Path) -> None:
     assert "E_SIGNING_KEY" in pfl(home, "key", "show", status=2)[1]
 
 

@@ -78,11 +78,11 @@ def assert_clean(out: Path, status: int) -> None:
     assert not (out.parent / "ran").exists()
 
 
-def refusal(path: Path) -> Problem:
-    """Why the reader refuses a file, asked in this process."""
-    with pytest.raises(ProblemError) as refused:
+def rejection(path: Path) -> Problem:
+    """Why the reader rejects a file, asked in this process."""
+    with pytest.raises(ProblemError) as rejected:
         state_dicts.rewritten(state_dicts.read([path], None, []), [])
-    return refused.value.problem
+    return rejected.value.problem
 
 
 def assert_same(path: Path, weights: State) -> None:
@@ -178,7 +178,7 @@ def test_shards_of_both_kinds_are_converted(base: Path, weights: State, tmp_path
     assert_same(tmp_path / "b.safetensors", weights)
 
 
-def test_a_pickled_shard_that_the_index_does_not_describe_is_refused(weights: State, tmp_path: Path) -> None:
+def test_a_pickled_shard_that_the_index_does_not_describe_is_rejected(weights: State, tmp_path: Path) -> None:
     folder = save_pickled_shards(tmp_path / "old", split(weights, 2))
     second = folder / "pytorch_model-00002-of-00002.bin"
     torch.save(split(weights, 2)[0], second)
@@ -213,7 +213,7 @@ def save_plain(content: object, path: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [torch.save, save_nested, save_legacy, save_plain])
-def test_a_hostile_pickle_is_refused_and_nothing_of_it_runs(
+def test_a_hostile_pickle_is_rejected_and_nothing_of_it_runs(
     tmp_path: Path, save: Callable[[object, Path], None]
 ) -> None:
     save(RunsCode(), tmp_path / "w.bin")
@@ -222,13 +222,13 @@ def test_a_hostile_pickle_is_refused_and_nothing_of_it_runs(
     assert "code" in output
 
 
-def test_a_hostile_pickle_is_refused_with_network_too(tmp_path: Path) -> None:
+def test_a_hostile_pickle_is_rejected_with_network_too(tmp_path: Path) -> None:
     torch.save(RunsCode(), tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run", "--allow-network", status=2)
     assert "E_CHECKPOINT_PICKLE" in output
 
 
-def test_a_hostile_shard_is_refused(weights: State, tmp_path: Path) -> None:
+def test_a_hostile_shard_is_rejected(weights: State, tmp_path: Path) -> None:
     folder = save_pickled_shards(tmp_path / "old", split(weights, 2))
     torch.save({"x": RunsCode()}, folder / "pytorch_model-00002-of-00002.bin")
     output = convert(folder, tmp_path / "run", status=2)
@@ -263,7 +263,7 @@ def shared() -> State:
 )
 def test_what_is_no_state_dict_is_told(tmp_path: Path, content: Any, code: str, told: str) -> None:
     torch.save(content, tmp_path / "w.bin")
-    problem = refusal(tmp_path / "w.bin")
+    problem = rejection(tmp_path / "w.bin")
     assert problem.code == code
     assert told in str(problem)
 
@@ -271,7 +271,7 @@ def test_what_is_no_state_dict_is_told(tmp_path: Path, content: Any, code: str, 
 @pytest.mark.parametrize(
     ("name", "told"), [("\ud800", "surrogates"), ("x" * 300, "256 characters")], ids=["surrogate", "long"]
 )
-def test_names_that_no_checkpoint_has_are_refused(tmp_path: Path, name: str, told: str) -> None:
+def test_names_that_no_checkpoint_has_are_rejected(tmp_path: Path, name: str, told: str) -> None:
     torch.save({name: torch.ones(1)}, tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run", status=2)
     assert "E_CHECKPOINT_HEADER" in output
@@ -284,10 +284,10 @@ def test_names_that_no_checkpoint_has_are_refused(tmp_path: Path, name: str, tol
 )
 def test_other_files_are_not_taken_for_pickles(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "w.bin").write_bytes(content)
-    assert refusal(tmp_path / "w.bin").code == "E_CHECKPOINT_FORMAT"
+    assert rejection(tmp_path / "w.bin").code == "E_CHECKPOINT_FORMAT"
 
 
-def test_a_truncated_file_is_refused(weights: State, tmp_path: Path) -> None:
+def test_a_truncated_file_is_rejected(weights: State, tmp_path: Path) -> None:
     torch.save(weights, tmp_path / "w.bin")
     (tmp_path / "w.bin").write_bytes((tmp_path / "w.bin").read_bytes()[:-1000])
     assert "E_CHECKPOINT_FORMAT" in convert(tmp_path / "w.bin", tmp_path / "run", status=2)
@@ -311,7 +311,7 @@ def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "pytorch_model.bin" in convert(tmp_path / "empty", tmp_path / "run", status=2)
 
 
-def test_a_copy_that_differs_from_the_tied_tensor_is_refused(weights: State, tmp_path: Path) -> None:
+def test_a_copy_that_differs_from_the_tied_tensor_is_rejected(weights: State, tmp_path: Path) -> None:
     torch.save(weights | {ALIASES[2]: weights[SHARED] + 1}, tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run", status=2)
     assert "E_CHECKPOINT_EXTRA_TENSOR" in output
@@ -411,7 +411,7 @@ for name, port in job["ports"].items():
             s.send(b"hello")
         found[name] = "sent"
     except OSError as error:
-        found[name] = "refused"
+        found[name] = "rejected"
 open(job["out"], "w").write(json.dumps(found))
 """
 
@@ -440,7 +440,7 @@ def test_the_reading_process_reaches_no_server_and_sees_no_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = probe(tmp_path, monkeypatch, isolation.run_without_network)
-    assert found["tcp"] == found["udp"] == "refused"
+    assert found["tcp"] == found["udp"] == "rejected"
     assert not [name for name in found["environment"] if name.startswith("PFL")]
     allowed = probe(tmp_path, monkeypatch, isolation.run_with_network)
     assert allowed["tcp"] == allowed["udp"] == "sent"  # so the test above can fail

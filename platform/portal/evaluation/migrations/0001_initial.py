@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('attempt', models.PositiveSmallIntegerField()),
                 ('retry', models.PositiveSmallIntegerField(default=0)),
-                ('state', models.CharField(choices=[('queued', 'queued'), ('running', 'running'), ('passed', 'passed'), ('refused', 'refused'), ('failed', 'failed'), ('lost', 'lost')], default='queued', max_length=10)),
+                ('state', models.CharField(choices=[('queued', 'queued'), ('running', 'running'), ('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed'), ('lost', 'lost')], default='queued', max_length=10)),
                 ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring')], max_length=20)),
                 ('done', models.PositiveIntegerField(default=0)),
                 ('total', models.PositiveIntegerField(default=0)),
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring')], max_length=20)),
-                ('outcome', models.CharField(choices=[('passed', 'passed'), ('refused', 'refused'), ('failed', 'failed')], max_length=10)),
+                ('outcome', models.CharField(choices=[('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed')], max_length=10)),
                 ('problems', models.JSONField(default=list)),
                 ('result', models.JSONField(blank=True, null=True)),
                 ('detail', models.JSONField(blank=True, null=True)),

@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('budget', models.FloatField(blank=True, help_text='ε of the board; empty where ε plays no part.', null=True)),
-                ('state', models.CharField(choices=[('draft', 'draft'), ('queued', 'queued'), ('running', 'running'), ('scored', 'scored'), ('refused', 'refused'), ('failed', 'failed')], default='draft', max_length=10)),
+                ('state', models.CharField(choices=[('draft', 'draft'), ('queued', 'queued'), ('running', 'running'), ('scored', 'scored'), ('rejected', 'rejected'), ('failed', 'failed')], default='draft', max_length=10)),
                 ('rules', models.JSONField(default=dict, editable=False)),
                 ('anls', models.FloatField(blank=True, editable=False, null=True)),
                 ('accuracy', models.FloatField(blank=True, editable=False, null=True)),

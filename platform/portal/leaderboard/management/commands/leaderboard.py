@@ -17,7 +17,7 @@ ANLS_COLUMNS = (
     *("rank", "method", "team", "ANLS", "accuracy", "ε two-stage", "ε product", "ε (RDP)", "accountant"),
     *("trust", "sent", "status", "flags"),
 )
-DECIDES = "*"  # marks the ε that is held against the budget
+DECIDES = "*"  # marks the ε that is compared with the budget
 
 
 class Command(BaseCommand):

@@ -46,7 +46,7 @@ function bind(slot) {
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
       input.value = ""; // or choosing the same files again would change nothing
-      refuse(error, "Nothing was uploaded.");
+      reject(error, "Nothing was uploaded.");
     } finally {
       choosing = false;
     }
@@ -76,7 +76,7 @@ function bind(slot) {
       await upload.run();
     } catch (error) {
       running(false);
-      if (error instanceof UploadError) refuse(error);
+      if (error instanceof UploadError) reject(error);
       else if (error.name === "AbortError") say("Paused. The parts already sent are kept.");
       else throw error;
       return;
@@ -92,7 +92,7 @@ function bind(slot) {
     } catch (error) {
       if (!(error instanceof UploadError)) throw error; // the site removes abandoned uploads by itself
     }
-    say("Cancelled.");
+    say("Canceled.");
     problems.replaceChildren();
     find("[data-unfinished]")?.remove();
     close();
@@ -121,7 +121,7 @@ function bind(slot) {
     numbers.textContent = `${verb}: ${megabytes(state.done)} of ${megabytes(state.total)}`;
   }
 
-  function refuse(error, what = "The upload stopped.") {
+  function reject(error, what = "The upload stopped.") {
     say(what);
     problems.replaceChildren(...error.problems.map(problemCard));
   }

@@ -45,7 +45,7 @@ export async function joined(files) {
     throw badIndex(index, `a joined header of at most ${MAX_HEADER_BYTES} bytes`, `${header.length - 8} bytes`);
   }
   const file = new File([header, ...contents], NAME);
-  // What an upload is recognised by after a reload: all of the files, since a joined one has no date of its own.
+  // What an upload is recognized by after a reload: all of the files, since a joined one has no date of its own.
   const parts = [index, ...shards.values()];
   file.identity = parts.map(({ name, size, lastModified }) => [name, size, lastModified].join(":")).sort().join("|");
   return file;
@@ -57,7 +57,7 @@ function onlyIndex(files) {
   const message = indexes.length
     ? "Indexes of more than one sharded checkpoint were chosen."
     : "Shards of a checkpoint were chosen without the index that belongs to them.";
-  throw refusal("E_CHECKPOINT_INDEX", message, {
+  throw rejection("E_CHECKPOINT_INDEX", message, {
     expected: `one file that ends in ${INDEX}, and its shards`,
     found: namesOf(files),
     next_step: CHOOSE_ALL,
@@ -113,7 +113,7 @@ async function readHeader(shard) {
   const length = start.length === 9 ? Number(new DataView(start.buffer).getBigUint64(0, true)) : Infinity;
   if (length > shard.size - 8 || start[8] !== 0x7b) {
     const details = { where: shard.name, expected: "safetensors", found: "another format" };
-    throw refusal("E_CHECKPOINT_FORMAT", "The file is not a safetensors file.", details);
+    throw rejection("E_CHECKPOINT_FORMAT", "The file is not a safetensors file.", details);
   }
   if (length > MAX_HEADER_BYTES) throw badHeader(shard, `at most ${MAX_HEADER_BYTES} bytes`, `${length} bytes`);
   const entries = parse(await bytesOf(shard.slice(8, 8 + length)), (found) => badHeader(shard, "JSON", found));
@@ -172,11 +172,11 @@ function encodeHeader(tensors) {
   return header;
 }
 
-function parse(bytes, refuse) {
+function parse(bytes, reject) {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch (error) {
-    throw refuse(error.message);
+    throw reject(error.message);
   }
 }
 
@@ -184,7 +184,7 @@ async function bytesOf(blob) {
   try {
     return new Uint8Array(await blob.arrayBuffer());
   } catch (error) {
-    throw refusal("E_ARTIFACT_MISSING", "The browser can't read the file any more.", {
+    throw rejection("E_ARTIFACT_MISSING", "The browser can't read the file any more.", {
       where: blob.name,
       found: error.message,
       next_step: "It may have been moved or changed on your disk: choose it again.",
@@ -215,7 +215,7 @@ function namesOf(files) {
 // The messages are those of the same codes in evaluator/errors.py.
 function badIndex(index, expected, found, place = "") {
   const message = "The index of a sharded checkpoint can't be read, or one of its entries is not valid.";
-  return refusal("E_CHECKPOINT_INDEX", message, {
+  return rejection("E_CHECKPOINT_INDEX", message, {
     where: [index.name, place].filter(Boolean).join(", "),
     expected,
     found,
@@ -226,22 +226,22 @@ function badIndex(index, expected, found, place = "") {
 function badShard(where, expected, found, next_step = SAVED_TOGETHER) {
   const message =
     "The shards of a sharded checkpoint are not those that its index names, or don't hold what it says.";
-  return refusal("E_CHECKPOINT_SHARD", message, { where, expected, found, next_step });
+  return rejection("E_CHECKPOINT_SHARD", message, { where, expected, found, next_step });
 }
 
 function badHeader(shard, expected, found, place = "") {
   const message =
     "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.";
   const where = [shard.name, place].filter(Boolean).join(", ");
-  return refusal("E_CHECKPOINT_HEADER", message, { where, expected, found });
+  return rejection("E_CHECKPOINT_HEADER", message, { where, expected, found });
 }
 
 function badLayout(shard, place, expected, found) {
   const message = "The tensors don't lie end to end in the file: they overlap, leave a hole or end past the file.";
-  return refusal("E_CHECKPOINT_OFFSETS", message, { where: `${shard.name}, ${place}`, expected, found });
+  return rejection("E_CHECKPOINT_OFFSETS", message, { where: `${shard.name}, ${place}`, expected, found });
 }
 
-function refusal(code, message, details) {
+function rejection(code, message, details) {
   const shortened = Object.entries(details).map(([key, value]) => [key, shorten(String(value))]);
   const problem = { code, message, next_step: SAVE_AGAIN, ...Object.fromEntries(shortened) };
   return new UploadError([problem], 400);
