@@ -7,13 +7,16 @@ of the test set but aggregate scores.
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from evaluator.accounting.events import Adjacency, Event
+from evaluator.accounting.comparison import Accountant
 from evaluator.errors import Problem
+from evaluator.mechanisms.events import Adjacency, Event
+from evaluator.mechanisms.scenario import SamplingRule
 
 EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
 SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers listen here
@@ -24,6 +27,14 @@ REPORT_TASK = "portal.take_report"  # (step report)
 PROGRESS_TASK = "portal.take_progress"  # (progress)
 
 SERVER = -1  # the server's id in the communication log
+
+
+def evaluator_version() -> str:
+    """Return the version that every score is stamped with."""
+    try:
+        return version("pfl-docvqa-benchmark")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return "0+source"
 
 
 class Message(BaseModel):
@@ -50,7 +61,7 @@ class ArtifactKind(StrEnum):
 
 
 # What each step reads of a run: a worker is sent the addresses of these files and of no others.
-NEEDS: dict[Step, list[ArtifactKind]] = {
+STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
     Step.VALIDATE: [ArtifactKind.CHECKPOINT],
     Step.COMMUNICATION: [ArtifactKind.COMMUNICATION_LOG, ArtifactKind.CHECKPOINT],
     Step.ACCOUNTING: [
@@ -70,22 +81,6 @@ class ArtifactRef(Message):
     url: str
     size_bytes: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-
-
-class SamplingRule(StrEnum):
-    """How two stages of sampling, clients and then providers, are accounted.
-
-    `product` takes C·p, the competition's published rate, as every provider's own sampling rate, which is not sound at
-    provider level. `two_stage` accounts each round as seen by someone who knows which clients take part.
-    """
-
-    PRODUCT = "product"
-    TWO_STAGE = "two_stage"
-
-
-class Accountant(StrEnum):
-    PLD = "pld"
-    RDP = "rdp"
 
 
 class PrivacyRules(Message):

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from evaluator import communication, plausibility
-from evaluator.checkpoints import inspect_checkpoint
+from evaluator.checkpoints.inspection import inspect_checkpoint
+from evaluator.checkpoints.weight_changes import changed_tensors
 from evaluator.checks import failures
+from evaluator.communication import log as communication
+from evaluator.communication import plausibility
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
@@ -28,12 +30,11 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.weight_changes import changed_tensors
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.inference import Prediction
-    from evaluator.metrics import QuestionScores
+    from evaluator.scoring.metrics import QuestionScores
 
 Result = TypeVar("Result", bound=StepResult, covariant=True)
 OnProgress = Callable[[int, int], None]  # units of work done, and their total
@@ -42,7 +43,7 @@ WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True)
-class Bench:
+class StepInputs:
     """What a step works with.
 
     Attributes:
@@ -73,42 +74,42 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Findings(Generic[Result]):
+class StepOutput(Generic[Result]):
     """What a step found: the result that everyone concerned may see, and what is for the organizers alone."""
 
     result: Result
     detail: ScoringDetail | None = None
 
 
-def run_step(step: Step, bench: Bench, on_progress: OnProgress) -> Findings[StepResult]:
+def run_step(step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepOutput[StepResult]:
     """Run one step.
 
     Raises:
         ProblemError: The participant's files are rejected.
     """
-    return STEPS[step](bench, on_progress)
+    return STEPS[step](inputs, on_progress)
 
 
-def validate(bench: Bench, on_progress: OnProgress) -> Findings[ValidationResult]:
-    return Findings(
+def validate(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ValidationResult]:
+    return StepOutput(
         inspect_checkpoint(
-            bench.file(ArtifactKind.CHECKPOINT),
-            bench.reference / WEIGHTS,
-            trainable=bench.rules.trainable,
+            inputs.file(ArtifactKind.CHECKPOINT),
+            inputs.reference / WEIGHTS,
+            trainable=inputs.rules.trainable,
             on_progress=on_progress,
         )
     )
 
 
-def count_communication(bench: Bench, _: OnProgress) -> Findings[CommunicationResult]:
+def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[CommunicationResult]:
     traffic = plausibility.Traffic()
     totals = communication.read_log(
-        bench.file(ArtifactKind.COMMUNICATION_LOG),
-        clients=bench.rules.clients,
-        max_rounds=bench.rules.max_rounds,
+        inputs.file(ArtifactKind.COMMUNICATION_LOG),
+        clients=inputs.rules.clients,
+        max_rounds=inputs.rules.max_rounds,
         on_exchange=traffic.add,
     )
-    changes = changed_tensors(bench.reference / WEIGHTS, bench.file(ArtifactKind.CHECKPOINT))
+    changes = changed_tensors(inputs.reference / WEIGHTS, inputs.file(ArtifactKind.CHECKPOINT))
     result = CommunicationResult(
         rounds=totals.rounds,
         messages=totals.messages,
@@ -116,54 +117,54 @@ def count_communication(bench: Bench, _: OnProgress) -> Findings[CommunicationRe
         bytes_down=totals.bytes_down,
         bytes_up=totals.bytes_up,
         bytes_needed=plausibility.bytes_needed(changes),
-        checks=plausibility.checks(totals, traffic, changes, clients=bench.rules.clients),
+        checks=plausibility.checks(totals, traffic, changes, clients=inputs.rules.clients),
     )
-    return Findings(result)
+    return StepOutput(result)
 
 
-def account(bench: Bench, _: OnProgress) -> Findings[AccountingResult]:
+def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
-    from evaluator.accounting import rules
+    from evaluator.records import epsilon as rules
     from evaluator.records.check_groups import Case, RunFile, check_record
     from evaluator.records.reading import read_record
 
-    privacy = bench.rules.privacy
+    privacy = inputs.rules.privacy
     if privacy is None:
         raise ValueError("a run without a privacy budget is not accounted")
-    record = read_record(bench.file(ArtifactKind.TRAINING_RECORD), max_rounds=bench.rules.max_rounds)
+    record = read_record(inputs.file(ArtifactKind.TRAINING_RECORD), max_rounds=inputs.rules.max_rounds)
     files = {
-        RunFile.CHECKPOINT: bench.file(ArtifactKind.CHECKPOINT),
-        RunFile.BASE: bench.reference / WEIGHTS,
-        RunFile.LOG: bench.file(ArtifactKind.COMMUNICATION_LOG),
-        RunFile.ANNEX: bench.file(ArtifactKind.TRAINING_ANNEX),
+        RunFile.CHECKPOINT: inputs.file(ArtifactKind.CHECKPOINT),
+        RunFile.BASE: inputs.reference / WEIGHTS,
+        RunFile.LOG: inputs.file(ArtifactKind.COMMUNICATION_LOG),
+        RunFile.ANNEX: inputs.file(ArtifactKind.TRAINING_ANNEX),
     }
     rules.releases(record, privacy.sampling_rule)  # what can't be accounted needs no long checks
-    checks = check_record(Case(record, bench.rules, files))
+    checks = check_record(Case(record, inputs.rules, files))
     if problems := failures(checks):
         raise ProblemError(*problems)
-    return Findings(rules.account(record, privacy, checks))
+    return StepOutput(rules.account(record, privacy, checks))
 
 
-def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
+def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
     from evaluator.docvqa.dataset import Dataset
-    from evaluator.docvqa.scoring import Scoring, answer_all  # torch is only loaded where a model runs
-    from evaluator.metrics import GoldAnswers
-    from evaluator.score_groups import group_scores
+    from evaluator.scoring.groups import group_scores
+    from evaluator.scoring.metrics import GoldAnswers
+    from evaluator.scoring.predictions import Scoring, answer_all
 
-    if bench.test_set is None:
+    if inputs.test_set is None:
         raise ValueError("scoring needs a test set")
-    checkpoint = bench.file(ArtifactKind.CHECKPOINT)
-    dataset = Dataset(bench.test_set, bench.split)
+    checkpoint = inputs.file(ArtifactKind.CHECKPOINT)
+    dataset = Dataset(inputs.test_set, inputs.split)
     _ = dataset.info  # read now, so that a folder without it doesn't fail after minutes of work
-    scoring = Scoring(checkpoint, bench.reference, dataset)
+    scoring = Scoring(checkpoint, inputs.reference, dataset)
     with contextlib.ExitStack() as stack:
-        kept = bench.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kept = inputs.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         answered = answer_all(scoring, kept=kept, on_progress=on_progress)
     scores = GoldAnswers([question.answers for question in dataset.questions]).score(
         [prediction.answer for prediction in answered.predictions]
     )
-    if bench.answers is not None:
-        _write_answers(bench.answers, answered.predictions, dataset, scores)
+    if inputs.answers is not None:
+        _write_answers(inputs.answers, answered.predictions, dataset, scores)
     means = scores.means()
     result = ScoringResult(
         anls=means.anls,
@@ -176,10 +177,10 @@ def score(bench: Bench, on_progress: OnProgress) -> Findings[ScoringResult]:
     detail = ScoringDetail(
         groups=group_scores(dataset, scores), pages_without_image=len(answered.without_image)
     )
-    return Findings(result, detail)
+    return StepOutput(result, detail)
 
 
-STEPS: dict[Step, Callable[[Bench, OnProgress], Findings[StepResult]]] = {
+STEPS: dict[Step, Callable[[StepInputs, OnProgress], StepOutput[StepResult]]] = {
     Step.VALIDATE: validate,
     Step.COMMUNICATION: count_communication,
     Step.ACCOUNTING: account,

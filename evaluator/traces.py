@@ -3,12 +3,11 @@
 import re
 import traceback
 
-from evaluator.artifacts import FetchError
 from evaluator.errors import ProblemError
 
 MAX_TRACE_CHARACTERS = 20_000
 # Errors whose messages name files, devices and places in files, but never quote a test set's questions or answers.
-SAFE_TO_QUOTE = (OSError, RuntimeError, ImportError, MemoryError, FetchError, ProblemError)
+SAFE_TO_QUOTE = (OSError, RuntimeError, ImportError, MemoryError, ProblemError)
 
 
 def trace_of(error: BaseException, *, quoted: bool) -> str:

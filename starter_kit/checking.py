@@ -13,7 +13,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from starter_kit.console import complain, console, progress, say
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
@@ -57,25 +57,25 @@ def check_run(folder: RunFolder, rules: TrackRules, base: Path) -> bool:
         ProblemError: The base weights can't be read, or the shards of the checkpoint can't be joined.
     """
     read_base(base)
-    bench = Bench(folder.files(), rules, reference=base)
-    accepted = [_passes(step, bench) for step in rules.steps() if step is not Step.SCORING]
+    inputs = StepInputs(folder.files(), rules, reference=base)
+    accepted = [_passes(step, inputs) for step in rules.steps() if step is not Step.SCORING]
     if rules.privacy:
         console.print("Whether the run token and the key are your team's is for the site to check.")
     console.print("docs/checks.md says what each check means, and what none can see.")
     return all(accepted)
 
 
-def _passes(step: Step, bench: Bench) -> bool:
+def _passes(step: Step, inputs: StepInputs) -> bool:
     try:
         with progress(step) as show:
-            result = run_step(step, bench, show).result
+            result = run_step(step, inputs, show).result
     except ProblemError as error:
         console.print(f"{step}: rejected")
         complain(error.problems)
         return False
     within = not isinstance(result, AccountingResult) or result.within_budget
     verdict = "passed" if within else "not passed"
-    console.print(f"{step}: {verdict}{_detail(result, bench.rules)}", highlight=False, soft_wrap=True)
+    console.print(f"{step}: {verdict}{_detail(result, inputs.rules)}", highlight=False, soft_wrap=True)
     if isinstance(result, CommunicationResult | AccountingResult):
         for check in result.checks:
             line = (

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from evaluator import evaluator_version
-from evaluator.contracts import PrivacyRules, SamplingRule, TrackRules
+from evaluator.contracts import PrivacyRules, TrackRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.scenario import SamplingRule
 from starter_kit.console import REJECTED, console, progress, rejections, say
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app

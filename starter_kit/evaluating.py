@@ -7,8 +7,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evaluator.contracts import ArtifactKind, ScoringDetail, ScoringResult, TrackRules
-from evaluator.metrics import cut
-from evaluator.pipeline import Bench, Findings, score
+from evaluator.pipeline import StepInputs, StepOutput, score
+from evaluator.scoring.metrics import cut
 from starter_kit.console import console
 
 NUMBERS = ("questions", "ANLS", "95 % interval", "accuracy")
@@ -16,14 +16,16 @@ NUMBERS = ("questions", "ANLS", "95 % interval", "accuracy")
 
 def evaluate(
     checkpoint: Path, *, base: Path, data: Path, split: str, on_progress: Callable[[int, int], None]
-) -> Findings[ScoringResult]:
+) -> StepOutput[ScoringResult]:
     """ANLS and accuracy of a checkpoint on a split of a data folder, by the evaluator's own scoring step."""
     rules = TrackRules(reference="local", test_set="local", clients=1)
-    bench = Bench({ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split)
-    return score(bench, on_progress)
+    inputs = StepInputs(
+        {ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split
+    )
+    return score(inputs, on_progress)
 
 
-def tell(findings: Findings[ScoringResult], split: str) -> None:
+def tell(findings: StepOutput[ScoringResult], split: str) -> None:
     """Print the means over the split and, where they were found, those over its groups of questions."""
     result = findings.result
     console.print(

@@ -7,9 +7,9 @@ from typing import Any
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.metrics import cut
 from evaluator.records.lines import TrainingRecord
-from evaluator.time_left import in_words
+from evaluator.scoring.metrics import cut
+from evaluator.worker.time_left import in_words
 from starter_kit.console import complain, console
 from starter_kit.runs.folder import RunFolder, budget_of
 from starter_kit.site.api import SiteClient

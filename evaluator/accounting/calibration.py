@@ -9,14 +9,14 @@ from functools import cache
 
 from scipy.optimize import brentq
 
-from evaluator.accounting.events import (
+from evaluator.accounting.pld import epsilon
+from evaluator.mechanisms.events import (
     MAX_NOISE_MULTIPLIER,
     MIN_NOISE_MULTIPLIER,
     Event,
     check_delta,
     check_epsilon,
 )
-from evaluator.accounting.pld import epsilon
 
 RELATIVE_TOLERANCE = 3e-5
 STEP = math.log(4)  # of the search for a bracket

@@ -9,7 +9,7 @@ import math
 
 from scipy.special import log_ndtr, ndtr
 
-from evaluator.accounting.events import UnsupportedError, check_delta, check_epsilon
+from evaluator.mechanisms.events import UnsupportedError, check_delta, check_epsilon
 
 
 def basic_composition(epsilon: float, rounds: int) -> float:

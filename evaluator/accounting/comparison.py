@@ -2,13 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 
 from evaluator.accounting import classical, pld, rdp
-from evaluator.accounting.events import Adjacency, Event, Gaussian, UnsupportedError
-from evaluator.contracts import Accountant, SamplingRule
+from evaluator.mechanisms.events import Adjacency, Event, Gaussian, UnsupportedError
+from evaluator.mechanisms.scenario import SamplingRule
 
 OFFICIAL = "PLD"
+
+
+class Accountant(StrEnum):
+    PLD = "pld"
+    RDP = "rdp"
+
 
 Accounting = Callable[[Sequence[Event], float], float]  # a composition and δ to ε
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from evaluator.accounting.events import (
+from evaluator.mechanisms.events import (
     Adjacency,
     AdmmLaplace,
     FedAvgLaplace,

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize_scalar
 
-from evaluator.accounting.events import Event, TwoStage, check_delta, merged
 from evaluator.accounting.pairs import Floats, Pair, dominating_pairs
+from evaluator.mechanisms.events import Event, TwoStage, check_delta, merged
 
 # How much of ε the grid may cost, by the estimate in `_sketch`.
 TOLERANCE = 1e-6

@@ -8,7 +8,7 @@ coins for their accounting; δ = 1e-5.
 from dataclasses import dataclass
 
 from evaluator.accounting import pld, rdp
-from evaluator.accounting.events import Event, Gaussian, PoissonGaussian, TwoStage
+from evaluator.mechanisms.events import Event, Gaussian, PoissonGaussian, TwoStage
 
 DELTA = 1e-5
 

@@ -23,7 +23,8 @@ from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-from evaluator.accounting.events import (
+from evaluator.accounting.pairs import Floats, SingleStage
+from evaluator.mechanisms.events import (
     Adjacency,
     AdmmLaplace,
     Event,
@@ -37,7 +38,6 @@ from evaluator.accounting.events import (
     check_delta,
     merged,
 )
-from evaluator.accounting.pairs import Floats, SingleStage
 
 ORDERS = np.array([1 + tenth / 10 for tenth in range(1, 100)] + [float(order) for order in range(12, 64)])
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from evaluator.checkpoints import read_header, sha256_of
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.header import read_header
+from evaluator.checkpoints.weight_changes import changed_tensors, weight_vector_sha256
 from evaluator.checks import CHECKS
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.records import checks
@@ -19,7 +21,6 @@ from evaluator.records.lines import TrainingRecord
 from evaluator.records.noise_checks import noise
 from evaluator.records.sampling_checks import clients, providers
 from evaluator.records.tensor_checks import tensors
-from evaluator.weight_changes import changed_tensors, weight_vector_sha256
 
 
 class RunFile(StrEnum):
@@ -84,8 +85,8 @@ def _models(case: Case) -> list[Check]:
     return [
         checks.models(
             record,
-            first=weight_vector_sha256(base, run.trainable),
-            last=weight_vector_sha256(checkpoint, run.trainable),
+            first=weight_vector_sha256(base, run.shapes),
+            last=weight_vector_sha256(checkpoint, run.shapes),
         ),
         tensors(
             run.trainable,

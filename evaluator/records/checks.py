@@ -10,9 +10,9 @@ from itertools import pairwise
 from math import isclose
 from pathlib import Path
 
-from evaluator.accounting.events import Unit
-from evaluator.communication import Exchange, read_log
+from evaluator.communication.log import Exchange, read_log
 from evaluator.contracts import Check, PrivacyRules, TrackRules
+from evaluator.mechanisms.events import Unit
 from evaluator.records.annex import Annex
 from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import FixedSize, RunLine, TrainingRecord, TwoStagePoisson

@@ -2,11 +2,9 @@
 
 Two questions, each two-sided: is the total right (exact, binomial), and do the counts spread as coins make them? The
 spread, the sum of squared standardized deviations, is compared with a gamma distribution of its mean and variance,
-which is approximate. So that the lattice of counts raises no alarm, deviations are taken half a count too large where they
-may be too small, and half a count too small where they may be too large.
-
-A few rounds show little: 2 of 10 clients in every round, as if drawn by coins of rate 0.2, pass for 10 rounds and are
-seen after 20.
+which is approximate. So that the lattice of counts raises no alarm, deviations are taken half a count too large where
+they may be too small, and half a count too small where they may be too large. A few rounds show little: 2 of 10
+clients in every round, as if drawn by coins of rate 0.2, pass for 10 rounds and are seen after 20.
 """
 
 from collections import defaultdict

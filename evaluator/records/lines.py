@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.accounting.events import MIN_SAMPLING_RATE, Adjacency, Unit
+from evaluator.mechanisms.events import MIN_SAMPLING_RATE, Adjacency, Unit
 
 SCHEMA = "pfl-dp-record/2"
 MAX_NUMEL = 2**40
@@ -171,6 +171,11 @@ class RunLine(Line):
     tuning: Tuning
     validation_on_private_data: bool
     claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+    @property
+    def shapes(self) -> dict[str, list[int]]:
+        """The shape of every trainable tensor by its name, in the order of the weight vector."""
+        return {tensor.name: tensor.shape for tensor in self.trainable}
 
     @property
     def numel(self) -> int:

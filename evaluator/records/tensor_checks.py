@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from evaluator.checkpoints.weight_changes import MAX_RANK, TensorChange
 from evaluator.contracts import Check
 from evaluator.records.difference import Difference, judge
 from evaluator.records.lines import TrainableTensor
-from evaluator.weight_changes import MAX_RANK, TensorChange
 
 Shape = tuple[int, ...]
 

@@ -15,7 +15,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from evaluator.broker import broker_settings
+from evaluator.worker.broker import broker_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()

@@ -8,7 +8,7 @@ Guarantees, for the clip norm S and the noise multiplier σ: each unit's update 
   carries σS. A single message is nearly bare: only for sums that nobody sees the parts of, by secure aggregation.
 
 Noise is drawn for every round, also where nobody was sampled. What this amounts to is for the accountants to say: see
-`evaluator.accounting.placement`, which has the same three words.
+`evaluator.mechanisms.placement`, which has the same three words.
 """
 
 from dataclasses import dataclass, field

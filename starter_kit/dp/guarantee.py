@@ -12,10 +12,9 @@ from functools import cache, cached_property
 from pydantic import ValidationError
 
 from evaluator.accounting import pld
-from evaluator.accounting.events import Event, Unit, UnsupportedError
-from evaluator.accounting.scenario import Scenario
-from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Event, Unit, UnsupportedError
+from evaluator.mechanisms.scenario import SamplingRule, Scenario
 from evaluator.records.lines import Noise, Sampling, ServerStep
 
 BUDGET_ROUNDING = 1e-9  # relative: what a budget may seem exceeded by where σ was computed for it

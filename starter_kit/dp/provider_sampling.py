@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evaluator.accounting.scenario import Sampling
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.scenario import Sampling
 from evaluator.records import lines
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.sampling import fixed_size_sample, poisson_sample

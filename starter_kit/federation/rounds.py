@@ -11,7 +11,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from evaluator.communication import LogEntry
+from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.wire import Wire

@@ -33,8 +33,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from evaluator.accounting.events import Event, Gaussian, TwoStage, Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Event, Gaussian, TwoStage, Unit
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, rounds_within
 from starter_kit.dp.sampling import poisson_sample

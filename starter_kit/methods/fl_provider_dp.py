@@ -25,9 +25,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from evaluator.accounting.events import Event, Unit
-from evaluator.accounting.placement import ReleaseView
-from evaluator.accounting.scenario import Scenario
+from evaluator.mechanisms.events import Event, Unit
+from evaluator.mechanisms.placement import ReleaseView
+from evaluator.mechanisms.scenario import Scenario
 from evaluator.records.lines import Noise, ServerStep
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
 from starter_kit.dp.guarantee import (

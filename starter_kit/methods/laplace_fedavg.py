@@ -27,8 +27,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from evaluator.accounting.events import Adjacency, Event, FedAvgLaplace
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Adjacency, Event, FedAvgLaplace
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State

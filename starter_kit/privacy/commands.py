@@ -9,10 +9,10 @@ import typer
 from pydantic import ValidationError
 from rich.table import Table
 
-from evaluator.accounting.events import MAX_ROUNDS, Event
-from evaluator.accounting.scenario import Sampling, Scenario
-from evaluator.contracts import ArtifactKind, PrivacyRules, SamplingRule, TrackRules
+from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import MAX_ROUNDS, Event
+from evaluator.mechanisms.scenario import Sampling, SamplingRule, Scenario
 from evaluator.pipeline import WEIGHTS
 from starter_kit.console import console, rejections, say
 from starter_kit.settings.words import kind
@@ -180,7 +180,7 @@ def _releases(
 ) -> Releases:
     """What a record, or a scenario of the options, releases under each rule."""
     if record is not None:
-        from evaluator.accounting import rules
+        from evaluator.records import epsilon as rules
         from evaluator.records.reading import read_record
 
         read = read_record(record, max_rounds=MAX_ROUNDS)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaluator.accounting.rules import account
 from evaluator.checks import CHECKS
 from evaluator.contracts import ArtifactKind, Check
 from evaluator.errors import ProblemError
-from evaluator.pipeline import Bench, count_communication
+from evaluator.pipeline import StepInputs, count_communication
 from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
+from evaluator.records.epsilon import account
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def _plausibility(case: Case) -> list[Check]:
         ArtifactKind.CHECKPOINT: case.files[RunFile.CHECKPOINT],
         ArtifactKind.COMMUNICATION_LOG: case.files[RunFile.LOG],
     }
-    bench = Bench(files, case.rules, reference=case.files[RunFile.BASE].parent)
-    return count_communication(bench, lambda _done, _total: None).result.checks
+    inputs = StepInputs(files, case.rules, reference=case.files[RunFile.BASE].parent)
+    return count_communication(inputs, lambda _done, _total: None).result.checks
 
 
 _BUDGET = CheckGroup(("C1",), (), _budget)

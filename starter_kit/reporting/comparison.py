@@ -13,8 +13,8 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluator.accounting.events import Unit
-from evaluator.metrics import cut
+from evaluator.mechanisms.events import Unit
+from evaluator.scoring.metrics import cut
 from starter_kit.reporting.repetitions import Row, Spread, rows_of
 from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
 

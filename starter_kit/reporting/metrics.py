@@ -12,8 +12,8 @@ from typing import Annotated, Self, TextIO
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from evaluator.accounting.events import Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Unit
 from evaluator.records.lines import Sha256
 from starter_kit.reporting.files import read_file, replace_file
 

@@ -17,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from evaluator.metrics import cut
+from evaluator.scoring.metrics import cut
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary, check_private
 from starter_kit.reporting.rounding import decimal_unit, epsilon_text, significant, size_text

@@ -8,8 +8,8 @@ from typing import Self
 
 import yaml
 
-from evaluator.accounting.events import Unit
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.mechanisms.events import Unit
 from starter_kit.reporting.files import read_file
 from starter_kit.reporting.metrics import SUMMARY, RunSummary, read_summary
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from evaluator.accounting.events import Unit
-from evaluator.metrics import cut
+from evaluator.mechanisms.events import Unit
+from evaluator.scoring.metrics import cut
 from starter_kit.reporting.files import read_file, replace_file
 from starter_kit.reporting.markup import element, page
 from starter_kit.reporting.metrics import (

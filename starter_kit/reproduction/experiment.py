@@ -11,8 +11,7 @@ import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
-from evaluator import evaluator_version
-from evaluator.contracts import ArtifactKind
+from evaluator.contracts import ArtifactKind, evaluator_version
 from starter_kit.evaluating import evaluate
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import SUMMARY, read_summary

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluator import evaluator_version
+from evaluator.contracts import evaluator_version
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import predict
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.metrics import GoldAnswers
+from evaluator.scoring.metrics import GoldAnswers
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
 from starter_kit.runs.resuming import RunState

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.records.annex import Annex, write_annex
 from evaluator.records.certificate import Opening, drawn_openings, open_blocks, update_root

@@ -6,7 +6,7 @@ The settings name the file of a participant's own method by its SHA-256, so the 
 import hashlib
 from pathlib import Path
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints.contents import sha256_of
 
 SOURCES = Path(__file__).parents[1]
 

@@ -1,6 +1,6 @@
 """The first line of a private run's training record: what is trained, and how it is protected."""
 
-from evaluator import evaluator_version
+from evaluator.contracts import evaluator_version
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import RecordTerms, accounting_problems
 from starter_kit.runs.provenance import code_sha256

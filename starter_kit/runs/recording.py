@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
-from evaluator.checkpoints import sha256_of
-from evaluator.communication import append_to_log, write_log
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.communication.log import append_to_log, write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.docvqa.vt5 import VT5
 from evaluator.errors import ErrorCode, ProblemError

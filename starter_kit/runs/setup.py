@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evaluator.accounting import calibration
-from evaluator.accounting.events import Adjacency, Event, Laplace, Unit
+from evaluator.mechanisms.events import Adjacency, Event, Laplace, Unit
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Client

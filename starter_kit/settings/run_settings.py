@@ -6,8 +6,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.contracts import SamplingRule
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.scenario import SamplingRule
 from evaluator.records.lines import Tuning
 from starter_kit.compression.lora import LoRA
 from starter_kit.dp.guarantee import Guarantee

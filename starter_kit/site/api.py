@@ -15,7 +15,7 @@ from typing import Any
 import requests
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, ProblemError
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from evaluator.checkpoints import Header, read_header
+from evaluator.checkpoints.header import Header, read_header
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import WEIGHTS
 

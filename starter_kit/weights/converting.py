@@ -11,10 +11,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluator.checkpoints import architecture_problems, read_header, untied
+from evaluator.checkpoints.header import read_header, untied
+from evaluator.checkpoints.inspection import architecture_problems
+from evaluator.checkpoints.sharding import INDEX, check_same, join, read_index, shard_names
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.pipeline import WEIGHTS
-from evaluator.sharding import INDEX, check_same, join, read_index, shard_names
 from starter_kit.weights.base_weights import read_base
 from starter_kit.weights.isolation import Ended, NotIsolatedError, run_with_network, run_without_network
 

@@ -14,11 +14,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from evaluator import checkpoints
-from evaluator.checkpoints import ALIASES, SHARED_EMBEDDING, read_header
+from evaluator.checkpoints import header as checkpoints
+from evaluator.checkpoints.header import ALIASES, SHARED_EMBEDDING, read_header
+from evaluator.checkpoints.sharding import check_shard, encode_header
 from evaluator.docvqa.weights import not_saved_by_torch, unpickle
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.sharding import check_shard, encode_header
 from starter_kit.weights.converting import MAX_NOTES, MAX_PROBLEMS, Job, Outcome, is_safetensors
 
 WRAPPERS = ("state_dict", "model_state_dict", "model")

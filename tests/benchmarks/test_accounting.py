@@ -18,7 +18,7 @@ from opacus.accountants.utils import get_noise_multiplier
 
 from evaluator.accounting import pld
 from evaluator.accounting.calibration import noise_multiplier
-from evaluator.accounting.events import Event, PoissonGaussian
+from evaluator.mechanisms.events import Event, PoissonGaussian
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
@@ -164,7 +164,7 @@ MEASURED = """
 import re
 from pathlib import Path
 from evaluator.accounting import pld
-from evaluator.accounting.events import PoissonGaussian, FixedSizeGaussian
+from evaluator.mechanisms.events import PoissonGaussian, FixedSizeGaussian
 {statement}
 print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
 """

@@ -23,13 +23,13 @@ STEP = """
 import json, sys, time
 from pathlib import Path
 from evaluator.contracts import ArtifactKind, Step, TrackRules
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 
 step, checkpoint, reference, data = sys.argv[1], *map(Path, sys.argv[2:])
 rules = TrackRules(reference="vt5", test_set="slice", clients=1)
-bench = Bench({ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=reference, test_set=data)
+inputs = StepInputs({ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=reference, test_set=data)
 started, cpu = time.perf_counter(), time.process_time()
-findings = run_step(Step(step), bench, lambda done, total: None)
+findings = run_step(Step(step), inputs, lambda done, total: None)
 wall_s, cpu_s = time.perf_counter() - started, time.process_time() - cpu
 (peak,) = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")]
 print(json.dumps({"wall_s": wall_s, "cpu_s": cpu_s, "peak_mb": peak / 1024, "result": findings.result.model_dump()}))

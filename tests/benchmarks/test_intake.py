@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluator.checkpoints import inspect_checkpoint
+from evaluator.checkpoints.inspection import inspect_checkpoint
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 

@@ -15,8 +15,8 @@ import editdistance
 import pytest
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
-from evaluator.metrics import GoldAnswers, Scores, score
-from evaluator.score_groups import group_scores
+from evaluator.scoring.groups import group_scores
+from evaluator.scoring.metrics import GoldAnswers, Scores, score
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
 

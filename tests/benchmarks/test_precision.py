@@ -16,7 +16,7 @@ from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
-from evaluator.metrics import GoldAnswers, QuestionScores
+from evaluator.scoring.metrics import GoldAnswers, QuestionScores
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 

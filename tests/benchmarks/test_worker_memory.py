@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from evaluator.contracts import ArtifactKind, Step, TrackRules
 from evaluator.docvqa.vt5 import VT5
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
 
 home = Path(sys.argv[1])
@@ -31,12 +31,12 @@ rules = TrackRules(reference="r", test_set="t", clients=1)
 for number in range(1, 101):
     model.language_backbone.shared.weight.data[5, 5] = number / 7
     model.save(home / "run")
-    bench = Bench(
+    inputs = StepInputs(
         {ArtifactKind.CHECKPOINT: home / "run" / "model.safetensors"}, rules, reference=home / "reference",
         test_set=home / "data", kept=home / "scoring", answers=home / "answers" / f"{number}.jsonl",
     )
     for step in (Step.VALIDATE, Step.SCORING):
-        run_step(step, bench, lambda done, total: None)
+        run_step(step, inputs, lambda done, total: None)
     (resident,) = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmRSS")]
     print(number, resident / 1024, flush=True)
 """

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.checkpoints import read_header, sha256_of
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.header import read_header
 from evaluator.checks import CHECKS
 from evaluator.contracts import (
-    NEEDS,
+    STEP_ARTIFACTS,
     AccountingResult,
     ArtifactKind,
     CheckStatus,
@@ -24,7 +25,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.lines import TrainableTensor
 from tests.evaluator.records.factories import make_record
 from tests.evaluator.tiny_track import write_reference, write_test_set
@@ -39,18 +40,18 @@ TRAINABLE = [TrainableTensor(name="language_backbone.encoder.final_layer_norm.we
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> StepInputs:
     """A run of two rounds that handed in the base weights unchanged."""
     folder = tmp_path_factory.mktemp("run")
     write_reference(folder / "reference")
     write_test_set(folder / "test_set")
     weights = folder / "reference" / "model.safetensors"
     made = make_record(folder / "run", base=weights, checkpoint=weights, trainable=TRAINABLE)
-    return Bench(made.files, RULES, reference=folder / "reference", test_set=folder / "test_set")
+    return StepInputs(made.files, RULES, reference=folder / "reference", test_set=folder / "test_set")
 
 
-def run(step: Step, bench: Bench) -> StepResult:
-    return run_step(step, bench, lambda _done, _total: None).result
+def run(step: Step, inputs: StepInputs) -> StepResult:
+    return run_step(step, inputs, lambda _done, _total: None).result
 
 
 @pytest.mark.parametrize(
@@ -63,33 +64,35 @@ def run(step: Step, bench: Bench) -> StepResult:
     ],
 )
 def test_a_step_needs_what_it_says_and_does_the_same_twice(
-    bench: Bench, step: Step, result: type[StepResult]
+    inputs: StepInputs, step: Step, result: type[StepResult]
 ) -> None:
-    only = replace(bench, files={kind: bench.files[kind] for kind in NEEDS[step]})
+    only = replace(inputs, files={kind: inputs.files[kind] for kind in STEP_ARTIFACTS[step]})
     first = run(step, only)
     assert type(first) is result
     assert run(step, only) == first
 
 
 @pytest.mark.parametrize("step", Step)
-def test_a_missing_artifact_is_named(bench: Bench, step: Step) -> None:
+def test_a_missing_artifact_is_named(inputs: StepInputs, step: Step) -> None:
     with pytest.raises(ProblemError) as caught:
-        run(step, replace(bench, files={}))
+        run(step, replace(inputs, files={}))
     assert caught.value.problem.code is ErrorCode.ARTIFACT_MISSING
-    assert caught.value.problem.where == NEEDS[step][0]
+    assert caught.value.problem.where == STEP_ARTIFACTS[step][0]
 
 
-def test_only_what_the_track_trains_may_differ_from_the_base_weights(bench: Bench, tmp_path: Path) -> None:
+def test_only_what_the_track_trains_may_differ_from_the_base_weights(
+    inputs: StepInputs, tmp_path: Path
+) -> None:
     name = TRAINABLE[0].name
-    content = bytearray(bench.files[ArtifactKind.CHECKPOINT].read_bytes())
-    header = read_header(bench.files[ArtifactKind.CHECKPOINT])
+    content = bytearray(inputs.files[ArtifactKind.CHECKPOINT].read_bytes())
+    header = read_header(inputs.files[ArtifactKind.CHECKPOINT])
     content[header.data_start + header.tensors[name].begin] ^= 1
     checkpoint = tmp_path / "model.safetensors"
     checkpoint.write_bytes(content)
 
     def validated(*trainable: str) -> StepResult:
         rules = RULES.model_copy(update={"trainable": list(trainable)})
-        return run(Step.VALIDATE, replace(bench, files={ArtifactKind.CHECKPOINT: checkpoint}, rules=rules))
+        return run(Step.VALIDATE, replace(inputs, files={ArtifactKind.CHECKPOINT: checkpoint}, rules=rules))
 
     for result in (validated(), validated("*.final_layer_norm.weight")):
         assert isinstance(result, ValidationResult)
@@ -99,28 +102,28 @@ def test_only_what_the_track_trains_may_differ_from_the_base_weights(bench: Benc
     assert caught.value.problem.code is ErrorCode.CHECKPOINT_FROZEN_TENSOR
 
 
-def test_communication_is_added_up(bench: Bench) -> None:
-    result = run(Step.COMMUNICATION, bench)
+def test_communication_is_added_up(inputs: StepInputs) -> None:
+    result = run(Step.COMMUNICATION, inputs)
     assert isinstance(result, CommunicationResult)
     assert (result.rounds, result.messages) == (2, 8)
     assert (result.bytes_total, result.bytes_down, result.bytes_up) == (2048, 1024, 1024)
     assert {check.id for check in result.checks} <= CHECKS.keys()
 
 
-def test_accounting_carries_its_checks_its_token_and_its_key(bench: Bench) -> None:
-    result = run(Step.ACCOUNTING, bench)
+def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs) -> None:
+    result = run(Step.ACCOUNTING, inputs)
     assert isinstance(result, AccountingResult)
     assert {check.id for check in result.checks} <= CHECKS.keys()
     assert {check.status for check in result.checks} == {CheckStatus.PASSED}
     assert result.run_token == "token-for-one-run-only"
-    record = bench.files[ArtifactKind.TRAINING_RECORD].read_text()
+    record = inputs.files[ArtifactKind.TRAINING_RECORD].read_text()
     assert f'"public_key":"{result.public_key}"' in record
 
 
 def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
-    bench: Bench, tmp_path: Path
+    inputs: StepInputs, tmp_path: Path
 ) -> None:
-    weights = bench.files[ArtifactKind.CHECKPOINT]
+    weights = inputs.files[ArtifactKind.CHECKPOINT]
     made = make_record(
         tmp_path,
         base=weights,
@@ -130,32 +133,32 @@ def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
         end={"checkpoint_sha256": "f" * 64},
     )
     with pytest.raises(ProblemError) as caught:
-        run(Step.ACCOUNTING, replace(bench, files=made.files))
+        run(Step.ACCOUNTING, replace(inputs, files=made.files))
     codes = {problem.code for problem in caught.value.problems}
     assert codes == {ErrorCode.RECORD_CHECKPOINT, ErrorCode.RECORD_RULES}
 
 
-def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(bench: Bench) -> None:
+def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(inputs: StepInputs) -> None:
     told: list[tuple[int, int]] = []
-    result = run_step(Step.SCORING, bench, lambda done, total: told.append((done, total))).result
+    result = run_step(Step.SCORING, inputs, lambda done, total: told.append((done, total))).result
     assert told[0] == (0, 3)
     assert told[-1] == (3, 3)
     assert isinstance(result, ScoringResult)
     assert result.questions == 3
-    assert result.checkpoint_sha256 == sha256_of(bench.files[ArtifactKind.CHECKPOINT])
+    assert result.checkpoint_sha256 == sha256_of(inputs.files[ArtifactKind.CHECKPOINT])
 
 
-def test_organizers_learn_what_a_score_is_made_of(bench: Bench) -> None:
-    findings = run_step(Step.SCORING, bench, lambda _done, _total: None)
+def test_organizers_learn_what_a_score_is_made_of(inputs: StepInputs) -> None:
+    findings = run_step(Step.SCORING, inputs, lambda _done, _total: None)
     assert findings.detail is not None
     (everything,) = findings.detail.groups
     assert (everything.by, everything.questions) == ("all", 3)
     assert findings.detail.pages_without_image == 0
 
 
-def test_single_answers_are_written_only_where_asked(bench: Bench, tmp_path: Path) -> None:
+def test_single_answers_are_written_only_where_asked(inputs: StepInputs, tmp_path: Path) -> None:
     answers = tmp_path / "answers" / "run.jsonl"
-    result = run(Step.SCORING, replace(bench, answers=answers))
+    result = run(Step.SCORING, replace(inputs, answers=answers))
     rows = [json.loads(line) for line in answers.read_text().splitlines()]
     assert [row["gold"] for row in rows] == [["9.00"]] * 3
     assert isinstance(result, ScoringResult)
@@ -164,18 +167,18 @@ def test_single_answers_are_written_only_where_asked(bench: Bench, tmp_path: Pat
     assert "9.00" not in result.model_dump_json()
 
 
-def test_torch_is_loaded_for_scoring_only(bench: Bench) -> None:
+def test_torch_is_loaded_for_scoring_only(inputs: StepInputs) -> None:
     script = """
 import sys
 from pathlib import Path
 from evaluator.contracts import ArtifactKind, Step, TrackRules
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 rules = TrackRules(reference="r", test_set="t", clients=2)
 files = {ArtifactKind.CHECKPOINT: Path(sys.argv[1]), ArtifactKind.COMMUNICATION_LOG: Path(sys.argv[2])}
-bench = Bench(files, rules, reference=Path(sys.argv[3]))
+inputs = StepInputs(files, rules, reference=Path(sys.argv[3]))
 for step in (Step.VALIDATE, Step.COMMUNICATION):
-    run_step(step, bench, lambda done, total: None)
+    run_step(step, inputs, lambda done, total: None)
 assert not {"torch", "transformers"} & set(sys.modules)
 """
-    checkpoint, log = bench.files[ArtifactKind.CHECKPOINT], bench.files[ArtifactKind.COMMUNICATION_LOG]
-    subprocess.run([sys.executable, "-c", script, checkpoint, log, bench.reference], check=True)
+    checkpoint, log = inputs.files[ArtifactKind.CHECKPOINT], inputs.files[ArtifactKind.COMMUNICATION_LOG]
+    subprocess.run([sys.executable, "-c", script, checkpoint, log, inputs.reference], check=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluator.contracts import GroupScore, ScoringDetail, ScoringResult
-from evaluator.pipeline import Findings
+from evaluator.pipeline import StepOutput
 from starter_kit.evaluating import tell
 
 RESULT = ScoringResult(
@@ -13,7 +13,7 @@ RESULT = ScoringResult(
 
 def told(capsys: pytest.CaptureFixture[str], detail: ScoringDetail | None) -> list[list[str]]:
     """The words of each line; a table's rules are left out."""
-    tell(Findings(RESULT, detail), "valid")
+    tell(StepOutput(RESULT, detail), "valid")
     lines = [
         line.translate(dict.fromkeys(map(ord, "│┃"), " ")) for line in capsys.readouterr().out.splitlines()
     ]

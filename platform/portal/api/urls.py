@@ -3,7 +3,7 @@
 from django.urls import path
 from ninja import NinjaAPI
 
-from evaluator import evaluator_version
+from evaluator.contracts import evaluator_version
 from portal.api import overview, records, submissions, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from django.core.cache import cache
 
-from evaluator import evaluator_version
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
-from evaluator.accounting.scenario import Scenario
-from evaluator.contracts import SamplingRule
+from evaluator.contracts import evaluator_version
+from evaluator.mechanisms.scenario import SamplingRule, Scenario
 from portal.calculator.curves import Curve
 
 SECONDS = 1.5  # of computing, after which no further point is added to a curve

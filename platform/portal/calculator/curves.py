@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from evaluator.accounting import pld
 from evaluator.accounting.comparison import distinct
-from evaluator.accounting.scenario import Scenario
-from evaluator.contracts import SamplingRule
+from evaluator.mechanisms.scenario import SamplingRule, Scenario
 
 HALVINGS = 4  # a curve has at most 2⁴ pieces
 

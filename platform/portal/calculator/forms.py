@@ -3,8 +3,8 @@
 from django import forms
 from django.db.models import TextChoices
 
-from evaluator.accounting.events import Adjacency
-from evaluator.accounting.scenario import Sampling, Scenario
+from evaluator.mechanisms.events import Adjacency
+from evaluator.mechanisms.scenario import Sampling, Scenario
 
 MAX_ROUNDS = 10_000
 MAX_CLIENTS = 10_000

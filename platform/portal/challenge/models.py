@@ -10,8 +10,10 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.accounting.events import Adjacency
-from evaluator.contracts import Accountant, ArtifactKind, PrivacyRules, SamplingRule, TrackRules
+from evaluator.accounting.comparison import Accountant
+from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+from evaluator.mechanisms.events import Adjacency
+from evaluator.mechanisms.scenario import SamplingRule
 
 MAX_PATTERNS = 100
 MAX_PATTERN_CHARACTERS = 256  # those of a tensor's name

@@ -7,7 +7,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from evaluator.contracts import GroupScore, ScoringDetail
-from evaluator.metrics import cut
+from evaluator.scoring.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
 from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.services import evaluate_again

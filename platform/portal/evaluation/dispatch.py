@@ -15,8 +15,8 @@ from django.db.models import Max
 
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
-    NEEDS,
     SCORING_QUEUE,
+    STEP_ARTIFACTS,
     STEP_TASK,
     ArtifactKind,
     ArtifactRef,
@@ -85,6 +85,6 @@ def job(evaluation: Evaluation) -> EvaluationJob:
                 size_bytes=artifact.upload.size_bytes,
                 sha256=artifact.upload.sha256,
             )
-            for artifact in run.artifacts.filter(kind__in=NEEDS[step]).select_related("upload")
+            for artifact in run.artifacts.filter(kind__in=STEP_ARTIFACTS[step]).select_related("upload")
         ],
     )

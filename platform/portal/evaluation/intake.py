@@ -24,7 +24,7 @@ from evaluator.contracts import (
     TrackRules,
 )
 from evaluator.errors import ProblemError, shorten
-from evaluator.time_left import MAX_REMAINING_S
+from evaluator.worker.time_left import MAX_REMAINING_S
 from portal.evaluation import endings, models
 from portal.evaluation.accounted import accept
 from portal.evaluation.dispatch import send_on_commit

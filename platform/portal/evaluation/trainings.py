@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 from pydantic import TypeAdapter
 
-from evaluator.accounting.events import Event, merged
 from evaluator.contracts import Check, CheckStatus
+from evaluator.mechanisms.events import Event, merged
 from portal.submissions.models import Run, RunState, RunToken
 from portal.ui.rounding import rounded_up
 
@@ -36,7 +36,7 @@ class Joint:
 def joint(run: Run, delta: float) -> Joint:
     """What the team's trainings in the run's track cost together, the run's own and withdrawn ones included."""
     # Imported here: the accountants take a second to load, and the web process never needs them.
-    from evaluator.accounting.rules import MAX_DIFFERENT_ROUNDS, joint_epsilon
+    from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
 
     ledger = list(_tokens(run).exclude(record_sha256="").values_list("events", flat=True))
     if len(ledger) > MAX_TRAININGS:

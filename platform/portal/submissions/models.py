@@ -160,7 +160,7 @@ class RunToken(models.Model):
 
     A token belongs to the first training record that is accepted with it. The run that brought the record holds the
     token; see `portal.submissions.tokens` for when another run may take it over. `events` are what that training
-    released, as evaluator.accounting.events; they stay whatever becomes of the run, for what is released is.
+    released, as evaluator.mechanisms.events; they stay whatever becomes of the run, for what is released is.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")

@@ -3,8 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from evaluator.accounting.comparison import Accountant
 from evaluator.checks import CHECKS, CheckText
-from evaluator.contracts import Accountant, Check, CheckStatus, SamplingRule, TrackRules, TrustLevel
+from evaluator.contracts import Check, CheckStatus, TrackRules, TrustLevel
+from evaluator.mechanisms.scenario import SamplingRule
 from portal.submissions.models import Run
 
 TRUST = {

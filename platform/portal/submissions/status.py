@@ -9,7 +9,7 @@ from django.db.models import prefetch_related_objects
 
 from evaluator.contracts import Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem
-from evaluator.time_left import in_words
+from evaluator.worker.time_left import in_words
 from portal.submissions import results
 from portal.submissions.changed_tensors import ChangedTensors
 from portal.submissions.models import Run, RunState

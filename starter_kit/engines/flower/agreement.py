@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from evaluator import evaluator_version
+from evaluator.contracts import evaluator_version
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file

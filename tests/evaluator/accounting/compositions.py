@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from evaluator.accounting.events import (
+from evaluator.mechanisms.events import (
     Adjacency,
     FixedSizeGaussian,
     Gaussian,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from evaluator.accounting import classical
-from evaluator.accounting.events import UnsupportedError
+from evaluator.mechanisms.events import UnsupportedError
 
 DELTA = 1e-5
 

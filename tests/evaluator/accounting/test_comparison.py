@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from evaluator.accounting import pld, rdp
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare, distinct
-from evaluator.accounting.events import Adjacency, Gaussian, PoissonGaussian
-from evaluator.contracts import SamplingRule
+from evaluator.mechanisms.events import Adjacency, Gaussian, PoissonGaussian
+from evaluator.mechanisms.scenario import SamplingRule
 
 BOTH = (SamplingRule.TWO_STAGE, SamplingRule.PRODUCT)
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evaluator.accounting.events import Event
 from evaluator.accounting.pairs import Floats, GaussianPair, LaplacePair, Symmetrized, dominating_pairs
+from evaluator.mechanisms.events import Event
 from tests.evaluator.accounting.compositions import REPLACE, fixed_size, gaussian, laplace, poisson
 
 POINTS = np.linspace(-40, 40, 400_001)

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from evaluator.accounting import pld, rdp
 from evaluator.accounting.classical import gaussian_delta
-from evaluator.accounting.events import AdmmLaplace, Event, FedAvgLaplace
+from evaluator.mechanisms.events import AdmmLaplace, Event, FedAvgLaplace
 from tests.evaluator.accounting.compositions import (
     ADD_REMOVE,
     DELTA,

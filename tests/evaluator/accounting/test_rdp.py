@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from evaluator.accounting import rdp
-from evaluator.accounting.events import Event, UnsupportedError
+from evaluator.mechanisms.events import Event, UnsupportedError
 from tests.evaluator.accounting.compositions import (
     DELTA,
     REPLACE,

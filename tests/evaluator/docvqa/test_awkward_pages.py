@@ -9,7 +9,7 @@ from evaluator.contracts import ArtifactKind, ScoringResult, Step, TrackRules
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
 from evaluator.docvqa.images import MAX_PIXELS, read_page
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from tests.evaluator.docvqa.factories import WORDS, make_model, make_tokenizer
 
 HUGE = 20_000
@@ -82,13 +82,13 @@ def test_an_awkward_page_ends_in_a_result(
     ]
     write_info(data, DatasetInfo(name="awkward"))
     write_split(data, "test", pages, asked)
-    bench = Bench(
+    inputs = StepInputs(
         {ArtifactKind.CHECKPOINT: tmp_path / "reference" / "model.safetensors"},
         TrackRules(reference="r", test_set="t", clients=1),
         reference=tmp_path / "reference",
         test_set=data,
     )
-    findings = run_step(Step.SCORING, bench, lambda _done, _total: None)
+    findings = run_step(Step.SCORING, inputs, lambda _done, _total: None)
     assert isinstance(findings.result, ScoringResult)
     assert findings.result.questions == 2
     assert findings.detail is not None

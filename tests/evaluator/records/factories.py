@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from evaluator.checkpoints import sha256_of
-from evaluator.communication import LogEntry, write_log
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.weight_changes import weight_vector_sha256
+from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import SERVER, ArtifactKind
 from evaluator.records.annex import Annex, write_annex
 from evaluator.records.certificate import drawn_openings, open_blocks, update_root
@@ -31,7 +32,6 @@ from evaluator.records.lines import (
 )
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
-from evaluator.weight_changes import weight_vector_sha256
 
 RUN_TOKEN = "token-for-one-run-only"
 TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTensor(name="bias", shape=[9])]
@@ -222,8 +222,8 @@ def _provider_rate(run: RunLine) -> float:
 
 
 def _round(run: RunLine, number: int, clients: int, made: MadeRun) -> RoundLine:
-    first = weight_vector_sha256(made.base, run.trainable) or "a" * 64
-    last = weight_vector_sha256(made.checkpoint, run.trainable) or "a" * 64
+    first = weight_vector_sha256(made.base, run.shapes) or "a" * 64
+    last = weight_vector_sha256(made.checkpoint, run.shapes) or "a" * 64
     between = [first, *(f"{index:064x}" for index in range(1, run.rounds)), last]
     match run.sampling:
         case TwoStagePoisson(client_rate=client_rate):

@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from evaluator.accounting.events import Adjacency, Unit
+from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checks import CHECKS, failures
-from evaluator.communication import LogEntry, write_log
+from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.mechanisms.events import Adjacency, Unit
 from evaluator.records.annex import Annex
 from evaluator.records.check_groups import Case, RunFile, check_record
 from evaluator.records.lines import (
@@ -31,7 +32,6 @@ from evaluator.records.lines import (
 from evaluator.records.reading import read_record
 from evaluator.records.sampling_checks import clients
 from evaluator.records.tensor_checks import tensors
-from evaluator.weight_changes import TensorChange
 from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
 
 PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)

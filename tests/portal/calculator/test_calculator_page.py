@@ -11,8 +11,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from evaluator.accounting import pld, rdp
-from evaluator.accounting.scenario import Scenario
-from evaluator.contracts import SamplingRule
+from evaluator.mechanisms.scenario import SamplingRule, Scenario
 from portal.calculator import answers, visits
 from tests.portal.ui.test_pages import check
 

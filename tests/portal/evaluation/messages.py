@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-from evaluator.accounting.events import Gaussian
+from evaluator.accounting.comparison import Accountant
 from evaluator.contracts import (
-    Accountant,
     AccountingResult,
     ArtifactKind,
     Check,
@@ -15,13 +14,14 @@ from evaluator.contracts import (
     Outcome,
     Progress,
     Provenance,
-    SamplingRule,
     ScoringDetail,
     ScoringResult,
     Step,
     StepReport,
     ValidationResult,
 )
+from evaluator.mechanisms.events import Gaussian
+from evaluator.mechanisms.scenario import SamplingRule
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64

@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from evaluator.accounting.events import Gaussian
-from evaluator.contracts import Accountant, Outcome, SamplingRule, Step
+from evaluator.accounting.comparison import Accountant
+from evaluator.contracts import Outcome, Step
+from evaluator.mechanisms.events import Gaussian
+from evaluator.mechanisms.scenario import SamplingRule
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, intake

@@ -4,7 +4,7 @@ import pytest
 from celery import Celery
 from django.conf import settings
 
-from evaluator.contracts import EVALUATOR_QUEUE, NEEDS, SCORING_QUEUE, STEP_TASK, ArtifactKind, Step
+from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, STEP_ARTIFACTS, STEP_TASK, ArtifactKind, Step
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch
 from portal.evaluation.models import Evaluation, EvaluationState
@@ -47,8 +47,8 @@ def test_a_worker_is_told_where_the_files_of_its_step_are_and_no_others(step):
     make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
     make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
     message = dispatch.job(Evaluation.objects.create(run=run, attempt=1, step=step))
-    assert {ref.kind for ref in message.artifacts} == set(NEEDS[step])
-    assert (ArtifactKind.TRAINING_ANNEX in NEEDS[step]) == (step is Step.ACCOUNTING)
+    assert {ref.kind for ref in message.artifacts} == set(STEP_ARTIFACTS[step])
+    assert (ArtifactKind.TRAINING_ANNEX in STEP_ARTIFACTS[step]) == (step is Step.ACCOUNTING)
 
 
 def test_the_message_is_a_step_with_the_run_s_own_files_and_no_proof(broker, committed):

@@ -8,12 +8,12 @@ import torch
 from django.contrib.staticfiles import finders
 from playwright.sync_api import expect
 
+from evaluator.checkpoints.sharding import join, joined_sha256
 from evaluator.errors import EXPLANATIONS, ErrorCode
-from evaluator.sharding import join, joined_sha256
 from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
-from tests.evaluator.sharded import save_shards, split, write_index
+from tests.evaluator.checkpoints.sharded import save_shards, split, write_index
 from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, slot, stored_content
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]

@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from evaluator.accounting import pld
-from evaluator.accounting.events import Event, Gaussian, Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Event, Gaussian, Unit
 from starter_kit.dp.guarantee import Guarantee, rounds_within
 
 DELTA = 1e-5

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluator.accounting.scenario import Sampling, Scenario
 from evaluator.errors import ProblemError
+from evaluator.mechanisms.scenario import Sampling, Scenario
 from evaluator.records import lines
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling

@@ -9,7 +9,7 @@ import torch
 
 from evaluator.contracts import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.engines.flower.client_app import Host
@@ -293,7 +293,9 @@ def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluat
     rules = TrackRules(
         reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)
     )
-    result = run_step(Step.ACCOUNTING, Bench(folder.files(), rules, reference=base), lambda *_: None).result
+    result = run_step(
+        Step.ACCOUNTING, StepInputs(folder.files(), rules, reference=base), lambda *_: None
+    ).result
     assert isinstance(result, AccountingResult)
     assert result.within_budget
     annex = read_annex(folder.file(ArtifactKind.TRAINING_ANNEX), clients=3, max_rounds=10)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 import torch
 
-from evaluator.communication import read_log
+from evaluator.communication.log import read_log
 from starter_kit.engines.flower.address import free_port
 from starter_kit.runs.folder import RunFolder
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor

@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from evaluator.communication import LogEntry
+from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Reply, Server

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.accounting.events import PoissonGaussian
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
@@ -14,7 +13,8 @@ from evaluator.contracts import (
     Step,
     TrackRules,
 )
-from evaluator.pipeline import Bench, run_step
+from evaluator.mechanisms.events import PoissonGaussian
+from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.lines import GlobalPoisson
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
@@ -88,10 +88,10 @@ def test_the_evaluator_accepts_a_run_as_a_federation_of_one(
     rules = TrackRules(
         reference="local", test_set="local", clients=1, privacy=PrivacyRules(epsilon=8, delta=1e-5)
     )
-    bench = Bench(run.files(), rules, reference=base)
+    inputs = StepInputs(run.files(), rules, reference=base)
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        run_step(step, bench, lambda done, total: None)
-    result = run_step(Step.ACCOUNTING, bench, lambda done, total: None).result
+        run_step(step, inputs, lambda done, total: None)
+    result = run_step(Step.ACCOUNTING, inputs, lambda done, total: None).result
     assert isinstance(result, AccountingResult)
     assert result.within_budget
     assert [check for check in result.checks if check.status is CheckStatus.FLAGGED] == []

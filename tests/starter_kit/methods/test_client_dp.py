@@ -8,8 +8,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from evaluator.accounting.events import Gaussian, TwoStage, Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Gaussian, TwoStage, Unit
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.federation.rounds import Client, ClientTask, Message
 from starter_kit.learning.local_training import LocalTraining

@@ -8,17 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from evaluator.accounting.rules import releases
-from evaluator.contracts import (
-    AccountingResult,
-    CheckStatus,
-    PrivacyRules,
-    SamplingRule,
-    Step,
-    TrackRules,
-)
+from evaluator.contracts import AccountingResult, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.errors import ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.pipeline import StepInputs, run_step
+from evaluator.records.epsilon import releases
 from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
 from starter_kit.dp.provider_sampling import PoissonSampling
 from starter_kit.engines.local import LocalEngine
@@ -327,10 +321,10 @@ def test_the_guarantee_is_that_of_fl_provider_dp_whose_messages_are_seen_one_by_
 def test_the_evaluator_accepts_what_a_run_leaves(
     config: str, changes: list[str], base: Path, data: Path, tmp_path: Path
 ) -> None:
-    bench = Bench(trained(config, base, data, tmp_path / "run", changes).files(), RULES, reference=base)
+    inputs = StepInputs(trained(config, base, data, tmp_path / "run", changes).files(), RULES, reference=base)
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        run_step(step, bench, lambda done, total: None)
-    result = run_step(Step.ACCOUNTING, bench, lambda done, total: None).result
+        run_step(step, inputs, lambda done, total: None)
+    result = run_step(Step.ACCOUNTING, inputs, lambda done, total: None).result
     assert isinstance(result, AccountingResult)
     flagged = [check for check in result.checks if check.status is CheckStatus.FLAGGED]
     assert flagged == []

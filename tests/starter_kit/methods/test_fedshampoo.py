@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evaluator.contracts import ArtifactKind, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.pipeline import StepInputs, run_step
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Client, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings, State
@@ -150,9 +150,9 @@ def test_a_run_sends_no_embedding_and_ends_alike_whether_or_not_it_was_broken_of
         assert resumed.file(kind).read_bytes() == whole.file(kind).read_bytes()
 
     rules = TrackRules(reference="local", test_set="local", clients=3)
-    bench = Bench(whole.files(), rules, reference=base)
+    inputs = StepInputs(whole.files(), rules, reference=base)
     for kind_of_check in (Step.VALIDATE, Step.COMMUNICATION):
-        run_step(kind_of_check, bench, lambda done, total: None)
+        run_step(kind_of_check, inputs, lambda done, total: None)
     before, after = (
         read_safetensors(folder / "model.safetensors")
         for folder in (base, whole.file(ArtifactKind.CHECKPOINT).parent)

@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from evaluator.accounting.events import Adjacency, FedAvgLaplace, Laplace, Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Adjacency, FedAvgLaplace, Laplace, Unit
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Client, ClientTask, Message
 from starter_kit.methods.laplace_fedavg import LaplaceFedAvg, Settings

@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from evaluator.accounting.events import Adjacency, AdmmLaplace, Laplace, Unit
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Adjacency, AdmmLaplace, Laplace, Unit
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Request, Server

@@ -7,10 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluator.accounting import pld
-from evaluator.accounting.events import PoissonGaussian
-from evaluator.accounting.scenario import Scenario
 from evaluator.checks import CHECKS
-from evaluator.contracts import SamplingRule
+from evaluator.mechanisms.events import PoissonGaussian
+from evaluator.mechanisms.scenario import SamplingRule, Scenario
 from starter_kit.privacy.commands import privacy_app
 from tests.starter_kit.training_runs import trained
 

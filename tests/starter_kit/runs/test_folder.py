@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from evaluator.checkpoints import sha256_of
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.sharding import joined_sha256
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.sharding import joined_sha256
 from starter_kit.runs.folder import RunFolder
-from tests.evaluator.sharded import INDEX, save_shards, split
+from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
 from tests.starter_kit.pocket_site import TOKEN, PocketSite
 
 PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]

@@ -12,25 +12,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluator.accounting.rules import releases
-from evaluator.checkpoints import sha256_of
-from evaluator.contracts import (
-    AccountingResult,
-    ArtifactKind,
-    CheckStatus,
-    PrivacyRules,
-    SamplingRule,
-    Step,
-    TrackRules,
-)
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.checkpoints.weight_changes import weight_vector_sha256
+from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import Bench, run_step
+from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from evaluator.records.certificate import BLOCK
+from evaluator.records.epsilon import releases
 from evaluator.records.lines import GlobalPoisson, ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
-from evaluator.weight_changes import weight_vector_sha256
 from starter_kit.evaluating import evaluate
 from starter_kit.federation.rounds import Aggregate, Round
 from starter_kit.learning.local_training import Learner
@@ -51,7 +44,9 @@ ALL_BUT_SCORING = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]
 
 
 def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
-    result = run_step(Step.ACCOUNTING, Bench(files, rules, reference=base), lambda done, total: None).result
+    result = run_step(
+        Step.ACCOUNTING, StepInputs(files, rules, reference=base), lambda done, total: None
+    ).result
     assert isinstance(result, AccountingResult)
     return result
 
@@ -106,9 +101,9 @@ def test_the_evaluator_accepts_what_a_baseline_leaves(
     config: str, changes: list[str], steps: list[Step], base: Path, data: Path, tmp_path: Path
 ) -> None:
     run = trained(config, base, data, tmp_path / "run", changes)
-    bench = Bench(run.files(), RULES, reference=base)
+    inputs = StepInputs(run.files(), RULES, reference=base)
     for step in steps:
-        result = run_step(step, bench, lambda done, total: None).result
+        result = run_step(step, inputs, lambda done, total: None).result
         if isinstance(result, AccountingResult):
             wrong = {check.id: check for check in result.checks if check.status is not CheckStatus.PASSED}
             assert all(check.status is CheckStatus.NOT_APPLICABLE for check in wrong.values()), wrong
@@ -134,9 +129,9 @@ def test_the_rounds_lead_from_the_base_weights_to_the_checkpoint(private: RunFol
     record = private.record(max_rounds=10)
     first, second = record.rounds
     checkpoint = private.file(ArtifactKind.CHECKPOINT)
-    assert first.model_in_sha256 == weight_vector_sha256(base / "model.safetensors", record.run.trainable)
+    assert first.model_in_sha256 == weight_vector_sha256(base / "model.safetensors", record.run.shapes)
     assert first.model_out_sha256 == second.model_in_sha256
-    assert second.model_out_sha256 == weight_vector_sha256(checkpoint, record.run.trainable)
+    assert second.model_out_sha256 == weight_vector_sha256(checkpoint, record.run.shapes)
 
 
 def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Path, tmp_path: Path) -> None:

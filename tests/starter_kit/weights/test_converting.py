@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from evaluator.errors import Problem, ProblemError
 from starter_kit.cli import app
 from starter_kit.weights import isolation, state_dicts
-from tests.evaluator.sharded import save_shards, split
+from tests.evaluator.checkpoints.sharded import save_shards, split
 
 SHARED = "language_backbone.shared.weight"
 ALIASES = [

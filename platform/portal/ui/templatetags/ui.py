@@ -10,8 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
-from evaluator import evaluator_version
-from evaluator.metrics import cut
+from evaluator.contracts import evaluator_version
+from evaluator.scoring.metrics import cut
 from portal.ui.markdown import render_markdown
 
 register = template.Library()

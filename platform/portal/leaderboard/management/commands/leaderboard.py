@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from django.core.management.base import BaseCommand, CommandError
 
-from evaluator.metrics import cut
+from evaluator.scoring.metrics import cut
 from portal.challenge.models import Track
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.ranking import Row

@@ -3,7 +3,7 @@
 //
 //   const file = await joined([...input.files]);   // rejects with UploadError
 //
-// evaluator/sharding.py writes the same bytes, and says how they are made.
+// evaluator/checkpoints/sharding.py writes the same bytes, and says how they are made.
 import { UploadError } from "./upload.js";
 
 const CHOOSE_ALL = "Choose the index and all of its shards together.";

@@ -1,0 +1,1 @@
+"""The communication log: how it is read and written, and whether it is plausible."""

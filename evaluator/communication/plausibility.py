@@ -1,0 +1,188 @@
+"""Whether a communication log is plausible: checks P1 to P4, which hold it against itself and against what changed.
+
+They need no training record, so every track has them. They only ever flag: nobody but the participant saw the
+messages, a log that passes may still be made up, and a codec that nobody thought of may pass below the floor. Where a
+record declares the tensors that were sent and their codec, check C4 compares exactly.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evaluator.checkpoints.weight_changes import TensorChange
+from evaluator.communication.log import CommunicationTotals, Exchange
+from evaluator.contracts import Check, CheckStatus
+
+# NF4 with a float32 scale for each 64 numbers (Dettmers et al., 2023, arXiv:2305.14314): the tightest codec that runs
+# on this benchmark have used.
+CHEAPEST_BITS = 4.5
+MIN_BITS = 1.0  # a sign for each number that says the change
+MAX_BITS = 64.0  # two float32 numbers, such as a weight and its optimizer state, for each number that changed
+# How rarely honest sampling of clients leaves out as many rounds as the log does, for it to be flagged.
+RARE = 1e-3
+
+
+@dataclass
+class Deviations:
+    """How many exchanges are unlike the others, and the first of them in words."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, exchange: Exchange) -> None:
+        self.count += 1
+        self.first = self.first or (
+            f"round {exchange.round}, client {exchange.client}: "
+            f"{exchange.messages_down} down, {exchange.messages_up} up"
+        )
+
+
+@dataclass
+class Sizes:
+    """The bytes that a client is sent, or sends, in a round: the smallest and the largest number."""
+
+    smallest: float = math.inf
+    largest: float = 0
+
+    def add(self, size_bytes: int) -> None:
+        self.smallest = min(self.smallest, size_bytes)
+        self.largest = max(self.largest, size_bytes)
+
+
+@dataclass
+class Traffic:
+    """What the exchanges of a log have in common, gathered one by one in constant memory.
+
+    Attributes:
+        exchanges: Number of clients' exchanges, over all rounds.
+        rounds: Number of rounds with a message.
+        one_way: Exchanges without a message down, or without one up.
+        usual: Messages down and up of the first exchange that went both ways; None as long as there is none.
+        unusual: Exchanges both ways with other numbers of messages.
+        down: Of the exchanges with a message down; `up` likewise.
+    """
+
+    exchanges: int = 0
+    rounds: int = 0
+    one_way: Deviations = field(default_factory=Deviations)
+    usual: tuple[int, int] | None = None
+    unusual: Deviations = field(default_factory=Deviations)
+    down: Sizes = field(default_factory=Sizes)
+    up: Sizes = field(default_factory=Sizes)
+    _last_round: int = 0
+
+    def add(self, exchange: Exchange) -> None:
+        """Take in the next exchange; rounds don't go backwards."""
+        self.exchanges += 1
+        self.rounds += exchange.round != self._last_round
+        self._last_round = exchange.round
+        messages = (exchange.messages_down, exchange.messages_up)
+        if not all(messages):
+            self.one_way.add(exchange)
+        else:
+            self.usual = self.usual or messages
+            if messages != self.usual:
+                self.unusual.add(exchange)
+        if exchange.messages_down:
+            self.down.add(exchange.bytes_down)
+        if exchange.messages_up:
+            self.up.add(exchange.bytes_up)
+
+
+def transfer_bytes(changes: Sequence[TensorChange]) -> int:
+    """The fewest bytes in which what changed goes over the wire once, at `CHEAPEST_BITS` a parameter."""
+    return math.ceil(sum(change.parameters for change in changes) * CHEAPEST_BITS / 8)
+
+
+def bytes_needed(changes: Sequence[TensorChange]) -> int:
+    """Twice `transfer_bytes`: once up, or the server couldn't know it, and once down, as the first download counts."""
+    return 2 * transfer_bytes(changes)
+
+
+def checks(
+    totals: CommunicationTotals, traffic: Traffic, changes: Sequence[TensorChange], *, clients: int
+) -> list[Check]:
+    """P1 to P4 of one log.
+
+    Args:
+        totals: Of the log.
+        traffic: Of the same log, with all its exchanges.
+        changes: Between the base weights and the checkpoint.
+        clients: How many the track has.
+    """
+    return [
+        _both_directions(traffic),
+        _regular(totals, traffic, clients),
+        _bits(traffic, changes),
+        _floor(totals, changes),
+    ]
+
+
+def _both_directions(traffic: Traffic) -> Check:
+    expected = "a message down and one up for each client of a round"
+    if not traffic.one_way.count:
+        return _passed("P1", expected, f"{traffic.exchanges} exchanges, all both ways")
+    found = f"{traffic.one_way.count} of {traffic.exchanges} exchanges went one way"
+    return _flagged("P1", expected, found, traffic.one_way.first)
+
+
+def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Check:
+    if traffic.usual is None:
+        return Check(id="P2", status=CheckStatus.NOT_APPLICABLE, found="no exchange went both ways")
+    down, up = traffic.usual
+    expected = f"{down} down and {up} up in each exchange, and no more empty rounds than sampling leaves"
+    gaps = totals.rounds - traffic.rounds
+    found = f"{traffic.unusual.count} exchanges with other numbers, {gaps} of {totals.rounds} rounds empty"
+    if traffic.unusual.count:
+        return _flagged("P2", expected, found, traffic.unusual.first)
+    if _empty_rounds_are_rare(gaps, totals.rounds, traffic.exchanges / (clients * totals.rounds), clients):
+        return _flagged("P2", expected, found)
+    return _passed("P2", expected, found)
+
+
+def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: int) -> bool:
+    """Whether independent coins of `client_rate` for each client hardly ever leave `gaps` of `rounds` rounds empty.
+
+    The probability is at most mean^gaps/gaps!, by a union bound over the choices of the empty rounds.
+    """
+    if not gaps:
+        return False
+    log_mean = math.log(rounds) + clients * math.log1p(-client_rate)
+    return gaps * log_mean - math.lgamma(gaps + 1) < math.log(RARE)
+
+
+def _bits(traffic: Traffic, changes: Sequence[TensorChange]) -> Check:
+    if not changes or not traffic.exchanges:
+        return Check(id="P3", status=CheckStatus.NOT_APPLICABLE, found="nothing changed, or no messages")
+    parameters = sum(change.parameters for change in changes)
+    entries = sum(change.numel for change in changes)
+    least, most = MIN_BITS * parameters / 8, MAX_BITS * entries / 8
+    ways = {"down": traffic.down, "up": traffic.up}
+    plausible = all(least <= size.smallest == size.largest <= most for size in ways.values())
+    expected = f"{math.ceil(least)} to {math.floor(most)} bytes each way, the same in all exchanges"
+    found = ", ".join(_describe(way, size, parameters) for way, size in ways.items())
+    return _passed("P3", expected, found) if plausible else _flagged("P3", expected, found)
+
+
+def _describe(way: str, size: Sizes, parameters: int) -> str:
+    if size.smallest > size.largest:
+        return f"nothing {way}"
+    largest = f"{size.largest:.0f} bytes {way}"
+    varying = f"{size.smallest:.0f} to " if size.smallest < size.largest else ""
+    return f"{varying}{largest} ({8 * size.largest / parameters:.3g} bits for each changed parameter)"
+
+
+def _floor(totals: CommunicationTotals, changes: Sequence[TensorChange]) -> Check:
+    least = transfer_bytes(changes)
+    expected = f"at least {least} bytes each way"
+    found = f"{totals.bytes_down} bytes down, {totals.bytes_up} bytes up"
+    enough = min(totals.bytes_down, totals.bytes_up) >= least
+    return _passed("P4", expected, found) if enough else _flagged("P4", expected, found)
+
+
+def _passed(check: str, expected: str, found: str) -> Check:
+    return Check(id=check, status=CheckStatus.PASSED, expected=expected, found=found)
+
+
+def _flagged(check: str, expected: str, found: str, where: str = "") -> Check:
+    return Check(id=check, status=CheckStatus.FLAGGED, expected=expected, found=found, where=where)

@@ -1,0 +1,201 @@
+"""From a training record to its ε, under the track's rules.
+
+Guarantee: every round is accounted with what was recorded of that round, under both sampling rules and by both
+accountants; a combination for which there is no proof is rejected, never approximated. Whether the record tells the
+truth is not decided here.
+
+Under `product` each provider's own sampling rate is client rate times provider rate: the competition's published rule;
+docs/privacy.md says where it falls short. Under `two_stage` a round is what its clients' providers go through, with the
+probability that their client takes part.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+
+from pydantic import ValidationError
+
+from evaluator.accounting import pld
+from evaluator.accounting.comparison import ACCOUNTANTS, Accountant, distinct
+from evaluator.contracts import AccountingResult, Check, CheckStatus, Epsilon, PrivacyRules, evaluator_version
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Event, UnsupportedError, merged
+from evaluator.mechanisms.scenario import Sampling, SamplingRule, Scenario
+from evaluator.records.lines import FixedSize, RoundLine, RunLine, TrainingRecord
+
+# Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
+MAX_DIFFERENT_ROUNDS = 256
+CLAIM_TOLERANCE = 1e-3
+
+
+def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
+    """The composition that the record's rounds amount to, equal rounds merged.
+
+    Raises:
+        ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, with the reason.
+    """
+    noise = record.run.noise
+    if noise.placement != "server" and (noise.release_view, noise.secure_aggregation) == (
+        "aggregate",
+        "none",
+    ):
+        raise ProblemError.of(
+            ErrorCode.ACCOUNTING_UNSUPPORTED,
+            where="line 1, noise",
+            expected="secure aggregation, real or simulated, or the per_client view",
+            found=f"{noise.placement} with {noise.release_view} and no secure aggregation",
+        )
+    kinds = defaultdict[tuple[float, float, float], list[int]](list)
+    for line in [*record.rounds, *_seen_unrecorded(record)]:
+        kinds[line.client_rate, line.provider_rate, line.noise_multiplier].append(line.round)
+    composition = merged(
+        event for kind, rounds in kinds.items() for event in _released(record.run, kind, rounds, rule)
+    )
+    if len(composition) > MAX_DIFFERENT_ROUNDS:
+        raise ProblemError.of(
+            ErrorCode.ACCOUNTING_UNSUPPORTED,
+            where="rounds",
+            expected=f"at most {MAX_DIFFERENT_ROUNDS} different combinations of sampling rate and noise multiplier",
+            found=len(composition),
+            next_step="Change the noise or the sampling rate in fewer steps.",
+        )
+    return composition
+
+
+def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) -> AccountingResult:
+    """ε of a run at the track's δ; `checks` on the record are passed on, with C1 added.
+
+    Being over the budget is no error: see `within_budget`.
+
+    Raises:
+        ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, or ``E_RECORD_CLAIM`` where the record claims less than was
+            recomputed.
+    """
+    compositions = {rule: releases(record, rule) for rule in SamplingRule}
+    epsilons = [
+        _told(rule, accountant, epsilon, rules)
+        for composition, same in distinct(compositions).items()
+        for accountant in Accountant
+        for epsilon in [_bound(accountant, composition, rules.delta)]
+        for rule in same
+    ]
+    decides = rules.sampling_rule, rules.accountant
+    epsilon = next(row.epsilon for row in epsilons if (row.sampling_rule, row.accountant) == decides)
+    if epsilon is None:
+        raise ProblemError.of(
+            ErrorCode.ACCOUNTING_UNSUPPORTED,
+            where="rounds",
+            expected=f"a finite ε by {rules.accountant} under {rules.sampling_rule}",
+            found="none",
+        )
+    claimed = record.claimed_epsilon
+    if claimed < epsilon - CLAIM_TOLERANCE:
+        raise ProblemError.of(
+            ErrorCode.RECORD_CLAIM,
+            where=f"{'the last resume line' if record.resumes else 'line 1'}, claimed_epsilon",
+            expected=f"at least {epsilon:.6g}",
+            found=claimed,
+        )
+    within_budget = epsilon <= rules.epsilon
+    budget = Check(
+        id="C1",
+        status=CheckStatus.PASSED if within_budget else CheckStatus.FLAGGED,
+        expected=f"ε at most {rules.epsilon:g}",
+        found=f"{epsilon:.6g}",
+    )
+    return AccountingResult(
+        epsilon=epsilon,
+        epsilons=epsilons,
+        epsilon_claimed=claimed,
+        delta=rules.delta,
+        rounds=len(record.rounds),
+        accountant=_name(rules.accountant, compositions[rules.sampling_rule]),
+        within_budget=within_budget,
+        events=compositions[SamplingRule.TWO_STAGE],
+        run_token=record.run.run_token,
+        public_key=record.end.public_key,
+        tuning_runs=record.run.tuning.private_runs,
+        checks=[budget, *checks],
+    )
+
+
+def joint_epsilon(events: Iterable[Event], delta: float) -> float:
+    """ε of everything that was released together, such as all runs of one team; infinite where none holds.
+
+    Raises:
+        ValueError: The events protect different units, or are meant for different neighbors.
+    """
+    return pld.epsilon(events, delta)
+
+
+def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
+    """Rounds that were interrupted, as the rounds that replaced them, where clients draw the noise.
+
+    The server, which is then not trusted, may have had their messages, or even their sum. A server that draws the noise
+    is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.
+    """
+    if record.run.noise.placement == "server":
+        return []
+    return [record.rounds[resume.round - 1] for resume in record.resumes if resume.begun]
+
+
+def _released(
+    run: RunLine, kind: tuple[float, float, float], rounds: list[int], rule: SamplingRule
+) -> list[Event]:
+    """What the `rounds` of one kind, by client rate, provider rate and noise multiplier, amount to."""
+    client_rate, provider_rate, noise_multiplier = kind
+    if isinstance(run.sampling, FixedSize):
+        client_rate = run.sampling.clients_per_round / run.clients
+    try:
+        return Scenario(
+            sampling=Sampling(run.sampling.type),
+            client_rate=client_rate,
+            provider_rate=provider_rate,
+            noise_multiplier=noise_multiplier,
+            rounds=len(rounds),
+            unit=run.unit,
+            adjacency=run.adjacency,
+            clients=run.clients,
+            placement=run.noise.placement,
+            release_view=run.noise.release_view,
+            colluding_clients=run.noise.colluding_clients,
+        ).events(rule)
+    except ValueError as error:
+        raise ProblemError.of(
+            ErrorCode.ACCOUNTING_UNSUPPORTED,
+            where=f"round {rounds[0]}",
+            expected="a combination that the accountant covers",
+            found=_reason(error),
+        ) from error
+
+
+def _bound(accountant: Accountant, composition: Sequence[Event], delta: float) -> float:
+    """ε, infinite where the accountant has no proof for the composition."""
+    try:
+        return ACCOUNTANTS[accountant](composition, delta)
+    except UnsupportedError:
+        return math.inf
+
+
+def _told(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:
+    known = math.isfinite(epsilon)
+    return Epsilon(
+        sampling_rule=rule,
+        accountant=accountant,
+        epsilon=epsilon if known else None,
+        within_budget=epsilon <= rules.epsilon,
+        margin=rules.epsilon - epsilon if known else None,
+    )
+
+
+def _name(accountant: Accountant, composition: list[Event]) -> str:
+    if accountant is Accountant.PLD:
+        return f"PLD, evaluator {evaluator_version()}, connect-the-dots, {pld.precision(composition)}"
+    return f"RDP, dp-accounting {version('dp-accounting')}"
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, e['loc']))} {e['input']}: {e['msg']}" for e in error.errors())
+    return str(error)

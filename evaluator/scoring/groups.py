@@ -1,0 +1,161 @@
+"""Scores over groups of questions, for the organizers: how sure a mean is, and what it is made of.
+
+The questions of one provider look alike and are answered alike, so that they are no independent evidence of how good
+a model is. The intervals are therefore those of a cluster bootstrap: providers are drawn with replacement, as many as
+there are, each with all of its questions in the group (Davison & Hinkley, "Bootstrap Methods and their Application",
+1997, section 3.8; Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13, for the percentiles). A
+page that names no provider goes with its document. Drawing questions instead would give intervals that are too narrow.
+
+What the interval covers: another draw of providers from wherever the test set's providers came from, the model being
+as it is. It says nothing of another training run. Percentiles of few clusters are too narrow; they are taken further
+out, as Student's t is from the normal distribution (Hesterberg, "What Teachers Should Know About the Bootstrap", The
+American Statistician 69, 2015, the expanded percentile interval). Two things no resampling
+can mend. No draw of clusters scores beyond the best and the worst of them, and n clusters lie all on one side of the
+truth with a probability of 2^(1-n): where there are fewer than six, that is too often, and the interval is [0, 1]. And
+where all clusters score the same, often because they are few, the interval is that one number.
+
+The same predictions give the same intervals: the draws start from a constant, again for each group.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
+
+from evaluator.contracts import GroupScore
+from evaluator.scoring.metrics import QuestionScores
+
+if TYPE_CHECKING:
+    from evaluator.docvqa.dataset import Dataset
+
+LEVEL = 0.95
+RESAMPLES = 2_000
+MIN_CLUSTERS = 6  # the fewest with 2^(1-n) <= 1 - LEVEL
+SEED = 20_240_501
+DRAWS_AT_ONCE = 1 << 19  # fits a processor's cache
+
+MAX_KEYS = 100
+OTHER = "other"
+
+Integers = NDArray[np.int64]
+Members = Mapping[str, Sequence[int]]  # group -> places of its questions
+
+
+def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]:
+    """Means over all questions, over those of each key, and over those of seen and of unseen providers.
+
+    Args:
+        dataset: What was asked; `scores` holds its questions in their order.
+
+    Returns:
+        All questions first; then keys, most questions first, those that are beyond `MAX_KEYS` or empty as `other`; then
+        `seen` and `unseen`. There are no keys where no question has one, and no seen and unseen where the data folder
+        names no training providers. Questions whose page names no provider are neither seen nor unseen.
+
+    Raises:
+        ValueError: There is not one score a question.
+    """
+    questions = dataset.questions
+    if not len(questions) == len(scores.anls) == len(scores.accuracy):
+        raise ValueError(f"{len(scores.anls)} scores of {len(questions)} questions")
+    pages = [dataset.pages[question.page] for question in questions]
+    providers = [page.provider for page in pages]
+    clusters = _numbered(
+        [("provider", page.provider) if page.provider else ("document", page.document) for page in pages]
+    )
+    trained = {provider for owned in dataset.info.clients.values() for provider in owned}
+    groupings: dict[Literal["all", "key", "provider"], Members] = {
+        "all": {"all": range(len(questions))} if questions else {},
+        "key": by_key([question.key for question in questions]),
+        "provider": by_training(providers, trained),
+    }
+    return [
+        _group_score(by, group, np.asarray(members, np.int64), scores, clusters)
+        for by, groups in groupings.items()
+        for group, members in groups.items()
+    ]
+
+
+def by_key(keys: Sequence[str]) -> Members:
+    """The questions of each key, most questions first and then by name, `other` last; nothing where all are empty."""
+    counted = Counter(key for key in keys if key and key != OTHER)
+    named = sorted(counted, key=lambda key: (-counted[key], key))[:MAX_KEYS]
+    groups: dict[str, list[int]] = {key: [] for key in [*named, OTHER]}
+    for place, key in enumerate(keys):
+        groups.get(key, groups[OTHER]).append(place)
+    return {group: places for group, places in groups.items() if places} if any(keys) else {}
+
+
+def by_training(providers: Sequence[str], trained: set[str]) -> Members:
+    """The questions about `seen` and about `unseen` providers; nothing where no training provider is known."""
+    groups: dict[str, list[int]] = {"seen": [], "unseen": []}
+    for place, provider in enumerate(providers):
+        if provider:
+            groups["seen" if provider in trained else "unseen"].append(place)
+    return {group: places for group, places in groups.items() if places} if trained else {}
+
+
+def interval_of_mean(values: NDArray[np.float64], clusters: Integers) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean of `values` in [0, 1], whose clusters are independent of each other.
+
+    It is [0, 1] where there are fewer than `MIN_CLUSTERS`.
+
+    Args:
+        values: Shape (questions,), not empty.
+        clusters: The number of each value's cluster, shape (questions,).
+    """
+    _, cluster = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(cluster, weights=values).astype(np.float64)
+    sizes = np.bincount(cluster).astype(np.int64)
+    if len(sums) < MIN_CLUSTERS:
+        return 0.0, 1.0
+    means = np.concatenate(list(_resampled_means(sums, sizes)))
+    outside = _expanded((1 - LEVEL) / 2, len(sums))
+    low, high = np.quantile(means, [outside, 1 - outside])
+    # Where all clusters score the same, a rounding error must not part the mean from its interval.
+    mean = float(values.mean())
+    return min(float(low), mean), max(float(high), mean)
+
+
+def _resampled_means(sums: NDArray[np.float64], sizes: Integers) -> Iterator[NDArray[np.float64]]:
+    """Means over `RESAMPLES` draws of clusters, each mean being the drawn clusters' sum over their size."""
+    rng = np.random.default_rng(SEED)
+    count = len(sums)
+    rows = max(1, DRAWS_AT_ONCE // count)
+    for start in range(0, RESAMPLES, rows):
+        drawn = rng.integers(count, size=(min(rows, RESAMPLES - start), count))
+        yield sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+
+
+def _expanded(tail: float, clusters: int) -> float:
+    """The percentile to read instead of `tail`, by Hesterberg (2015); close to `tail` where clusters are many."""
+    return float(ndtr(np.sqrt(clusters / (clusters - 1)) * stdtrit(clusters - 1, tail)))
+
+
+def _group_score(
+    by: Literal["all", "key", "provider"],
+    group: str,
+    members: Integers,
+    scores: QuestionScores,
+    clusters: Integers,
+) -> GroupScore:
+    anls = scores.anls[members]
+    low, high = interval_of_mean(anls, clusters[members])
+    return GroupScore(
+        by=by,
+        group=group,
+        questions=len(members),
+        anls=float(anls.mean()),
+        anls_low=low,
+        anls_high=high,
+        accuracy=float(scores.accuracy[members].mean()),
+    )
+
+
+def _numbered(names: Sequence[tuple[str, str]]) -> Integers:
+    """Numbers in place of the names: the same for the same."""
+    numbers: dict[tuple[str, str], int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)

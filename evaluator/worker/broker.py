@@ -1,0 +1,365 @@
+"""The message broker: Celery settings for each kind, and the embedded one, a single SQLite file.
+
+The embedded broker is a Celery (kombu) transport for installations without a broker daemon. It delivers at
+least once: a message that is handed out is leased, not removed. Acknowledging deletes it; rejecting gives it
+back; a process renews its leases from a thread while it lives, and what a killed process held is handed out
+again when the lease runs out. Messages of a queue come in the order in which they were sent, and one that is
+given back keeps its place. Every hand-over is counted in the message header `deliveries`, so that a consumer
+can reject a message that keeps killing it.
+
+All processes must see the file on one local disk: SQLite's write-ahead log doesn't work over a network.
+"""
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from kombu.transport import virtual
+from kombu.utils.json import dumps, loads
+
+logger = logging.getLogger(__name__)
+
+LEASE_S = 10.0
+POLLING_INTERVAL_S = 0.1
+BUSY_TIMEOUT_S = 30.0
+# Redis hands a message out again after this long, whether or not its consumer still works on it, so it must
+# be longer than any step. A lost worker is noticed much sooner, by its missing heartbeat.
+LONGEST_STEP_S = 6 * 3600
+
+DELIVERIES_HEADER = "deliveries"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    deliveries INTEGER NOT NULL DEFAULT 0,
+    lease TEXT UNIQUE,
+    lease_until REAL NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS messages_by_queue ON messages (queue, id);
+"""
+
+
+def broker_settings(url: str) -> dict[str, Any]:
+    """The Celery settings under which no message is lost on the broker at `url`.
+
+    Both ends use them: the site's Celery app and the workers'. Messages are JSON, acknowledged when the task
+    is done and given back when its process dies; a worker takes one at a time; no results are kept.
+
+    Args:
+        url: `sqlite:////absolute/path`, `redis://…`, `rediss://…`, `amqp://…` or `amqps://…`.
+
+    Raises:
+        ValueError: The scheme is another one, or the path of a SQLite file is not absolute.
+    """
+    scheme = urlsplit(url).scheme
+    common: dict[str, Any] = {
+        "broker_url": url,
+        "broker_connection_retry_on_startup": True,
+        "accept_content": ["json"],
+        "task_serializer": "json",
+        "task_ignore_result": True,
+        "task_acks_late": True,
+        "task_reject_on_worker_lost": True,
+        "worker_prefetch_multiplier": 1,
+    }
+    match scheme:
+        case "sqlite":
+            broker_path(url)
+            return common | {
+                "broker_transport": "evaluator.worker.broker:Transport",
+                "worker_enable_remote_control": False,  # needs broadcasts, which a polled file does badly
+            }
+        case "redis" | "rediss":
+            return common | {
+                "broker_transport_options": {
+                    "visibility_timeout": LONGEST_STEP_S,
+                    "unacked_restore_interval": 10,
+                    "unacked_restore_throttle": 1,
+                }
+            }
+        case "amqp" | "amqps":
+            return common | {
+                "broker_transport_options": {"confirm_publish": True},
+                "task_default_queue_type": "quorum",
+                "task_create_missing_queue_type": "quorum",
+                "worker_detect_quorum_queues": True,
+            }
+        case _:
+            raise ValueError(f"The broker's scheme must be sqlite, redis(s) or amqp(s), not {scheme!r}.")
+
+
+def broker_path(url: str) -> Path:
+    """The file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
+    path = unquote(urlsplit(url).path)
+    if not path.startswith("//"):
+        raise ValueError("The broker's path must be absolute: sqlite:////var/lib/pfl/broker.sqlite3")
+    return Path(path[1:])
+
+
+def delivery_number(headers: Mapping[str, object]) -> int:
+    """Which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
+    ours, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
+    if isinstance(ours, int):
+        return ours
+    return rabbitmq + 1 if isinstance(rabbitmq, int) else 1
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One hand-over of a message. `lease` names it: a later hand-over of the same message has another one."""
+
+    lease: str
+    deliveries: int
+    payload: str
+
+
+class MessageFile:
+    """Queues in one SQLite file, shared by any number of processes and threads.
+
+    Args:
+        path: The file; it and its folder are created.
+        lease_s: Seconds after which a message held by a dead process is handed out again.
+    """
+
+    def __init__(self, path: Path, lease_s: float = LEASE_S) -> None:
+        self.path = path
+        self.lease_s = lease_s
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._held: set[str] = set()
+        self._closing = threading.Event()
+        self._renewer: threading.Thread | None = None
+
+    def put(self, queue: str, payload: str) -> None:
+        self._execute("INSERT INTO messages (queue, payload) VALUES (?, ?)", queue, payload)
+
+    def take(self, queue: str) -> Delivery | None:
+        """Lease the oldest free message of `queue`; None if there is none."""
+        with self._lock:
+            now = time.time()
+            # Most polls find nothing, so look before asking for the write lock; another process may be faster.
+            while free := self._execute(
+                "SELECT id FROM messages WHERE queue = ? AND lease_until <= ? ORDER BY id LIMIT 1", queue, now
+            ):
+                lease = uuid4().hex
+                taken = self._execute(
+                    "UPDATE messages SET lease = ?, lease_until = ?, deliveries = deliveries + 1"
+                    " WHERE id = ? AND lease_until <= ? RETURNING deliveries, payload",
+                    *(lease, now + self.lease_s, free[0][0], now),
+                )
+                if taken:
+                    self._hold(lease)
+                    ((deliveries, payload),) = taken
+                    return Delivery(lease, deliveries, payload)
+        return None
+
+    def delete(self, lease: str) -> None:
+        """Remove a message that was dealt with, unless it has meanwhile been handed out again."""
+        self._drop(lease)
+        self._execute("DELETE FROM messages WHERE lease = ?", lease)
+
+    def give_back(self, lease: str, *, untouched: bool = False) -> None:
+        """Free a message for others. If it is `untouched`, this hand-over isn't counted."""
+        self._drop(lease)
+        self._execute(
+            "UPDATE messages SET lease = NULL, lease_until = 0, deliveries = deliveries - ? WHERE lease = ?",
+            *(int(untouched), lease),
+        )
+
+    def size(self, queue: str) -> int:
+        """Number of messages of `queue` that are free to be taken."""
+        rows = self._execute(
+            "SELECT count(*) FROM messages WHERE queue = ? AND lease_until <= ?", queue, time.time()
+        )
+        return int(rows[0][0])
+
+    def purge(self, queue: str) -> int:
+        """Remove the free messages of `queue`; return how many there were."""
+        return len(
+            self._execute(
+                "DELETE FROM messages WHERE queue = ? AND lease_until <= ? RETURNING id", queue, time.time()
+            )
+        )
+
+    def close(self) -> None:
+        """Close the file and stop renewing; what is still leased becomes free when its lease runs out."""
+        with self._lock:
+            self._closing.set()
+            self._renewer = None
+            self._held.clear()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _execute(self, statement: str, *values: object) -> list[Any]:
+        if self._pid != os.getpid():  # neither the connection nor the leases may be used across a fork
+            self._start_afresh()
+        # Each statement is a transaction of its own. Fetching all rows runs it to its end, which commits.
+        with self._lock:
+            return self._open().execute(statement, values).fetchall()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            _switch_to_wal(connection)
+            connection.executescript(_SCHEMA)
+            self._connection = connection
+        return self._connection
+
+    def _hold(self, lease: str) -> None:
+        self._held.add(lease)
+        if self._renewer is None:
+            self._closing = threading.Event()
+            self._renewer = threading.Thread(
+                target=self._renew, args=(self._closing,), name="broker-leases", daemon=True
+            )
+            self._renewer.start()
+
+    def _drop(self, lease: str) -> None:
+        with self._lock:
+            self._held.discard(lease)
+
+    def _renew(self, closing: threading.Event) -> None:
+        while not closing.wait(self.lease_s / 3):
+            with self._lock:
+                try:
+                    for lease in self._held:
+                        self._execute(
+                            "UPDATE messages SET lease_until = ? WHERE lease = ?",
+                            *(time.time() + self.lease_s, lease),
+                        )
+                except sqlite3.OperationalError as error:  # a full disk, say: the next round may do better
+                    logger.warning("Leases could not be renewed: %s", error)
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Set the journal mode, which SQLite rejects, without waiting, while others open the same new file."""
+    give_up = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.05)
+
+
+class QoS(virtual.QoS):
+    """What a channel holds unacknowledged."""
+
+    channel: "Channel"
+
+    def ack(self, delivery_tag: str) -> None:
+        self.channel.messages.delete(delivery_tag)
+        super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        if requeue:
+            self.channel.messages.give_back(delivery_tag)
+        else:
+            self.channel.messages.delete(delivery_tag)
+        super().ack(delivery_tag)
+
+
+class Channel(virtual.Channel):
+    """A kombu channel over a `MessageFile`; a message's lease is its delivery tag."""
+
+    QoS = QoS
+    connection: "Transport"
+
+    @property
+    def messages(self) -> MessageFile:
+        return self.connection.messages
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool = False,
+        callback: Callable[..., Any] | None = None,
+        consumer_tag: str | None = None,
+        **kwargs: Any,
+    ) -> str:
+        def acknowledge_first(message: Any) -> Any:
+            message.ack()
+            return callback(message) if callback else None
+
+        consume = acknowledge_first if no_ack else callback
+        return super().basic_consume(queue, False, consume, consumer_tag, **kwargs)
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        message = super().basic_get(queue, False, **kwargs)
+        if message is not None and no_ack:
+            message.ack()
+        return message
+
+    def _put(self, queue: str, message: dict[str, Any], **_: object) -> None:
+        self.messages.put(queue, dumps(message))
+
+    def _get(self, queue: str, _timeout: float | None = None) -> dict[str, Any]:
+        delivery = self.messages.take(queue)
+        if delivery is None:
+            raise Empty
+        message: dict[str, Any] = loads(delivery.payload)
+        message["headers"][DELIVERIES_HEADER] = delivery.deliveries
+        message["properties"]["delivery_tag"] = delivery.lease
+        message["properties"]["delivery_info"]["redelivered"] = delivery.deliveries > 1
+        return message
+
+    def _restore(self, message: Any) -> None:
+        """Give back, at shutdown, a message that was fetched ahead."""
+        self.messages.give_back(message.delivery_tag, untouched=True)
+
+    def _purge(self, queue: str) -> int:
+        return self.messages.purge(queue)
+
+    def _size(self, queue: str) -> int:
+        return self.messages.size(queue)
+
+
+class Transport(virtual.Transport):
+    """The kombu transport for `sqlite:////absolute/path`.
+
+    Transport options: `lease_s` and `polling_interval`, both in seconds.
+    """
+
+    Channel = Channel
+    can_parse_url = True  # kombu leaves the URL whole
+    driver_type = "sqlite"
+    driver_name = "sqlite3"
+    polling_interval = POLLING_INTERVAL_S
+    connection_errors = (*virtual.Transport.connection_errors, sqlite3.OperationalError)
+
+    def __init__(self, client: Any, **kwargs: object) -> None:
+        super().__init__(client, **kwargs)
+        lease_s = client.transport_options.get("lease_s", LEASE_S)
+        self.messages = MessageFile(broker_path(client.hostname), lease_s)
+
+    def close_connection(self, connection: Any) -> None:
+        super().close_connection(connection)
+        self.messages.close()
+
+    @property
+    def default_connection_params(self) -> dict[str, Any]:
+        return {}  # a file has no host, and kombu warns where one is missing but has a default
+
+    def driver_version(self) -> str:
+        return sqlite3.sqlite_version

@@ -1,0 +1,182 @@
+import multiprocessing
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluator.docvqa.inference import Budget, predict
+from evaluator.docvqa.vt5 import VT5
+from evaluator.scoring import predictions as module
+from evaluator.scoring.predictions import Answered, Scoring, answer_all
+from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
+
+PAGES = 30
+ONE_PAGE = Budget(tokens=500, rows=8, pages=1)  # a shard for each page
+KILLS = 10
+
+
+@pytest.fixture(scope="module")
+def scoring(tmp_path_factory: pytest.TempPathFactory) -> Scoring:
+    folder = tmp_path_factory.mktemp("scoring")
+    make_model().save(folder / "reference")
+    make_tokenizer().save(folder / "reference")
+    dataset = make_dataset(folder / "data", pages=PAGES)
+    return Scoring(folder / "reference" / "model.safetensors", folder / "reference", dataset)
+
+
+@pytest.fixture(scope="module")
+def expected(scoring: Scoring, tmp_path_factory: pytest.TempPathFactory) -> Answered:
+    return answer_all(scoring, kept=tmp_path_factory.mktemp("kept"), budget=ONE_PAGE)
+
+
+def shard_files(kept: Path) -> list[Path]:
+    return sorted(kept.glob("*/shard-*.json"))
+
+
+def test_answers_are_those_of_a_single_pass_in_the_order_of_the_questions(
+    scoring: Scoring, expected: Answered
+) -> None:
+    model = VT5.from_checkpoint(scoring.reference, scoring.checkpoint)
+    whole = predict(model, make_tokenizer(), scoring.dataset)
+    assert [p.question_id for p in expected.predictions] == [p.question_id for p in whole]
+    assert [p.answer for p in expected.predictions] == [p.answer for p in whole]
+    assert (expected.without_image, expected.precision) == ([], "float32")
+
+
+def test_killed_at_any_moment_it_goes_on_and_gives_the_same(
+    scoring: Scoring, expected: Answered, tmp_path: Path
+) -> None:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["evaluator.scoring.predictions", "torch"])
+
+    def begin(kept: Path) -> multiprocessing.process.BaseProcess:
+        process = context.Process(
+            target=answer_all, args=(scoring,), kwargs={"kept": kept, "budget": ONE_PAGE}
+        )
+        process.start()
+        return process
+
+    begin(tmp_path / "warm").join()
+    started = time.monotonic()
+    whole = begin(tmp_path / "whole")
+    whole.join()
+    assert whole.exitcode == 0
+    duration_s = time.monotonic() - started
+
+    moments = random.Random(os.urandom(8))
+    kept, halfway = tmp_path / "kept-0", 0
+    for kill in range(KILLS):
+        process = begin(kept)
+        process.join(moments.uniform(0, duration_s))
+        process.kill()
+        process.join()
+        finished = {path: path.stat().st_mtime_ns for path in shard_files(kept)}
+        halfway += 0 < len(finished) < PAGES
+        if kill % 3 < 2 and len(finished) < PAGES:
+            continue  # kill the same scoring again
+        assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
+        assert finished.items() <= {path: path.stat().st_mtime_ns for path in shard_files(kept)}.items()
+        kept = tmp_path / f"kept-{kill + 1}"
+    assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
+    assert halfway
+
+
+def test_progress_begins_where_the_finished_shards_end(
+    scoring: Scoring, expected: Answered, tmp_path: Path
+) -> None:
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    for path in shard_files(tmp_path)[10:]:
+        path.unlink()
+    told: list[tuple[int, int]] = []
+    again = answer_all(
+        scoring, kept=tmp_path, budget=ONE_PAGE, on_progress=lambda done, total: told.append((done, total))
+    )
+    assert again == expected
+    assert told[0] == (20, 2 * PAGES)
+    assert told[-1] == (2 * PAGES, 2 * PAGES)
+    assert told == sorted(told)
+
+
+def test_a_finished_scoring_needs_no_model(
+    scoring: Scoring, expected: Answered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    monkeypatch.setattr(module, "VT5", None)
+    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+
+
+@pytest.mark.parametrize("content", [b"", b'{"predictions": [', b"{}"])
+def test_a_broken_shard_is_answered_again(
+    scoring: Scoring, expected: Answered, tmp_path: Path, content: bytes
+) -> None:
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    shard_files(tmp_path)[3].write_bytes(content)
+    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+
+
+def test_a_shard_in_the_place_of_another_is_answered_again(
+    scoring: Scoring, expected: Answered, tmp_path: Path
+) -> None:
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    files = shard_files(tmp_path)
+    files[4].write_bytes(files[3].read_bytes())
+    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+
+
+def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path: Path) -> None:
+    answer_all(scoring, kept=tmp_path / "kept", budget=ONE_PAGE)
+    other = tmp_path / "other.safetensors"
+    changed = make_model(num_layers=2)
+    changed.language_backbone.shared.weight.data.mul_(-1)
+    changed.save(tmp_path / "saved")
+    (tmp_path / "saved" / "model.safetensors").rename(other)
+    told: list[int] = []
+    answer_all(
+        Scoring(other, scoring.reference, scoring.dataset),
+        kept=tmp_path / "kept",
+        budget=ONE_PAGE,
+        on_progress=lambda done, _: told.append(done),
+    )
+    assert told[0] == 0
+    answer_all(scoring, kept=tmp_path / "kept", on_progress=lambda done, _: told.append(done))
+    assert told.count(0) >= 2  # another budget, other rounding
+
+
+def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> None:
+    dataset = make_dataset(tmp_path / "data", pages=3)
+    mine = Scoring(scoring.checkpoint, scoring.reference, dataset)
+    before = answer_all(mine, kept=tmp_path / "kept", budget=ONE_PAGE)
+    dataset.image_path("doc1_0").unlink()
+    after = answer_all(mine, kept=tmp_path / "kept", budget=ONE_PAGE)
+    assert (before.without_image, after.without_image) == ([], ["doc1_0"])
+
+
+def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, tmp_path: Path) -> None:
+    told: list[int] = []
+    shared = answer_all(
+        scoring,
+        kept=tmp_path,
+        devices=["cpu", "cpu"],
+        budget=ONE_PAGE,
+        on_progress=lambda done, _: told.append(done),
+    )
+    assert shared == expected
+    assert told[0] == 0
+    assert told == sorted(told)
+
+
+def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="scoring on meta ended with exit code 1"):
+        answer_all(scoring, kept=tmp_path, devices=["cpu", "meta"], budget=ONE_PAGE)
+
+
+def test_shards_are_forgotten_after_two_weeks(scoring: Scoring, tmp_path: Path) -> None:
+    old, young = tmp_path / "old", tmp_path / "young"
+    for folder, age_days in ((old, 15), (young, 13)):
+        folder.mkdir()
+        then = time.time() - age_days * 24 * 3600
+        os.utime(folder, (then, then))
+    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    assert (old.exists(), young.exists()) == (False, True)

@@ -1,0 +1,31 @@
+"""A Celery app over the embedded broker, run as a real worker process by test_broker.py."""
+
+import os
+import time
+from pathlib import Path
+
+from celery import Celery, Task
+
+from evaluator.worker.broker import broker_settings, delivery_number
+
+app = Celery("probe")
+app.conf.update(broker_settings(os.environ["PFL_BROKER_URL"]))
+app.conf.update(
+    task_default_queue="probe",
+    worker_prefetch_multiplier=int(os.environ.get("PROBE_PREFETCH", "1")),
+    broker_transport_options={"lease_s": 2.0, "polling_interval": 0.05},
+)
+
+
+@app.task(name="probe.note", bind=True)
+def note(self: Task, label: str, seconds: float = 0.0) -> None:
+    """Append `<event> <label> <delivery> <pid>` to $PROBE_JOURNAL before and after `seconds` of work."""
+    delivery = delivery_number(self.request.headers or {})
+    _write(f"began {label} {delivery} {os.getpid()}")
+    time.sleep(seconds)
+    _write(f"ended {label} {delivery} {os.getpid()}")
+
+
+def _write(line: str) -> None:
+    with Path(os.environ["PROBE_JOURNAL"]).open("a") as journal:
+        journal.write(line + "\n")
