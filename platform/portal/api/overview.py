@@ -3,8 +3,8 @@
 from django.utils import timezone
 from ninja import Router
 
+from evaluator.api import Account, TrackInfo
 from portal.api.authentication import ApiRequest
-from portal.api.schemas import Me, TrackSchema
 from portal.challenge.models import Track
 from portal.submissions.required import submission_artifacts
 from portal.teams.selectors import team_of
@@ -12,11 +12,11 @@ from portal.teams.selectors import team_of
 router = Router(tags=["overview"])
 
 
-@router.get("/tracks", response=list[TrackSchema], summary="The tracks and their rules")
-def list_tracks(request: ApiRequest) -> list[TrackSchema]:  # noqa: ARG001  (ninja knows it by its name)
+@router.get("/tracks", response=list[TrackInfo], summary="The tracks and their rules")
+def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
     now = timezone.now()
     return [
-        TrackSchema(
+        TrackInfo(
             slug=track.slug,
             name=track.name,
             summary=track.summary,
@@ -43,7 +43,7 @@ def list_tracks(request: ApiRequest) -> list[TrackSchema]:  # noqa: ARG001  (nin
     ]
 
 
-@router.get("/me", response=Me, summary="Whose token this is")
-def me(request: ApiRequest) -> Me:
+@router.get("/me", response=Account, summary="Whose token this is")
+def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
-    return Me(email=request.auth.email, name=request.auth.name, team=team.name if team else None)
+    return Account(email=request.auth.email, name=request.auth.name, team=team.name if team else None)

@@ -5,23 +5,23 @@ from uuid import UUID
 from django.utils import timezone
 from ninja import Router, Status
 
-from portal.api.authentication import ApiRequest, team_in
-from portal.api.errors import invalid_form
-from portal.api.schemas import (
+from evaluator.api import (
     NewRun,
     NewSubmission,
-    QuotaSchema,
-    RunSchema,
-    RunStatusSchema,
-    SubmissionSchema,
+    QuotaStatus,
+    RunStatus,
+    RunSummary,
+    SubmissionStatus,
     SubmissionSummary,
 )
+from portal.api.authentication import ApiRequest, team_in
+from portal.api.errors import invalid_form
 from portal.challenge.models import Track
 from portal.submissions import services
+from portal.submissions import status as run_status
 from portal.submissions.forms import SubmissionForm
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
-from portal.submissions.status import RunStatus, statuses
 
 router = Router(tags=["submissions"])
 
@@ -31,8 +31,8 @@ def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
     return [_summary(request, submission) for submission in submissions_of(team_in(request))]
 
 
-@router.post("", response={201: SubmissionSchema}, summary="Open a draft")
-def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionSchema]:
+@router.post("", response={201: SubmissionStatus}, summary="Open a draft")
+def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
     """A draft of a track where ε plays no part holds its one run already."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
@@ -44,22 +44,22 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> Status[Submis
 
 
 @router.get(
-    "/{submission_id}", response=SubmissionSchema, summary="A submission and how far its evaluation is"
+    "/{submission_id}", response=SubmissionStatus, summary="A submission and how far its evaluation is"
 )
-def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionSchema:
+def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return _detail(request, own_submission(team_in(request), submission_id))
 
 
-@router.post("/{submission_id}/runs", response=RunSchema, summary="Add the run at a budget")
-def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSchema:
+@router.post("/{submission_id}/runs", response=RunSummary, summary="Add the run at a budget")
+def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummary:
     """Answers with the run that is there already if there is one. `budget` is null where ε plays no part."""
     return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
 
 
 @router.post(
-    "/{submission_id}/submit", response=SubmissionSchema, summary="Freeze the draft and queue its runs"
+    "/{submission_id}/submit", response=SubmissionStatus, summary="Freeze the draft and queue its runs"
 )
-def submit(request: ApiRequest, submission_id: UUID) -> SubmissionSchema:
+def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """All or nothing: if anything is missing, the answer lists everything and nothing counts against the quota."""
     submission = own_submission(team_in(request), submission_id)
     services.submit(submission, request.auth)
@@ -78,21 +78,21 @@ def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
     )
 
 
-def _detail(request: ApiRequest, submission: Submission) -> SubmissionSchema:
-    return SubmissionSchema(
+def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
+    return SubmissionStatus(
         **_summary(request, submission).model_dump(exclude={"runs"}),
-        quota=QuotaSchema.from_orm(quota_of(submission.team, submission.track, timezone.now())),
-        runs=[_run_status(status) for status in statuses(submission.runs.all())],
+        quota=QuotaStatus.model_validate(quota_of(submission.team, submission.track, timezone.now())),
+        runs=[_status(status) for status in run_status.statuses(submission.runs.all())],
     )
 
 
-def _run(run: Run) -> RunSchema:
-    return RunSchema(id=run.pk, budget=run.budget)
+def _run(run: Run) -> RunSummary:
+    return RunSummary(id=run.pk, budget=run.budget)
 
 
-def _run_status(status: RunStatus) -> RunStatusSchema:
+def _status(status: run_status.RunStatus) -> RunStatus:
     run, changed = status.run, status.changed_tensors
-    return RunStatusSchema(
+    return RunStatus(
         id=run.pk,
         budget=run.budget,
         state=run.state,

@@ -4,16 +4,17 @@ from uuid import UUID
 
 from ninja import Router, Status
 
-from portal.api.authentication import ApiRequest, team_in
-from portal.api.schemas import (
-    ArtifactSchema,
+from evaluator.api import (
     NewUpload,
-    Parts,
-    PartSchema,
+    PartUrl,
     PartUrls,
-    PartUrlSchema,
-    UploadSchema,
+    StoredArtifact,
+    StoredParts,
+    UploadPart,
+    UploadStatus,
+    WantedParts,
 )
+from portal.api.authentication import ApiRequest, team_in
 from portal.submissions import services as submissions
 from portal.submissions.selectors import own_submission, own_upload
 from portal.uploads import services
@@ -22,8 +23,8 @@ from portal.uploads.parts import Part
 router = Router(tags=["uploads"])
 
 
-@router.post("", response=UploadSchema, summary="Start an upload, or go on with it")
-def start_upload(request: ApiRequest, body: NewUpload) -> UploadSchema:
+@router.post("", response=UploadStatus, summary="Start an upload, or go on with it")
+def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
     """Answers with the unfinished upload of the same file to the same place if there is one."""
     submission = own_submission(team_in(request), body.submission)
     run = submission.runs.get(pk=body.run) if body.run else None
@@ -36,34 +37,34 @@ def start_upload(request: ApiRequest, body: NewUpload) -> UploadSchema:
         size_bytes=body.size_bytes,
         sha256=body.sha256,
     )
-    return UploadSchema.from_orm(upload)
+    return UploadStatus.model_validate(upload)
 
 
-@router.get("/{upload_id}/parts", response=Parts, summary="The parts that are stored")
-def list_parts(request: ApiRequest, upload_id: UUID) -> Parts:
+@router.get("/{upload_id}/parts", response=StoredParts, summary="The parts that are stored")
+def list_parts(request: ApiRequest, upload_id: UUID) -> StoredParts:
     upload = own_upload(team_in(request), upload_id)
-    return Parts.model_construct(parts=[PartSchema.from_orm(part) for part in services.stored_parts(upload)])
+    return StoredParts(parts=[UploadPart.model_validate(part) for part in services.stored_parts(upload)])
 
 
 @router.post("/{upload_id}/part-urls", response=PartUrls, summary="Addresses to PUT parts to")
-def part_urls(request: ApiRequest, upload_id: UUID, body: Parts) -> PartUrls:
+def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUrls:
     """Ask for them as you go: each is good for one part of exactly this size and SHA-256, for some minutes."""
     upload = own_upload(team_in(request), upload_id)
     parts = [Part(part.number, part.size_bytes, part.sha256) for part in body.parts]
     return PartUrls(
         urls=[
-            PartUrlSchema(number=url.number, url=request.build_absolute_uri(url.url), headers=url.headers)
+            PartUrl(number=url.number, url=request.build_absolute_uri(url.url), headers=url.headers)
             for url in services.part_urls(upload, parts)
         ]
     )
 
 
-@router.post("/{upload_id}/complete", response=ArtifactSchema, summary="Make the file out of its parts")
-def complete_upload(request: ApiRequest, upload_id: UUID) -> ArtifactSchema:
+@router.post("/{upload_id}/complete", response=StoredArtifact, summary="Make the file out of its parts")
+def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     """Puts the file into its place in the draft, instead of what was there. May be called again."""
     upload = own_upload(team_in(request), upload_id)
     artifact = submissions.finish_upload(upload, request.auth)
-    return ArtifactSchema(
+    return StoredArtifact(
         artifact=artifact.pk, kind=artifact.kind, size_bytes=upload.size_bytes, sha256=upload.sha256
     )
 

@@ -2,6 +2,7 @@
 
 from django.http import JsonResponse
 
+from evaluator.api import Problems
 from evaluator.errors import ErrorCode, ProblemError
 
 UNPROCESSABLE = 422
@@ -25,7 +26,5 @@ STATUS = {
 
 def problem_response(error: ProblemError, status: int | None = None) -> JsonResponse:
     """All problems as JSON; the status is that of the first one's code unless it is given."""
-    problems = [problem.model_dump(mode="json") for problem in error.problems]
-    return JsonResponse(
-        {"problems": problems}, status=status or STATUS.get(error.problem.code, UNPROCESSABLE)
-    )
+    body = Problems(problems=error.problems).model_dump(mode="json")
+    return JsonResponse(body, status=status or STATUS.get(error.problem.code, UNPROCESSABLE))

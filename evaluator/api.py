@@ -1,0 +1,304 @@
+"""The messages of the site's REST API, version 1, as the site and its clients exchange them in JSON.
+
+The site's endpoints and `pfl`'s client use the same models, so a field has one name and one type everywhere.
+Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in UTC.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.accounting.comparison import Accountant
+from evaluator.contracts import ArtifactKind, Check, Step, TrustLevel
+from evaluator.errors import Problem
+from evaluator.mechanisms.events import Adjacency
+from evaluator.mechanisms.scenario import SamplingRule
+
+SHA256 = r"^[0-9a-f]{64}$"
+MAX_PARTS_OF_A_REQUEST = 1000
+
+
+class SubmissionState(StrEnum):
+    DRAFT = "draft"
+    SUBMITTED = "submitted"
+    WITHDRAWN = "withdrawn"
+
+
+class RunState(StrEnum):
+    """The state of a run: a participant must fix a `rejected` one, a `failed` one is the platform's fault."""
+
+    DRAFT = "draft"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SCORED = "scored"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
+
+
+class Request(BaseModel):
+    """Base of what clients send: a misspelled field is rejected, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Response(BaseModel):
+    """Base of what the site sends: a client ignores fields that it doesn't know."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Problems(Response):
+    """The body of every response with an error status; it holds at least one problem."""
+
+    problems: list[Problem] = Field(min_length=1)
+
+
+class Account(Response):
+    """The user whom the API token belongs to, and the name of their team."""
+
+    email: str
+    name: str
+    team: str | None
+
+
+class TrackInfo(Response):
+    """A track and its rules.
+
+    Attributes:
+        budgets: The ε of each board; a single null where ε plays no part.
+        run_artifacts: The files that every run needs.
+        submission_artifacts: The files that the submission as a whole needs.
+        reference: The name of the base weights.
+        trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
+            where the list is empty.
+        closed_because: Why the track accepts no submissions now; empty while it does.
+    """
+
+    slug: str
+    name: str
+    summary: str
+    ranking: Literal["bytes", "anls"]
+    budgets: list[float | None]
+    run_artifacts: list[ArtifactKind]
+    submission_artifacts: list[ArtifactKind]
+    reference: str
+    trainable: list[str]
+    clients: int
+    max_rounds: int
+    max_checkpoint_bytes: int
+    anls_threshold: float
+    delta: float
+    sampling_rule: SamplingRule
+    accountant: Accountant
+    adjacency: Adjacency
+    submissions_per_day: int
+    opens_at: datetime | None
+    closes_at: datetime | None
+    closed_because: str
+
+
+class NewRunToken(Request):
+    """Request a token for one training run in a track."""
+
+    track: str
+
+
+class IssuedRunToken(Response):
+    """A token for one training run. `run` is the run whose training record was accepted with it, else null."""
+
+    token: str
+    track: str
+    issued_at: datetime
+    run: UUID | None
+
+
+class NewSigningKey(Request):
+    """Register a key that may sign the team's training records."""
+
+    public_key: str
+    name: str = ""
+
+
+class SigningKey(Response):
+    """A key that may sign the team's training records. `public_key` is the raw Ed25519 key in hexadecimal."""
+
+    public_key: str
+    name: str
+    created_at: datetime
+
+
+class NewSubmission(Request):
+    """Open a draft in a track."""
+
+    track: str
+    title: str
+    description: str = ""
+    code_url: str = ""
+    paper_url: str = ""
+
+
+class NewRun(Request):
+    """Add the run at a budget to a draft; the budget is null where ε plays no part."""
+
+    budget: float | None = None
+
+
+class RunSummary(Response):
+    """A run of a submission and the ε of its board."""
+
+    id: UUID
+    budget: float | None
+
+
+class RunStatus(RunSummary):
+    """A run, its results and the progress of its evaluation.
+
+    Attributes:
+        step: The current step of the current attempt; `done` of `total` units of it are finished.
+        remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
+        queue_position: The run's place in the queue of the step, from 1; null unless it waits there.
+        attempt: The number of the current attempt, from 1; 0 before the first one.
+        epsilon: The ε that decides.
+        joint_epsilon: The ε of `joint_runs` trainings of the team together.
+        tensors: How many tensors the checkpoint holds; null before its validation.
+        changed_tensors: The names of those that differ from the base weights; null before the validation.
+    """
+
+    state: RunState
+    step: Step | None
+    done: int
+    total: int
+    remaining_s: float | None
+    queue_position: int | None
+    heartbeat_at: datetime | None
+    attempt: int
+    anls: float | None
+    accuracy: float | None
+    bytes_total: int | None
+    bytes_needed: int | None
+    epsilon: float | None
+    epsilon_two_stage: float | None
+    epsilon_product: float | None
+    epsilon_rdp: float | None
+    accountant: str
+    joint_epsilon: float | None
+    joint_runs: int | None
+    trust_level: TrustLevel | None
+    tensors: int | None
+    changed_tensors: list[str] | None
+    checks: list[Check]
+    problems: list[Problem]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of the run has ended."""
+        return self.state in FINAL_STATES
+
+
+class QuotaStatus(Response):
+    """The team's quota slots of the last 24 hours in a track; `next_slot` is null when a slot is free now."""
+
+    limit: int
+    used: int
+    left: int
+    next_slot: datetime | None
+
+
+class Submission(Response):
+    """Base of the two views of a submission. `url` is the address of its page."""
+
+    id: UUID
+    url: str
+    track: str
+    title: str
+    state: SubmissionState
+    submitted_at: datetime | None
+
+
+class SubmissionSummary(Submission):
+    """A submission as the team's list shows it."""
+
+    runs: list[RunSummary]
+
+
+class SubmissionStatus(Submission):
+    """A submission with the status of each of its runs."""
+
+    quota: QuotaStatus
+    runs: list[RunStatus]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of every run has ended."""
+        return all(run.is_final for run in self.runs)
+
+
+class NewUpload(Request):
+    """Announce a file. `run` is null for a file of the submission as a whole, such as the privacy proof."""
+
+    submission: UUID
+    run: UUID | None = None
+    kind: str
+    filename: str = Field(min_length=1, max_length=1000)
+    size_bytes: int
+    sha256: str
+
+
+class UploadStatus(Response):
+    """An upload, and the size of the parts that its file must be cut into."""
+
+    id: UUID
+    part_size_bytes: int
+    parts_total: int
+    state: Literal["open", "completed", "aborted"]
+
+
+class UploadPart(BaseModel):
+    """One part of a file. `number` counts from 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", from_attributes=True)
+
+    number: int
+    size_bytes: int
+    sha256: str = Field(pattern=SHA256)
+
+
+class StoredParts(Response):
+    """The parts of an upload that the site has stored."""
+
+    parts: list[UploadPart]
+
+
+class WantedParts(Request):
+    """Request an address for each of these parts."""
+
+    parts: list[UploadPart] = Field(max_length=MAX_PARTS_OF_A_REQUEST)
+
+
+class PartUrl(Response):
+    """The address that takes part `number` by PUT, with these headers; it takes no other part and expires soon."""
+
+    number: int
+    url: str
+    headers: dict[str, str]
+
+
+class PartUrls(Response):
+    """One address for each part that was requested."""
+
+    urls: list[PartUrl]
+
+
+class StoredArtifact(Response):
+    """A completed upload in its place in a draft."""
+
+    artifact: UUID
+    kind: ArtifactKind
+    size_bytes: int
+    sha256: str

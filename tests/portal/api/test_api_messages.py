@@ -1,0 +1,21 @@
+"""The messages of the API and the site's models agree on the words that both use."""
+
+import pytest
+
+from evaluator.api import RunState, SubmissionState, TrackInfo, UploadStatus
+from portal.challenge.models import Ranking
+from portal.submissions import models as submissions
+from portal.uploads.models import UploadState
+
+
+@pytest.mark.parametrize(
+    ("of_the_api", "of_the_site"),
+    [
+        (list(RunState), submissions.RunState.values),
+        (list(SubmissionState), submissions.SubmissionState.values),
+        (UploadStatus.model_fields["state"].annotation.__args__, UploadState.values),
+        (TrackInfo.model_fields["ranking"].annotation.__args__, Ranking.values),
+    ],
+)
+def test_the_api_knows_every_state_of_the_site(of_the_api, of_the_site):
+    assert set(of_the_api) == set(of_the_site)
