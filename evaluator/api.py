@@ -11,11 +11,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, Check, Step, TrustLevel
 from evaluator.errors import Problem
-from evaluator.mechanisms.events import Adjacency
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000

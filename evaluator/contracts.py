@@ -13,10 +13,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.errors import Problem
-from evaluator.mechanisms.events import Adjacency, Event
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.events import Event
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
 
 EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
 SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers listen here

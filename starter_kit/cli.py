@@ -10,7 +10,7 @@ import typer
 
 from evaluator.contracts import PrivacyRules, TrackRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.console import REJECTED, console, progress, rejections, say
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app

@@ -9,14 +9,10 @@ from functools import cache
 
 from scipy.optimize import brentq
 
-from evaluator.accounting.pld import epsilon
-from evaluator.mechanisms.events import (
-    MAX_NOISE_MULTIPLIER,
-    MIN_NOISE_MULTIPLIER,
-    Event,
-    check_delta,
-    check_epsilon,
-)
+from evaluator.accounting.pld import epsilon as epsilon_of
+from evaluator.mechanisms.events import Event, check_delta, check_epsilon
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MIN_NOISE_MULTIPLIER
 
 RELATIVE_TOLERANCE = 3e-5
 STEP = math.log(4)  # of the search for a bracket
@@ -39,7 +35,7 @@ def noise_multiplier(
     @cache
     def excess(log_noise: float) -> float:
         """Of ln ε over its target; in logarithms the curve is nearly straight, and the search short."""
-        found = epsilon(events_at(_noise(log_noise)), delta)
+        found = epsilon_of(events_at(_noise(log_noise)), delta)
         return math.log(min(max(found, 1e-12), 1e12) / target_epsilon)
 
     least, most = math.log(MIN_NOISE_MULTIPLIER), math.log(MAX_NOISE_MULTIPLIER)
@@ -60,6 +56,23 @@ def noise_multiplier(
     return _noise(root)
 
 
+def noise_multiplier_for(
+    mechanism: Mechanism, *, epsilon: float, delta: float, rounds: int, rule: SamplingRule
+) -> float:
+    """Return the smallest σ, to one in 10⁴, with which `rounds` rounds keep to `epsilon` under `rule`.
+
+    The σ that `mechanism` has is ignored.
+
+    Raises:
+        ValueError: No noise is enough, or an argument is out of range.
+        UnsupportedError: The noise doesn't cover what is seen.
+    """
+    # Every placement scales the noise by a constant, so that z can be searched for in the accountants' whole range.
+    scale = mechanism.with_noise_multiplier(1).effective_noise_multiplier()
+    effective = noise_multiplier(epsilon, delta, lambda z: [mechanism.event(rule, z, rounds)])
+    return effective / scale
+
+
 def _noise(log_noise: float) -> float:
-    """Its exponential, in range also where rounding would carry it out."""
+    """Return the exponential, kept in range where rounding would carry it out."""
     return min(max(math.exp(log_noise), MIN_NOISE_MULTIPLIER), MAX_NOISE_MULTIPLIER)

@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 from evaluator.accounting import classical, pld, rdp
-from evaluator.mechanisms.events import Adjacency, Event, Gaussian, UnsupportedError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.accounting.accountant import Accountant
+from evaluator.mechanisms.events import Event, Gaussian, UnsupportedError
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
 
 OFFICIAL = "PLD"
-
-
-class Accountant(StrEnum):
-    PLD = "pld"
-    RDP = "rdp"
 
 
 Accounting = Callable[[Sequence[Event], float], float]  # a composition and δ to ε
@@ -101,7 +97,7 @@ def _advanced(event: Gaussian, delta: float) -> float:
 def _one_round(event: Gaussian, delta: float) -> float:
     """The classical ε of one round: σ and ε stand in inverse proportion."""
     sensitivity = 2 if event.adjacency is Adjacency.REPLACE else 1
-    epsilon = classical.gaussian_noise_multiplier(1, delta) * sensitivity / event.noise_multiplier
+    epsilon = classical.gaussian_noise_multiplier(1, delta) * sensitivity / event.effective_noise_multiplier
     if epsilon > 1:
         raise UnsupportedError(f"the classical bound holds for ε up to 1, not {epsilon:.4g}")
     return epsilon

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from evaluator.mechanisms.events import (
-    Adjacency,
     AdmmLaplace,
     FedAvgLaplace,
     FixedSizeGaussian,
@@ -40,6 +39,7 @@ from evaluator.mechanisms.events import (
     Laplace,
     PoissonGaussian,
 )
+from evaluator.mechanisms.units import Adjacency
 
 Floats = NDArray[np.float64]
 SingleStage = Gaussian | PoissonGaussian | FixedSizeGaussian | Laplace | FedAvgLaplace | AdmmLaplace
@@ -145,18 +145,18 @@ class Symmetrized:
 def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
     """The pairs for one round of `event`: one if it dominates both orders of neighbors, else removal and addition."""
     match event:
-        case Gaussian(noise_multiplier=noise):
+        case Gaussian(effective_noise_multiplier=noise):
             return (GaussianPair(noise, 1, 1 if event.adjacency is Adjacency.REPLACE else 0),)
-        case PoissonGaussian(sampling_rate=rate, noise_multiplier=noise):
+        case PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             if event.adjacency is Adjacency.REPLACE:
                 return (GaussianPair(noise, rate, rate),)
             return GaussianPair(noise, rate, 0), GaussianPair(noise, 0, rate)
-        case FixedSizeGaussian(sampling_rate=rate, noise_multiplier=noise):
+        case FixedSizeGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             removal = GaussianPair(noise / 2, rate, 0)
             if event.adjacency is Adjacency.REPLACE:
                 return (Symmetrized(removal),)
             return removal, GaussianPair(noise / 2, 0, rate)
-        case Laplace(noise_multiplier=noise):
-            return (LaplacePair(noise),)
+        case Laplace(relative_scale=scale):
+            return (LaplacePair(scale),)
         case FedAvgLaplace() | AdmmLaplace():
             return dominating_pairs(event.as_laplace())

@@ -28,16 +28,20 @@ class Setting:
         """The run as it was accounted: every provider's own sampling rate is C·p."""
         rate = self.client_rate * self.provider_rate
         return [
-            PoissonGaussian(sampling_rate=rate, noise_multiplier=self.noise_multiplier, rounds=self.rounds)
+            PoissonGaussian(
+                sampling_rate=rate, effective_noise_multiplier=self.noise_multiplier, rounds=self.rounds
+            )
         ]
 
     def two_stage(self) -> list[Event]:
         """The run as its sampling makes it: clients first, visibly, and then their providers."""
         if self.client_rate == 1:
             return self.product()
-        inner: Gaussian | PoissonGaussian = Gaussian(noise_multiplier=self.noise_multiplier)
+        inner: Gaussian | PoissonGaussian = Gaussian(effective_noise_multiplier=self.noise_multiplier)
         if self.provider_rate < 1:
-            inner = PoissonGaussian(sampling_rate=self.provider_rate, noise_multiplier=self.noise_multiplier)
+            inner = PoissonGaussian(
+                sampling_rate=self.provider_rate, effective_noise_multiplier=self.noise_multiplier
+            )
         return [TwoStage(client_rate=self.client_rate, within=inner, rounds=self.rounds)]
 
 

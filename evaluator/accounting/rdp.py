@@ -25,7 +25,6 @@ from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
 from evaluator.accounting.pairs import Floats, SingleStage
 from evaluator.mechanisms.events import (
-    Adjacency,
     AdmmLaplace,
     Event,
     FedAvgLaplace,
@@ -38,6 +37,7 @@ from evaluator.mechanisms.events import (
     check_delta,
     merged,
 )
+from evaluator.mechanisms.units import Adjacency
 
 ORDERS = np.array([1 + tenth / 10 for tenth in range(1, 100)] + [float(order) for order in range(12, 64)])
 
@@ -96,15 +96,15 @@ def _divergences(event: Event) -> Floats:
 def _known_event(event: SingleStage) -> DpEvent:
     """One round in dp-accounting's terms."""
     match event:
-        case Gaussian(noise_multiplier=noise):
+        case Gaussian(effective_noise_multiplier=noise):
             return GaussianDpEvent(noise / 2 if event.adjacency is Adjacency.REPLACE else noise)
         case PoissonGaussian() | FixedSizeGaussian() if event.adjacency is Adjacency.REPLACE:
             raise UnsupportedError(f"no Rényi bound is known here for {event.type} under replacement")
-        case PoissonGaussian(sampling_rate=rate, noise_multiplier=noise):
+        case PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             return PoissonSampledDpEvent(rate, GaussianDpEvent(noise))
-        case FixedSizeGaussian(sampling_rate=rate, noise_multiplier=noise):
+        case FixedSizeGaussian(sampling_rate=rate, effective_noise_multiplier=noise):
             return PoissonSampledDpEvent(rate, GaussianDpEvent(noise / 2))
-        case Laplace(noise_multiplier=noise):
+        case Laplace(relative_scale=noise):
             return LaplaceDpEvent(noise)
         case FedAvgLaplace() | AdmmLaplace():
             return _known_event(event.as_laplace())

@@ -4,64 +4,51 @@ An event says what one round's release is, whom it protects (`unit`), which data
 how often it happened (`rounds`). A composition is a sequence of events, in any order; several releases by one team
 are the events of all of them. Accountants bound compositions; what they have no proof for, they reject.
 
-Each noise multiplier is relative to the L2 bound on one unit's contribution. For what an adversary sees, and for
-noise that several parties draw, it is the effective one: see `placement`.
+An effective noise multiplier is relative to the L2 bound on one unit's contribution, and that of what an adversary
+sees, whoever drew the noise: see `noise`.
 """
 
 import math
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-# Outside of these the accountants' arithmetic is slow or loses its digits, and no training run is there: a provider
-# seen at a noise multiplier of 0.1 has an ε near 100 from that one round.
-MIN_SAMPLING_RATE = 1e-9
-MIN_NOISE_MULTIPLIER = 0.1
-MAX_NOISE_MULTIPLIER = 1e4
-MAX_ROUNDS = 1_000_000
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
+from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS, MIN_NOISE_MULTIPLIER, Rate
 
 NoiseMultiplier = Annotated[
     float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)
 ]
-Rate = Annotated[float, Field(ge=MIN_SAMPLING_RATE, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Unit(StrEnum):
-    """Whose presence is hidden: all of a provider's documents, all of a client's data, or a single record."""
-
-    PROVIDER = "provider"
-    CLIENT = "client"
-    RECORD = "record"
-
-
-class Adjacency(StrEnum):
-    """Which datasets are neighbors: one has a unit more (`add_remove`), or one unit is another (`replace`)."""
-
-    ADD_REMOVE = "add_remove"
-    REPLACE = "replace"
-
-
-class Mechanism(BaseModel):
-    """Base of all events; equal `rounds` of the same mechanism are one event."""
+class Release(BaseModel):
+    """The base of all events; equal `rounds` of the same mechanism are one event."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    unit: Unit = Unit.PROVIDER
+    unit: PrivacyUnit = PrivacyUnit.PROVIDER
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)
 
+    def repeated(self, rounds: int) -> Self:
+        """Return so many rounds of it. Raises ValueError where their number is out of range."""
+        return type(self).model_validate({**dict(self), "rounds": rounds})
 
-class Gaussian(Mechanism):
+    def for_neighbors(self, unit: PrivacyUnit, adjacency: Adjacency) -> Self:
+        """Return the same release, seen for this unit and these neighbors."""
+        return self.model_copy(update={"unit": unit, "adjacency": adjacency})
+
+
+class Gaussian(Release):
     """Everyone takes part; N(0, (σC)²) covers the sum of contributions of L2 norm at most C."""
 
     type: Literal["gaussian"] = "gaussian"
-    noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: NoiseMultiplier
 
 
-class PoissonGaussian(Mechanism):
+class PoissonGaussian(Release):
     """Each unit takes part by its own independent coin of probability `sampling_rate`; else as `Gaussian`.
 
     The noise is fresh in every round and there also when nobody takes part.
@@ -69,10 +56,10 @@ class PoissonGaussian(Mechanism):
 
     type: Literal["poisson_gaussian"] = "poisson_gaussian"
     sampling_rate: Rate
-    noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: NoiseMultiplier
 
 
-class FixedSizeGaussian(Mechanism):
+class FixedSizeGaussian(Release):
     """A fixed number of units is drawn without replacement; `sampling_rate` is that number over all units.
 
     Under add/remove a unit that comes in displaces another, so that the sum moves by up to twice the clip norm.
@@ -80,17 +67,17 @@ class FixedSizeGaussian(Mechanism):
 
     type: Literal["fixed_size_gaussian"] = "fixed_size_gaussian"
     sampling_rate: Rate
-    noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: NoiseMultiplier
 
 
-class Laplace(Mechanism):
-    """Laplace noise of scale `noise_multiplier` times the L1 sensitivity under `adjacency`: one round has ε = 1/it."""
+class Laplace(Release):
+    """Laplace noise of scale `relative_scale` times the L1 sensitivity under `adjacency`: one round has ε = 1/it."""
 
     type: Literal["laplace"] = "laplace"
-    noise_multiplier: NoiseMultiplier
+    relative_scale: NoiseMultiplier
 
 
-class FedAvgLaplace(Mechanism):
+class FedAvgLaplace(Release):
     """Output perturbation of a client's FedAvg iterate z = w − η·mean ∇f, gradients clipped in L1.
 
     Removing or replacing one of the client's I_p records moves z by at most 2Cη/I_p in L1; for removal
@@ -104,7 +91,7 @@ class FedAvgLaplace(Mechanism):
     """
 
     type: Literal["fedavg_laplace"] = "fedavg_laplace"
-    unit: Literal[Unit.RECORD] = Unit.RECORD
+    unit: Literal[PrivacyUnit.RECORD] = PrivacyUnit.RECORD
     clip_norm: Positive
     learning_rate: Positive
     examples: int = Field(ge=2)
@@ -112,14 +99,19 @@ class FedAvgLaplace(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """L1 sensitivity of the released iterate."""
-        return 2 * self.clip_norm * self.learning_rate / self.examples
+        """The L1 sensitivity of the released iterate."""
+        return self.sensitivity_of(self.clip_norm, self.learning_rate, self.examples)
+
+    @staticmethod
+    def sensitivity_of(clip_norm: float, learning_rate: float, examples: int) -> float:
+        """Return the L1 sensitivity of the iterate of a client with so many records."""
+        return 2 * clip_norm * learning_rate / examples
 
     def as_laplace(self) -> Laplace:
         return _as_laplace(self, self.scale / self.sensitivity)
 
 
-class AdmmLaplace(Mechanism):
+class AdmmLaplace(Release):
     """Output perturbation of an inexact ADMM iterate z = w + (λ − Σ∇f/I)/ρ, gradients clipped in L1.
 
     Replacing one record moves z by at most 2C/(ρI) in L1, removing one by at most C/(ρI): I, the number of records of
@@ -133,7 +125,7 @@ class AdmmLaplace(Mechanism):
     """
 
     type: Literal["admm_laplace"] = "admm_laplace"
-    unit: Literal[Unit.RECORD] = Unit.RECORD
+    unit: Literal[PrivacyUnit.RECORD] = PrivacyUnit.RECORD
     clip_norm: Positive
     penalty: Positive
     examples: int = Field(ge=1)
@@ -141,15 +133,20 @@ class AdmmLaplace(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """L1 sensitivity of the released iterate under the event's adjacency."""
-        records = 2 if self.adjacency is Adjacency.REPLACE else 1
-        return records * self.clip_norm / (self.penalty * self.examples)
+        """The L1 sensitivity of the released iterate under the event's adjacency."""
+        return self.sensitivity_of(self.clip_norm, self.penalty, self.examples, self.adjacency)
+
+    @staticmethod
+    def sensitivity_of(clip_norm: float, penalty: float, examples: int, adjacency: Adjacency) -> float:
+        """Return the L1 sensitivity of an iterate, for so many records of all clients."""
+        records = 2 if adjacency is Adjacency.REPLACE else 1
+        return records * clip_norm / (penalty * examples)
 
     def as_laplace(self) -> Laplace:
         return _as_laplace(self, self.scale / self.sensitivity)
 
 
-class TwoStage(Mechanism):
+class TwoStage(Release):
     """A client takes part with probability `client_rate`, visibly; `within` is what its units then go through.
 
     The units of one client come and go together. An adversary who recognizes from the others' contributions, or reads
@@ -212,7 +209,7 @@ def check_epsilon(epsilon: float) -> None:
         raise ValueError(f"ε must be positive and finite: {epsilon}")
 
 
-def _as_laplace(event: FedAvgLaplace | AdmmLaplace, noise_multiplier: float) -> Laplace:
+def _as_laplace(event: FedAvgLaplace | AdmmLaplace, relative_scale: float) -> Laplace:
     return Laplace(
-        unit=event.unit, adjacency=event.adjacency, rounds=event.rounds, noise_multiplier=noise_multiplier
+        unit=event.unit, adjacency=event.adjacency, rounds=event.rounds, relative_scale=relative_scale
     )

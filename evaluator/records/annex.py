@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.values import Count
 from evaluator.records.canonical_lines import (
     canonical,
     check_canonical,
@@ -26,7 +27,7 @@ from evaluator.records.canonical_lines import (
     values_of,
 )
 from evaluator.records.certificate import MAX_OPENINGS, Opening
-from evaluator.records.lines import Count, Line, RunToken, Sha256
+from evaluator.records.lines import Line, RunToken, Sha256
 
 ANNEX_SCHEMA = "pfl-dp-annex/1"
 MAX_BYTES = 32 * 1024**2  # the openings take at most half of it

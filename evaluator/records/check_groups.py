@@ -14,6 +14,7 @@ from evaluator.checkpoints.header import read_header
 from evaluator.checkpoints.weight_changes import changed_tensors, weight_vector_sha256
 from evaluator.checks import CHECKS
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.mechanisms.noise import Placement
 from evaluator.records import checks
 from evaluator.records.annex import read_annex
 from evaluator.records.difference import not_applicable
@@ -92,7 +93,7 @@ def _models(case: Case) -> list[Check]:
             run.trainable,
             shapes,
             changed_tensors(base, checkpoint),
-            released=any(run.noise.placement == "server" or line.clients for line in record.rounds),
+            released=any(run.noise.placement is Placement.SERVER or line.clients for line in record.rounds),
         ),
     ]
 

@@ -7,15 +7,14 @@ with the files that they need.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isclose
 from pathlib import Path
 
 from evaluator.communication.log import Exchange, read_log
 from evaluator.contracts import Check, PrivacyRules, TrackRules
-from evaluator.mechanisms.events import Unit
+from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.records.annex import Annex
 from evaluator.records.difference import Difference, judge, not_applicable
-from evaluator.records.lines import FixedSize, RunLine, TrainingRecord, TwoStagePoisson
+from evaluator.records.lines import RunLine, TrainingRecord
 
 FRAMING = 0.01  # of a message, for what is sent around the tensors
 
@@ -64,28 +63,16 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
         yield Difference(
             "a run in one piece", f"interrupted {broken}", f"resumed at round {resume.round}", rejects=False
         )
-    planned = _planned(record.run)
-    for line in record.rounds:
-        for name, value in planned.items():
-            if not isclose(found := getattr(line, name), value, rel_tol=1e-12):
-                yield Difference(f"{value}, as planned", found, f"round {line.round}, {name}", rejects=False)
-
-
-def _planned(run: RunLine) -> dict[str, float]:
-    """What every round line says if nothing changes in the course of the run."""
-    match run.sampling:
-        case TwoStagePoisson(client_rate=client_rate):
-            pass
-        case FixedSize(clients_per_round=taken):
-            client_rate = taken / run.clients
-        case _:
-            client_rate = 1.0
-    return {
-        "client_rate": client_rate,
-        "provider_rate": getattr(run.sampling, "provider_rate", 1.0),
+    run = record.run
+    planned = {
+        "sampling": run.sampling,
         "clip_norm": run.clip_norm,
         "noise_multiplier": run.noise.multiplier,
     }
+    for line in record.rounds:
+        for name, value in planned.items():
+            if (found := getattr(line, name)) != value:
+                yield Difference(f"{value}, as planned", found, f"round {line.round}, {name}", rejects=False)
 
 
 def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Check:
@@ -181,7 +168,7 @@ def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
 def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Check:
     """C19: what the record declares is what the track accounts."""
     pairs = {
-        "unit": (Unit.PROVIDER, run.unit),
+        "unit": (PrivacyUnit.PROVIDER, run.unit),
         "adjacency": (rules.adjacency, run.adjacency),
         "delta": (rules.delta, run.delta),
         "clients": (clients_of_track, run.clients),

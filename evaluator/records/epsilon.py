@@ -17,12 +17,15 @@ from importlib.metadata import version
 from pydantic import ValidationError
 
 from evaluator.accounting import pld
-from evaluator.accounting.comparison import ACCOUNTANTS, Accountant, distinct
+from evaluator.accounting.accountant import Accountant
+from evaluator.accounting.comparison import ACCOUNTANTS, distinct
 from evaluator.contracts import AccountingResult, Check, CheckStatus, Epsilon, PrivacyRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, UnsupportedError, merged
-from evaluator.mechanisms.scenario import Sampling, SamplingRule, Scenario
-from evaluator.records.lines import FixedSize, RoundLine, RunLine, TrainingRecord
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.noise import Placement
+from evaluator.mechanisms.sampling import Sampling
+from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
 
 # Each different round costs a Fourier transform. A schedule of noise or sampling may have as many steps as this.
 MAX_DIFFERENT_ROUNDS = 256
@@ -35,23 +38,10 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, with the reason.
     """
-    noise = record.run.noise
-    if noise.placement != "server" and (noise.release_view, noise.secure_aggregation) == (
-        "aggregate",
-        "none",
-    ):
-        raise ProblemError.of(
-            ErrorCode.ACCOUNTING_UNSUPPORTED,
-            where="line 1, noise",
-            expected="secure aggregation, real or simulated, or the per_client view",
-            found=f"{noise.placement} with {noise.release_view} and no secure aggregation",
-        )
-    kinds = defaultdict[tuple[float, float, float], list[int]](list)
+    kinds = defaultdict[tuple[Sampling, float], list[RoundLine]](list)
     for line in [*record.rounds, *_seen_unrecorded(record)]:
-        kinds[line.client_rate, line.provider_rate, line.noise_multiplier].append(line.round)
-    composition = merged(
-        event for kind, rounds in kinds.items() for event in _released(record.run, kind, rounds, rule)
-    )
+        kinds[line.sampling, line.noise_multiplier].append(line)
+    composition = merged(event for lines in kinds.values() for event in _released(record.run, lines, rule))
     if len(composition) > MAX_DIFFERENT_ROUNDS:
         raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
@@ -74,7 +64,7 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
     """
     compositions = {rule: releases(record, rule) for rule in SamplingRule}
     epsilons = [
-        _told(rule, accountant, epsilon, rules)
+        _epsilon_row(rule, accountant, epsilon, rules)
         for composition, same in distinct(compositions).items()
         for accountant in Accountant
         for epsilon in [_bound(accountant, composition, rules.delta)]
@@ -135,36 +125,19 @@ def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
     The server, which is then not trusted, may have had their messages, or even their sum. A server that draws the noise
     is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.
     """
-    if record.run.noise.placement == "server":
+    if record.run.noise.placement is Placement.SERVER:
         return []
     return [record.rounds[resume.round - 1] for resume in record.resumes if resume.begun]
 
 
-def _released(
-    run: RunLine, kind: tuple[float, float, float], rounds: list[int], rule: SamplingRule
-) -> list[Event]:
-    """What the `rounds` of one kind, by client rate, provider rate and noise multiplier, amount to."""
-    client_rate, provider_rate, noise_multiplier = kind
-    if isinstance(run.sampling, FixedSize):
-        client_rate = run.sampling.clients_per_round / run.clients
+def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> list[Event]:
+    """Return what rounds with the same sampling and noise amount to."""
     try:
-        return Scenario(
-            sampling=Sampling(run.sampling.type),
-            client_rate=client_rate,
-            provider_rate=provider_rate,
-            noise_multiplier=noise_multiplier,
-            rounds=len(rounds),
-            unit=run.unit,
-            adjacency=run.adjacency,
-            clients=run.clients,
-            placement=run.noise.placement,
-            release_view=run.noise.release_view,
-            colluding_clients=run.noise.colluding_clients,
-        ).events(rule)
+        return run.mechanism_in(lines[0]).events(rule, len(lines))
     except ValueError as error:
         raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
-            where=f"round {rounds[0]}",
+            where=f"round {lines[0].round}",
             expected="a combination that the accountant covers",
             found=_reason(error),
         ) from error
@@ -178,7 +151,7 @@ def _bound(accountant: Accountant, composition: Sequence[Event], delta: float) -
         return math.inf
 
 
-def _told(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:
+def _epsilon_row(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:
     known = math.isfinite(epsilon)
     return Epsilon(
         sampling_rule=rule,

@@ -11,7 +11,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.mechanisms.events import MIN_SAMPLING_RATE, Adjacency, Unit
+from evaluator.mechanisms.mechanism import Mechanism
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import Sampling
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
+from evaluator.mechanisms.values import Count, Positive
 
 SCHEMA = "pfl-dp-record/2"
 MAX_NUMEL = 2**40
@@ -21,9 +25,6 @@ PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # Ed25519, raw, in
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Positive = Annotated[float, Field(ge=1e-12, le=1e12)]  # so that products of several stay finite and above 0
-Rate = Annotated[float, Field(ge=MIN_SAMPLING_RATE, le=1)]
-Count = Annotated[int, Field(ge=0, lt=2**53)]  # what canonical JSON can hold exactly
 
 
 class Line(BaseModel):
@@ -32,66 +33,6 @@ class Line(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
     )
-
-
-class GlobalPoisson(Line):
-    """Every client answers in every round, and every provider flips its own coin."""
-
-    type: Literal["global_poisson"] = "global_poisson"
-    provider_rate: Rate
-
-
-class TwoStagePoisson(Line):
-    """Every client flips a coin; then every provider of a client that takes part flips its own."""
-
-    type: Literal["two_stage_poisson"] = "two_stage_poisson"
-    client_rate: Rate
-    provider_rate: Rate
-
-
-class FixedSize(Line):
-    """`clients_per_round` clients are drawn, then the same number of providers at every one of them.
-
-    That number is a constant, which must not follow from how many providers a client has: if it grew with them, one
-    provider more could bring in another's update as well, and nothing of the amplification would be left.
-
-    Attributes:
-        provider_rate: That number over the providers of the client that has fewest, or more.
-    """
-
-    type: Literal["fixed_size"] = "fixed_size"
-    clients_per_round: Annotated[int, Field(ge=1, lt=2**31)]
-    provider_rate: Rate
-
-
-class Full(Line):
-    """Every provider of every client takes part in every round."""
-
-    type: Literal["full"] = "full"
-
-
-Sampling = Annotated[GlobalPoisson | TwoStagePoisson | FixedSize | Full, Field(discriminator="type")]
-
-
-class Noise(Line):
-    """The Gaussian noise of a round.
-
-    Attributes:
-        multiplier: σ, over the clip norm. `server` and `client_full`: of each draw. `client_share`: of the sum of the
-            shares; each of the K clients that take part draws σ/√K.
-        placement: `server`: one draw on the sum. `client_full`: a whole draw at each client. `client_share`: a share at
-            each client.
-        release_view: What an observer sees: the `aggregate` only, or each client's update (`per_client`).
-        secure_aggregation: How the aggregate view is kept where clients draw the noise: by a protocol (`real`), by one
-            process that sums (`simulated`: a statement of trust), or not at all (`none`).
-        colluding_clients: So many clients may add their own draws to what the observer knows.
-    """
-
-    multiplier: Positive
-    placement: Literal["server", "client_full", "client_share"]
-    release_view: Literal["aggregate", "per_client"]
-    secure_aggregation: Literal["none", "simulated", "real"] = "none"
-    colluding_clients: Count = 0
 
 
 class ServerStep(Line):
@@ -155,7 +96,7 @@ class RunLine(Line):
     code_sha256: Sha256
     track: Name
     method: Name
-    unit: Annotated[Unit, Field(strict=False)] = Unit.PROVIDER
+    unit: Annotated[PrivacyUnit, Field(strict=False)] = PrivacyUnit.PROVIDER
     adjacency: Annotated[Adjacency, Field(strict=False)] = Adjacency.ADD_REMOVE
     delta: Annotated[float, Field(gt=0, lt=1)]
     clients: Annotated[int, Field(ge=1, lt=2**31)]
@@ -173,6 +114,31 @@ class RunLine(Line):
     claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
     @property
+    def mechanism(self) -> Mechanism:
+        """What protects a round, as planned. Raises ValueError where its parts don't fit together."""
+        return Mechanism(
+            sampling=self.sampling,
+            noise=self.noise,
+            clients=self.clients,
+            unit=self.unit,
+            adjacency=self.adjacency,
+        )
+
+    def noise_in(self, line: "RoundLine") -> Noise:
+        """Return the noise of one round."""
+        return self.noise.model_copy(update={"multiplier": line.noise_multiplier})
+
+    def mechanism_in(self, line: "RoundLine") -> Mechanism:
+        """Return what protected one round. Raises ValueError where its parts don't fit together."""
+        return Mechanism(
+            sampling=line.sampling,
+            noise=self.noise_in(line),
+            clients=self.clients,
+            unit=self.unit,
+            adjacency=self.adjacency,
+        )
+
+    @property
     def shapes(self) -> dict[str, list[int]]:
         """The shape of every trainable tensor by its name, in the order of the weight vector."""
         return {tensor.name: tensor.shape for tensor in self.trainable}
@@ -181,6 +147,11 @@ class RunLine(Line):
     def numel(self) -> int:
         """d, the coordinates of the weight vector."""
         return sum(tensor.numel for tensor in self.trainable)
+
+    @model_validator(mode="after")
+    def _mechanism_fits_together(self) -> Self:
+        _ = self.mechanism
+        return self
 
     @model_validator(mode="after")
     def _has_a_weight_vector(self) -> Self:
@@ -197,7 +168,7 @@ class RoundLine(Line):
     Attributes:
         round: From 1.
         clients: K, those who took part.
-        client_rate: As drawn in this round; clients_per_round/clients for a fixed number, 1 where all take part.
+        sampling: As drawn in this round.
         noise_multiplier: σ in this round, with the meaning of `Noise.multiplier`.
         model_in_sha256: Hash of the weight vector before the round: see `weight_vector_sha256`.
         model_out_sha256: After it.
@@ -207,8 +178,7 @@ class RoundLine(Line):
     type: Literal["round"] = "round"
     round: Annotated[int, Field(ge=1, lt=2**31)]
     clients: Annotated[int, Field(ge=0, lt=2**31)]
-    client_rate: Rate
-    provider_rate: Rate
+    sampling: Sampling
     clip_norm: Positive
     noise_multiplier: Positive
     bytes_down: Count

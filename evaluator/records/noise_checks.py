@@ -1,7 +1,5 @@
 """C8 and C9: whether what the annex opens of the noised sums is what was committed to, and contains the noise."""
 
-import math
-
 import numpy as np
 
 from evaluator.contracts import Check
@@ -9,7 +7,7 @@ from evaluator.records import noise_tests
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import drawn_openings, is_opening_of
 from evaluator.records.difference import Difference, judge, not_applicable
-from evaluator.records.lines import Noise, RoundLine, TrainingRecord
+from evaluator.records.lines import TrainingRecord
 from evaluator.records.noise_tests import Finding, OpenedRound
 
 
@@ -54,7 +52,7 @@ def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
     opened, numel = [], record.run.numel
     for number, values in blocks.items():
         line = record.rounds[number - 1]
-        multiplier = _multiplier_of_sum(record.run.noise, line)
+        multiplier = record.run.noise_in(line).multiplier_of_sum(line.clients)
         if multiplier:
             opened.append(
                 OpenedRound(
@@ -65,17 +63,6 @@ def _opened_rounds(record: TrainingRecord, annex: Annex) -> list[OpenedRound]:
                 )
             )
     return opened
-
-
-def _multiplier_of_sum(noise: Noise, line: RoundLine) -> float:
-    """Standard deviation of the sum's noise over the clip norm."""
-    match noise.placement:
-        case "server":
-            return line.noise_multiplier
-        case "client_full":
-            return line.noise_multiplier * math.sqrt(line.clients)
-        case "client_share":
-            return line.noise_multiplier if line.clients else 0.0
 
 
 def _differences(findings: list[Finding]) -> list[Difference]:

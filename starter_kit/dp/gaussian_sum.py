@@ -8,34 +8,31 @@ Guarantees, for the clip norm S and the noise multiplier σ: each unit's update 
   carries σS. A single message is nearly bare: only for sums that nobody sees the parts of, by secure aggregation.
 
 Noise is drawn for every round, also where nobody was sampled. What this amounts to is for the accountants to say: see
-`evaluator.mechanisms.placement`, which has the same three words.
+`evaluator.mechanisms.noise`.
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from torch import Tensor
 
+from evaluator.mechanisms.noise import Noise, Placement
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import gaussian_noise
 
 
-class NoisePlacement(StrEnum):
-    """Who adds the noise."""
-
-    SERVER = "server"
-    CLIENT_FULL = "client_full"
-    CLIENT_SHARE = "client_share"
-
-
 @dataclass(frozen=True)
 class GaussianSum:
-    """`clip_norm` is S, `noise_multiplier` is σ. The keystream is one process's own and is never copied to another."""
+    """The mechanism as it is executed.
+
+    Attributes:
+        clip_norm: S.
+        noise: σ, and who draws the noise.
+        keystream: One process's own; it is never copied to another.
+    """
 
     clip_norm: float
-    noise_multiplier: float
-    placement: NoisePlacement = NoisePlacement.SERVER
+    noise: Noise
     keystream: Keystream = field(default_factory=Keystream, repr=False, compare=False)
 
     def clip(self, update: Tensor) -> Tensor | None:
@@ -48,25 +45,25 @@ class GaussianSum:
 
     def noised_by_server(self, total: Tensor) -> Tensor:
         """The sum (d,) of the messages as the server releases it."""
-        return self._noised(total, self._std if self.placement is NoisePlacement.SERVER else 0.0)
+        return self._noised(total, self._std if self.noise.placement is Placement.SERVER else 0.0)
 
     def std_in_sum(self, clients: int) -> float:
         """Standard deviation of the noise in each coordinate of a sum over `clients` clients."""
-        if self.placement is NoisePlacement.SERVER:
+        if self.noise.placement is Placement.SERVER:
             return self._std
         return self._client_std(clients) * float(clients**0.5)
 
     @property
     def _std(self) -> float:
-        return self.noise_multiplier * self.clip_norm
+        return self.noise.multiplier * self.clip_norm
 
     def _client_std(self, clients: int) -> float:
-        match self.placement:
-            case NoisePlacement.SERVER:
+        match self.noise.placement:
+            case Placement.SERVER:
                 return 0.0
-            case NoisePlacement.CLIENT_FULL:
+            case Placement.CLIENT_FULL:
                 return self._std
-            case NoisePlacement.CLIENT_SHARE:
+            case Placement.CLIENT_SHARE:
                 return self._std / float(clients**0.5)
 
     def _noised(self, vector: Tensor, std: float) -> Tensor:

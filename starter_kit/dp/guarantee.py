@@ -7,28 +7,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from pydantic import ValidationError
 
 from evaluator.accounting import pld
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Event, Unit, UnsupportedError
-from evaluator.mechanisms.scenario import SamplingRule, Scenario
-from evaluator.records.lines import Noise, Sampling, ServerStep
+from evaluator.mechanisms.events import Event, UnsupportedError
+from evaluator.mechanisms.units import PrivacyUnit
 
 BUDGET_ROUNDING = 1e-9  # relative: what a budget may seem exceeded by where σ was computed for it
-
-
-@dataclass(frozen=True)
-class RecordTerms:
-    """What the training record's first line says of the mechanism; see `evaluator.records.lines.RunLine`."""
-
-    sampling: Sampling
-    noise: Noise
-    clip_norm: float
-    normalizer: float
-    server: ServerStep
 
 
 @dataclass(frozen=True)
@@ -38,20 +26,16 @@ class Guarantee:
     Attributes:
         unit: Whose presence is hidden.
         released: What so many rounds release.
-        rounds: How many are planned; no more than fit into the budget.
         seen_by_server: Whether the server's view counts, not only what it publishes. A round that was interrupted is
             then spent as well, since messages of it, or their sum, may have arrived.
         budget: ε that no round may exceed; None where none was set.
-        record: For the training record; None where the benchmark's record has no words for the method.
     """
 
-    unit: Unit
+    unit: PrivacyUnit
     delta: float
     released: Callable[[int], list[Event]]
-    rounds: int
     seen_by_server: bool = False
     budget: float | None = None
-    record: RecordTerms | None = None
 
     def epsilon(self, rounds: int) -> float:
         """ε of the first `rounds` rounds; 0 for none.
@@ -97,13 +81,6 @@ def rounds_within(budget: float, delta: float, released: Callable[[int], list[Ev
         if low == 0:
             raise _over(budget, pld.epsilon(released(1), delta), "round 1")
     return low
-
-
-@cache  # asked for by each part of a run that needs σ
-def noise_multiplier_for(scenario: Scenario, epsilon: float, rule: SamplingRule) -> float:
-    """The smallest σ with which the scenario's rounds keep to `epsilon`. Raises `ProblemError` where none does."""
-    with accounting_problems():
-        return scenario.noise_multiplier_for(epsilon, rule)
 
 
 def spent(events: Sequence[Event], delta: float) -> float:

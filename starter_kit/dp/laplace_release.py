@@ -1,6 +1,6 @@
 """The Laplace mechanism on what a client makes of its records' gradients: output perturbation.
 
-Guarantees, for the clip norm C and the noise multiplier z: the gradient of each record has L1 norm at most C in a sum,
+Guarantees, for the clip norm C and the relative scale z: the gradient of each record has L1 norm at most C in a sum,
 and a vector that one record moves by at most Δ in L1 norm is released with Laplace noise of scale z·Δ in each
 coordinate. One release is then 1/z-DP for that record (Dwork et al. 2006).
 
@@ -20,10 +20,16 @@ from starter_kit.dp.laplace import clip_l1, laplace_noise
 
 @dataclass(frozen=True)
 class LaplaceRelease:
-    """`clip_norm` is C, `noise_multiplier` is z. The keystream is one process's own and is never copied to another."""
+    """The mechanism as it is executed.
+
+    Attributes:
+        clip_norm: C.
+        relative_scale: z, the scale of the noise over the L1 sensitivity.
+        keystream: One process's own; it is never copied to another.
+    """
 
     clip_norm: float
-    noise_multiplier: float
+    relative_scale: float
     keystream: Keystream = field(default_factory=Keystream, repr=False, compare=False)
 
     def clipped_sum(self, gradients: Iterable[Tensor], size: int) -> Tensor:
@@ -37,5 +43,5 @@ class LaplaceRelease:
 
     def noised(self, exact: Tensor, sensitivity: float) -> Tensor:
         """`exact` (d,), float64, with the noise that covers `sensitivity`, as a float32 vector (d,)."""
-        noise = laplace_noise(len(exact), self.noise_multiplier * sensitivity, self.keystream)
+        noise = laplace_noise(len(exact), self.relative_scale * sensitivity, self.keystream)
         return (exact + noise).float()

@@ -1,4 +1,4 @@
-"""Who takes part in a round: the samplers that the accountants assume. Coins come from the operating system's entropy.
+"""Who takes part in a round, drawn by the laws that the accountants assume, with the operating system's entropy.
 
 The size of a Poisson sample is random, may be zero, and is never released: sums over a sample are divided by its
 expected size, which is a constant.
@@ -9,9 +9,23 @@ from typing import TypeVar
 
 import numpy as np
 
+from evaluator.mechanisms.sampling import Binomial, Exactly, Law
 from starter_kit.dp.keystream import Keystream
 
 T = TypeVar("T")
+
+
+def draw(law: Law, population: Sequence[T], keystream: Keystream) -> list[T]:
+    """Return the members of `population` that take part in a round, drawn by `law`, in the population's order.
+
+    Raises:
+        ValueError: The law asks for more members than there are, or has a rate outside (0, 1].
+    """
+    match law:
+        case Exactly(count):
+            return fixed_size_sample(population, count, keystream)
+        case Binomial(rate=rate):
+            return poisson_sample(population, rate, keystream)
 
 
 def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -> list[T]:

@@ -1,25 +1,23 @@
-"""Training in one place: the data of all clients brought together, as the upper end of what federation can reach.
+"""Training in one place: the data of all clients pooled, as the upper end of what federation can reach.
 
-The one party stands in the communication log as client 0 of a federation of one: what it would have sent.
+The one party is in the communication log as client 0 of a federation of one: what it would have sent.
 """
 
 from collections.abc import Sequence
 
 from starter_kit.federation.rounds import Client
 from starter_kit.methods.fedavg import FedAvg
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
     """Of centralized training. A round is `local`, with a new optimizer."""
 
-    def build(self, clients: Sequence[Client]) -> FedAvg:
-        return FedAvg(1, self.local)
-
-    def federation(self, clients: Sequence[Client]) -> list[Client]:
-        return brought_together(clients)
+    def plan(self, clients: Sequence[Client]) -> Plan:
+        return Plan(clients=pooled(clients), method=FedAvg(1, self.local), rounds=self.rounds)
 
 
-def brought_together(clients: Sequence[Client]) -> list[Client]:
-    """One client with all providers of `clients`."""
+def pooled(clients: Sequence[Client]) -> list[Client]:
+    """Return one client with all providers of `clients`."""
     return [Client(0, {name: examples for client in clients for name, examples in client.providers.items()})]

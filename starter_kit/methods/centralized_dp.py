@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
-from starter_kit.methods.centralized import brought_together
+from starter_kit.methods.centralized import pooled
+from starter_kit.settings.plan import Plan
 
 
 class Settings(fl_provider_dp.Settings):
     """Of centralized DP training: the settings of FL-PROVIDER-DP."""
 
-    def federation(self, clients: Sequence[Client]) -> list[Client]:
-        return brought_together(clients)
+    def plan(self, clients: Sequence[Client]) -> Plan:
+        return super().plan(pooled(clients))

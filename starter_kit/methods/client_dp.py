@@ -34,13 +34,16 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Event, Gaussian, TwoStage, Unit
+from evaluator.mechanisms.events import Event, Gaussian, TwoStage
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.dp.gaussian_sum import GaussianSum
-from starter_kit.dp.guarantee import Guarantee, rounds_within
+from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.sampling import poisson_sample
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings
 
 DELTA_EXPONENT = 1.1  # δ < N^-1.1, as is usual for "well below 1/N"
@@ -82,7 +85,6 @@ class Settings(PrivateSettings, LocalTrainingSettings):
     Attributes:
         client_rate: q.
         codec, secure_aggregation: Fixed: what rounds an update after it was clipped breaks the bound on it.
-        sampling_rule: Fixed: the log shows who takes part.
     """
 
     target_epsilon: float = Field(gt=0)
@@ -91,7 +93,7 @@ class Settings(PrivateSettings, LocalTrainingSettings):
     codec: Literal["float32"] = "float32"
     secure_aggregation: None = None
 
-    def build(self, clients: Sequence[Client]) -> ClientDP:
+    def plan(self, clients: Sequence[Client]) -> Plan:
         if not self.delta < (most := len(clients) ** -DELTA_EXPONENT):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -99,21 +101,25 @@ class Settings(PrivateSettings, LocalTrainingSettings):
                 expected=f"below {most:.3g}, as there are {len(clients)} clients",
                 found=self.delta,
             )
-        noise = GaussianSum(self.clip_norm, self.noise_multiplier)
-        return ClientDP(self.client_rate, noise, self.client_rate * len(clients), self.local)
-
-    def guarantee(self, clients: Sequence[Client]) -> Guarantee:
-        return Guarantee(
-            unit=Unit.CLIENT,
-            delta=self.delta,
-            released=self.released,
+        with accounting_problems():
+            noise = GaussianSum(self.clip_norm, Noise(multiplier=self.noise_multiplier))
+        return Plan(
+            clients=clients,
+            method=ClientDP(self.client_rate, noise, self.client_rate * len(clients), self.local),
             rounds=rounds_within(self.target_epsilon, self.delta, self.released, at_most=self.rounds),
-            budget=self.target_epsilon,
+            guarantee=Guarantee(
+                unit=PrivacyUnit.CLIENT,
+                delta=self.delta,
+                released=self.released,
+                budget=self.target_epsilon,
+            ),
         )
 
     def released(self, rounds: int) -> list[Event]:
-        """What so many rounds release."""
-        gaussian = Gaussian(unit=Unit.CLIENT, noise_multiplier=self.noise_multiplier)
+        """Return what so many rounds release."""
+        gaussian = Gaussian(unit=PrivacyUnit.CLIENT, effective_noise_multiplier=self.noise_multiplier)
         if self.client_rate == 1:
             return [gaussian.model_copy(update={"rounds": rounds})]
-        return [TwoStage(unit=Unit.CLIENT, rounds=rounds, client_rate=self.client_rate, within=gaussian)]
+        return [
+            TwoStage(unit=PrivacyUnit.CLIENT, rounds=rounds, client_rate=self.client_rate, within=gaussian)
+        ]

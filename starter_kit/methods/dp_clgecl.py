@@ -19,7 +19,7 @@ into later rounds: it is rejected.
 The paper draws the first λ at random. Zero is as public, and gives no client a pull that its data didn't ask for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -27,8 +27,8 @@ import torch
 from pydantic import model_validator
 from torch import Tensor
 
-from starter_kit.dp.gaussian_sum import NoisePlacement
-from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
+from evaluator.mechanisms.noise import Placement
+from starter_kit.federation.rounds import ClientTask, ClientUpdate
 from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
@@ -56,22 +56,20 @@ class DPCLGECL(ProviderDP):
 class Settings(fl_provider_dp.Settings):
     """Of DP-CLGECL: those of FL-PROVIDER-DP, with the noise of the clients."""
 
-    placement: NoisePlacement = NoisePlacement.CLIENT_FULL
+    placement: Placement = Placement.CLIENT_FULL
 
     @model_validator(mode="after")
     def _duals_follow_from_released_values(self) -> Self:
-        if self.placement is not NoisePlacement.CLIENT_FULL:
+        if self.placement is not Placement.CLIENT_FULL:
             raise ValueError(
                 f"with placement {self.placement}, a client's dual variable would carry its providers' bare updates "
                 "into later rounds; DP-CLGECL goes with placement client_full only"
             )
         return self
 
-    def build(self, clients: Sequence[Client]) -> DPCLGECL:
-        private = super().build(clients)
-        expected_clients = self.clients_per_round or self.client_rate * len(clients)
-        expected_providers = private.divisor / expected_clients
-        return DPCLGECL(**vars(private), client_step=private.server_learning_rate / expected_providers)
+    def extend(self, method: ProviderDP, clients: int) -> DPCLGECL:
+        expected_providers = method.divisor / method.sampling.clients(clients).mean
+        return DPCLGECL(**vars(method), client_step=method.server_learning_rate / expected_providers)
 
 
 def _dual(weights: Tensor, kept: State) -> Tensor:

@@ -16,6 +16,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
@@ -24,10 +25,7 @@ class Settings(LocalTrainingSettings):
 
     clients_per_round: int = Field(default=2, ge=1)
 
-    def clients_in_a_round(self, clients: Sequence[Client]) -> int:
-        return self.clients_per_round
-
-    def build(self, clients: Sequence[Client]) -> "FedAvg":
+    def plan(self, clients: Sequence[Client]) -> Plan:
         if self.clients_per_round > len(clients):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -35,7 +33,12 @@ class Settings(LocalTrainingSettings):
                 expected=f"from 1 to {len(clients)}, the clients that there are",
                 found=self.clients_per_round,
             )
-        return FedAvg(self.clients_per_round, self.local)
+        return Plan(
+            clients=clients,
+            method=FedAvg(self.clients_per_round, self.local),
+            rounds=self.rounds,
+            most_clients=self.clients_per_round,
+        )
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Adjacency, Event, FedAvgLaplace
+from evaluator.mechanisms.events import FedAvgLaplace
+from evaluator.mechanisms.units import Adjacency
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -56,7 +57,19 @@ class LaplaceFedAvg:
 
     def sensitivity(self, client: int) -> float:
         """Δ_p: how far one record of the client moves its step, in L1 norm."""
-        return 2 * self.release.clip_norm * self.learning_rate / self.records[client]
+        return FedAvgLaplace.sensitivity_of(self.release.clip_norm, self.learning_rate, self.records[client])
+
+    def event(self, rounds: int) -> FedAvgLaplace:
+        """Return what so many rounds release of a record of the smallest client, which has the least noise."""
+        smallest = min(self.records, key=lambda client: self.records[client])
+        return FedAvgLaplace(
+            adjacency=Adjacency.REPLACE,
+            rounds=rounds,
+            clip_norm=self.release.clip_norm,
+            learning_rate=self.learning_rate,
+            examples=self.records[smallest],
+            scale=self.release.relative_scale * self.sensitivity(smallest),
+        )
 
     def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
         total, step = torch.zeros_like(weights), torch.zeros_like(weights)
@@ -71,7 +84,7 @@ class Settings(LaplaceSettings):
 
     learning_rate: float = Field(gt=0)
 
-    def build(self, clients: Sequence[Client]) -> LaplaceFedAvg:
+    def build(self, clients: Sequence[Client], release: LaplaceRelease) -> LaplaceFedAvg:
         for client, count in records(clients).items():
             if count < 2:
                 raise ProblemError.of(
@@ -80,18 +93,4 @@ class Settings(LaplaceSettings):
                     expected="at least 2 training questions at every client",
                     found=count,
                 )
-        return LaplaceFedAvg(self.release, self.learning_rate, records(clients))
-
-    def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
-        method = self.build(clients)
-        smallest = min(method.records, key=lambda client: method.records[client])
-        return [
-            FedAvgLaplace(
-                adjacency=Adjacency.REPLACE,
-                rounds=rounds,
-                clip_norm=self.clip_norm,
-                learning_rate=self.learning_rate,
-                examples=method.records[smallest],
-                scale=method.release.noise_multiplier * method.sensitivity(smallest),
-            )
-        ]
+        return LaplaceFedAvg(release, self.learning_rate, records(clients))

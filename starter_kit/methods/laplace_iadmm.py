@@ -25,7 +25,8 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Adjacency, AdmmLaplace, Event
+from evaluator.mechanisms.events import AdmmLaplace
+from evaluator.mechanisms.units import Adjacency
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import State
@@ -61,7 +62,20 @@ class LaplaceIADMM:
     @property
     def sensitivity(self) -> float:
         """Δ: how far one record moves its client's model, in L1 norm."""
-        return 2 * self.release.clip_norm / (self.penalty * self.records)
+        return AdmmLaplace.sensitivity_of(
+            self.release.clip_norm, self.penalty, self.records, Adjacency.REPLACE
+        )
+
+    def event(self, rounds: int) -> AdmmLaplace:
+        """Return what so many rounds release of one record."""
+        return AdmmLaplace(
+            adjacency=Adjacency.REPLACE,
+            rounds=rounds,
+            clip_norm=self.release.clip_norm,
+            penalty=self.penalty,
+            examples=self.records,
+            scale=self.release.relative_scale * self.sensitivity,
+        )
 
     def next_dual(self, dual: Tensor, sent: Tensor) -> Tensor:
         """λ_p (d,) after a message z_p − w (d,). Client and server come to the same float32 numbers."""
@@ -104,7 +118,7 @@ class Settings(LaplaceSettings):
 
     penalty: float = Field(gt=0)
 
-    def build(self, clients: Sequence[Client]) -> LaplaceIADMM:
+    def build(self, clients: Sequence[Client], release: LaplaceRelease) -> LaplaceIADMM:
         count = sum(records(clients).values())
         if not count:
             raise ProblemError.of(
@@ -113,17 +127,4 @@ class Settings(LaplaceSettings):
                 expected="training questions at some client",
                 found=0,
             )
-        return LaplaceIADMM(self.release, self.penalty, count, len(clients))
-
-    def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
-        method = self.build(clients)
-        return [
-            AdmmLaplace(
-                adjacency=Adjacency.REPLACE,
-                rounds=rounds,
-                clip_norm=self.clip_norm,
-                penalty=self.penalty,
-                examples=method.records,
-                scale=method.release.noise_multiplier * method.sensitivity,
-            )
-        ]
+        return LaplaceIADMM(release, self.penalty, count, len(clients))

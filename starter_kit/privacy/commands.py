@@ -11,8 +11,11 @@ from rich.table import Table
 
 from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import MAX_ROUNDS, Event
-from evaluator.mechanisms.scenario import Sampling, SamplingRule, Scenario
+from evaluator.mechanisms.events import Event, Release
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import Poisson
+from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.pipeline import WEIGHTS
 from starter_kit.console import console, rejections, say
 from starter_kit.settings.words import kind
@@ -47,6 +50,8 @@ Delta = Annotated[float, typer.Option(help="δ.")]
 Rule = Annotated[SamplingRule, typer.Option(help="How two stages of sampling are accounted.")]
 
 DELTA = 1e-5  # the competition's
+CLIENTS = 10  # likewise; with the server's noise their number doesn't count
+FIELDS = Poisson.model_fields | Noise.model_fields | Release.model_fields
 
 
 @privacy_app.command()
@@ -80,9 +85,15 @@ def noise(
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
     """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
+    from evaluator.accounting.calibration import noise_multiplier_for
+
     with rejections():
-        scenario = _scenario(sampling_rate, client_rate, provider_rate, rounds=rounds, delta=delta)
-        sigma = _within_range(lambda: scenario.noise_multiplier_for(target_epsilon, sampling_rule))
+        mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
+        sigma = _within_range(
+            lambda: noise_multiplier_for(
+                mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
+            )
+        )
     console.print(f"{math.ceil(sigma * 1e6) / 1e6:.6f}", highlight=False)
 
 
@@ -178,7 +189,7 @@ def _releases(
     noise_multiplier: float | None,
     rounds: int,
 ) -> Releases:
-    """What a record, or a scenario of the options, releases under each rule."""
+    """Return what a record, or equal rounds of the options, release under each rule."""
     if record is not None:
         from evaluator.records import epsilon as rules
         from evaluator.records.reading import read_record
@@ -192,35 +203,38 @@ def _releases(
             expected="σ, or a training record",
             found="neither",
         )
-    scenario = _scenario(
-        sampling_rate, client_rate, provider_rate, rounds=rounds, noise_multiplier=noise_multiplier
-    )
-    return _within_range(scenario.releases)
+    mechanism = _mechanism(sampling_rate, client_rate, provider_rate, noise_multiplier)
+    return _within_range(lambda: mechanism.releases(rounds))
 
 
-def _scenario(
-    sampling_rate: float | None, client_rate: float | None, provider_rate: float | None, **settings: float
-) -> Scenario:
-    """The scenario of the options: without any rate, everyone takes part."""
-    two_stage = {
-        name: rate
-        for name, rate in (("client_rate", client_rate), ("provider_rate", provider_rate))
-        if rate is not None
-    }
-    if sampling_rate is not None and two_stage:
+def _mechanism(
+    sampling_rate: float | None,
+    client_rate: float | None,
+    provider_rate: float | None,
+    noise_multiplier: float = 1.0,
+) -> Mechanism:
+    """Return the mechanism of the options: without any rate, everyone takes part."""
+    if sampling_rate is not None and (client_rate is not None or provider_rate is not None):
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="--sampling-rate",
             expected="one stage of sampling, or --client-rate and --provider-rate",
             found="both",
         )
+    options = {"multiplier": "--noise-multiplier"}
     if sampling_rate is not None:
-        sampled = {"sampling": Sampling.GLOBAL_POISSON, "provider_rate": sampling_rate}
-        options = {"provider_rate": "--sampling-rate"}
-    else:
-        sampled = {"sampling": Sampling.TWO_STAGE_POISSON, **two_stage}
-        options = {}
-    return _within_range(lambda: Scenario.model_validate({**sampled, **settings}), options)
+        provider_rate, options["provider_rate"] = sampling_rate, "--sampling-rate"
+    return _within_range(
+        lambda: Mechanism(
+            sampling=Poisson(
+                client_rate=1.0 if client_rate is None else client_rate,
+                provider_rate=1.0 if provider_rate is None else provider_rate,
+            ),
+            noise=Noise(multiplier=noise_multiplier),
+            clients=CLIENTS,
+        ),
+        options,
+    )
 
 
 def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}) -> Result:
@@ -236,7 +250,7 @@ def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
-            expected=kind(Scenario.model_fields[field]) if field in Scenario.model_fields else detail["msg"],
+            expected=kind(FIELDS[field]) if field in FIELDS else detail["msg"],
             found=detail["input"],
         ) from error
     except ValueError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluator.mechanisms.events import Unit
+from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
 from starter_kit.reporting.repetitions import Row, Spread, rows_of
 from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
@@ -126,7 +126,7 @@ def _score(score: Spread | None, split: str) -> str:
 
 def _epsilon(row: Row, rows: Sequence[Row]) -> str:
     """With what is unusual about it: a unit other than the provider, a δ that not all rows have."""
-    unusual = [] if row.unit in (None, Unit.PROVIDER) else [str(row.unit)]
+    unusual = [] if row.unit in (None, PrivacyUnit.PROVIDER) else [str(row.unit)]
     if row.delta is not None and len(_deltas(rows)) > 1:
         unusual.append(f"δ = {row.delta:g}")
     return epsilon_text(row.epsilon) + (f" ({', '.join(unusual)})" if unusual else "")

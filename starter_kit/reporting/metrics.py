@@ -13,7 +13,7 @@ from typing import Annotated, Self, TextIO
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Unit
+from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.records.lines import Sha256
 from starter_kit.reporting.files import read_file, replace_file
 
@@ -103,7 +103,7 @@ class RunSummary(_Numbers):
     bytes_total: Count
     epsilon: Amount | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] | None = None
-    unit: Annotated[Unit, Field(strict=False)] | None = None
+    unit: Annotated[PrivacyUnit, Field(strict=False)] | None = None
     budget: Amount | None = None
     anls: Score | None = None
     accuracy: Score | None = None

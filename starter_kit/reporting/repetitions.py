@@ -9,7 +9,7 @@ from typing import Self
 import yaml
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.mechanisms.events import Unit
+from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.reporting.files import read_file
 from starter_kit.reporting.metrics import SUMMARY, RunSummary, read_summary
 
@@ -49,7 +49,7 @@ class Row:
     size_bytes: Spread
     epsilon: float | None
     delta: float | None
-    unit: Unit | None
+    unit: PrivacyUnit | None
 
 
 def rows_of(folders: Sequence[Path], *, group: bool) -> list[Row]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from evaluator.mechanisms.events import Unit
+from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
 from starter_kit.reporting.files import read_file, replace_file
 from starter_kit.reporting.markup import element, page
@@ -43,9 +43,9 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 }
 
 PROTECTED = {
-    Unit.PROVIDER: "whether any one provider, with all its documents, took part",
-    Unit.CLIENT: "whether any one client, with all its data, took part",
-    Unit.RECORD: "what any one record holds, a question with its answer",
+    PrivacyUnit.PROVIDER: "whether any one provider, with all its documents, took part",
+    PrivacyUnit.CLIENT: "whether any one client, with all its data, took part",
+    PrivacyUnit.RECORD: "what any one record holds, a question with its answer",
 }
 
 EXPLAINED = {
@@ -171,7 +171,7 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
         return
     judged = (
         "the workers recompute it from the training record after submission"
-        if summary.unit is Unit.PROVIDER
+        if summary.unit is PrivacyUnit.PROVIDER
         else "the leaderboard's ε is for each provider, which this is not"
     )
     yield (

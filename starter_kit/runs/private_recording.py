@@ -24,13 +24,9 @@ from evaluator.records.certificate import Opening, drawn_openings, open_blocks, 
 from evaluator.records.lines import (
     AnyLine,
     EndLine,
-    FixedSize,
-    Full,
-    GlobalPoisson,
     ResumeLine,
     RoundLine,
     RunLine,
-    TwoStagePoisson,
 )
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
@@ -106,7 +102,6 @@ class PrivateRecorder:
 
     def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
         """Record a finished round."""
-        client_rate, provider_rate = _rates(self._run)
         total = round.aggregate.total.numpy()
         total.astype("<f4", copy=False).tofile(self._sum_file(round.number))
         make_durable(self._sum_file(round.number))
@@ -114,8 +109,7 @@ class PrivateRecorder:
             RoundLine(
                 round=round.number,
                 clients=len(round.clients),
-                client_rate=client_rate,
-                provider_rate=provider_rate,
+                sampling=self._run.sampling,
                 clip_norm=self._run.clip_norm,
                 noise_multiplier=self._run.noise.multiplier,
                 bytes_down=round.bytes_down,
@@ -181,19 +175,6 @@ class PrivateRecorder:
 
     def _sum_file(self, number: int) -> Path:
         return self._sums / f"{number}.f32"
-
-
-def _rates(run: RunLine) -> tuple[float, float]:
-    """Of clients and of providers, as round lines have them."""
-    match run.sampling:
-        case GlobalPoisson(provider_rate=provider_rate):
-            return 1.0, provider_rate
-        case TwoStagePoisson(client_rate=client_rate, provider_rate=provider_rate):
-            return client_rate, provider_rate
-        case FixedSize(clients_per_round=clients, provider_rate=provider_rate):
-            return clients / run.clients, provider_rate
-        case Full():
-            return 1.0, 1.0
 
 
 def _earlier(record: Path, rounds: int) -> tuple[RunLine, list[RoundLine | ResumeLine]]:

@@ -2,10 +2,11 @@
 
 from evaluator.contracts import evaluator_version
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
-from starter_kit.dp.guarantee import RecordTerms, accounting_problems
+from starter_kit.dp.guarantee import accounting_problems
 from starter_kit.runs.provenance import code_sha256
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import snapshot
+from starter_kit.settings.plan import RecordTerms
 from starter_kit.settings.run_settings import RecordedSettings
 
 
@@ -31,6 +32,7 @@ def run_line(
     if not isinstance(settings, RecordedSettings) or guarantee is None:
         raise ValueError(f"a run of {settings.method} has no training record")
     secure = "none" if settings.secure_aggregation is None else "real" if apart else "simulated"
+    mechanism = terms.mechanism
     with accounting_problems():
         return RunLine(
             run_token=run_token,
@@ -38,12 +40,13 @@ def run_line(
             code_sha256=code_sha256(snapshot(settings)),
             track=track,
             method=settings.method,
-            unit=guarantee.unit,
+            unit=mechanism.unit,
+            adjacency=mechanism.adjacency,
             delta=guarantee.delta,
-            clients=len(setup.clients),
-            sampling=terms.sampling,
+            clients=mechanism.clients,
+            sampling=mechanism.sampling,
             clip_norm=terms.clip_norm,
-            noise=terms.noise.model_copy(update={"secure_aggregation": secure}),
+            noise=mechanism.noise.model_copy(update={"secure_aggregation": secure}),
             normalizer=terms.normalizer,
             server=terms.server,
             codec=Codec(name=settings.codec, bits_per_parameter=setup.bits_per_parameter),

@@ -17,8 +17,8 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
-from starter_kit.dp.guarantee import Guarantee, RecordTerms
-from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.rounds import Gathering, Openly, Participant
 from starter_kit.federation.secure_gathering import Securely, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.payload import Payload
@@ -26,6 +26,7 @@ from starter_kit.learning.stacking import make_learner
 from starter_kit.randomness import Stream
 from starter_kit.runs.documents import Documents, clients_of
 from starter_kit.secure_aggregation.fixed_point import finest_grid
+from starter_kit.settings.plan import RecordTerms
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
 
 
@@ -55,7 +56,8 @@ class RunSetup:
         self.model.to(settings.device)
         self.set_dropout()
         self.dataset = Dataset(data, "train")
-        self.clients: list[Client] = settings.federation(clients_of(self.dataset))
+        self.plan = settings.plan(clients_of(self.dataset))
+        self.clients = list(self.plan.clients)
         if not any(client.examples for client in self.clients):
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
@@ -72,7 +74,7 @@ class RunSetup:
             stream=self.stream,
         )
         self.wire = Wire(codec(settings.codec), self.payload.start)
-        self.method = settings.build(self.clients)
+        self.method = self.plan.method
         self.gathering = self._gathering()
 
     def set_dropout(self) -> None:
@@ -80,26 +82,34 @@ class RunSetup:
         self.model.train(self.settings.dropout)
         self.model.visual_embedding.image_model.eval()
 
-    @cached_property
+    @property
     def guarantee(self) -> Guarantee | None:
-        return self.settings.guarantee(self.clients)
+        """What is differentially private about the run; None where nothing is."""
+        return self.plan.guarantee
 
     @property
     def bits_per_parameter(self) -> float:
         """Of a message, with all that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
         if isinstance(self.gathering, Securely):
-            taking_part = self.settings.clients_in_a_round(self.clients)
-            bits += 8 * overhead_bytes(taking_part, self.payload.tensors.size) / self.payload.tensors.size
+            size = self.payload.tensors.size
+            bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
 
     def _gathering(self) -> Gathering:
         secure = self.settings.secure_aggregation
         if secure is None:
             return Openly(self.wire)
-        bound = self.settings.largest_coordinate(self.clients)
+        bound = secure.bound if self.plan.coordinate_bound is None else self.plan.coordinate_bound
+        if bound is None:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="secure_aggregation.bound",
+                expected="the largest change of a weight at one client in a round, such as 1.0",
+                found=None,
+            )
         try:
-            finest_grid(bound, self.settings.clients_in_a_round(self.clients))
+            finest_grid(bound, self.plan.clients_in_a_round)
         except ValueError as error:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -112,17 +122,17 @@ class RunSetup:
     @property
     def rounds(self) -> int:
         """How many are planned: those of the settings, or fewer where a budget allows no more."""
-        return self.guarantee.rounds if self.guarantee else self.settings.rounds
+        return self.plan.rounds
 
     @property
     def record_terms(self) -> RecordTerms | None:
         """What a training record says of the run; None where none is kept."""
-        return self.guarantee.record if self.guarantee else None
+        return self.plan.record_terms
 
     @property
     def needs_every_client(self) -> bool:
         """Whether a round counts only if all clients that were chosen for it have answered."""
-        return self.record_terms is not None or self.settings.needs_every_client
+        return self.record_terms is not None or self.plan.needs_every_client
 
     @cached_property
     def base_sha256(self) -> str:

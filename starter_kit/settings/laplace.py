@@ -2,17 +2,25 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cache
-from typing import Literal, Self
+from typing import ClassVar, Literal, Protocol, Self
 
 from pydantic import Field, model_validator
 
 from evaluator.accounting import calibration
-from evaluator.mechanisms.events import Adjacency, Event, Laplace, Unit
+from evaluator.mechanisms.events import Event, Laplace
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.laplace_release import LaplaceRelease
-from starter_kit.federation.rounds import Client
+from starter_kit.federation.rounds import Client, Method
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import PrivateSettings
+
+
+class LaplaceMethod(Method, Protocol):
+    """A method whose clients perturb what they send."""
+
+    def event(self, rounds: int) -> Event:
+        """Return what so many rounds release of one record, of the worst client."""
 
 
 class LaplaceSettings(PrivateSettings):
@@ -32,6 +40,8 @@ class LaplaceSettings(PrivateSettings):
         codec, secure_aggregation: Fixed: every message is read as the client sent it.
     """
 
+    needs_every_client: ClassVar[bool] = False
+
     epsilon_per_round: float | None = Field(default=None, gt=0)
     dropout: Literal[False] = False
     codec: Literal["float32"] = "float32"
@@ -44,56 +54,61 @@ class LaplaceSettings(PrivateSettings):
         return self
 
     @abstractmethod
-    def released(self, clients: Sequence[Client], rounds: int) -> list[Event]:
-        """What so many rounds release of one record."""
+    def build(self, clients: Sequence[Client], release: LaplaceRelease) -> LaplaceMethod:
+        """Return the method for these clients, which perturbs by `release`.
 
-    @property
-    def release(self) -> LaplaceRelease:
-        """The mechanism, with the noise as it is given, or the least that keeps to the target.
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients.
+        """
+
+    def plan(self, clients: Sequence[Client]) -> Plan:
+        method = self.build(clients, LaplaceRelease(self.clip_norm, self._relative_scale()))
+
+        def released(rounds: int) -> list[Event]:
+            return [method.event(rounds)]
+
+        rounds = self.rounds
+        if self.target_epsilon is not None and self.epsilon_per_round is not None:
+            rounds = rounds_within(self.target_epsilon, self.delta, released, at_most=self.rounds)
+        guarantee = Guarantee(
+            unit=PrivacyUnit.RECORD,
+            delta=self.delta,
+            released=released,
+            seen_by_server=True,
+            budget=self.target_epsilon,
+        )
+        return Plan(
+            clients=clients,
+            method=method,
+            rounds=rounds,
+            guarantee=guarantee,
+            needs_every_client=self.needs_every_client,
+        )
+
+    def _relative_scale(self) -> float:
+        """Return the noise as it is given, or the least with which all rounds keep to the target.
 
         Raises:
             ProblemError: (`E_CONFIGURATION`) No noise that the accountant knows does.
         """
         if self.epsilon_per_round is not None:
-            return LaplaceRelease(self.clip_norm, 1 / self.epsilon_per_round)
+            return 1 / self.epsilon_per_round
         with accounting_problems():
-            multiplier = _noise_multiplier(self.target_epsilon or 0, self.delta, self.rounds)
-        return LaplaceRelease(self.clip_norm, multiplier)
+            return calibration.noise_multiplier(
+                self.target_epsilon or 0, self.delta, self._released_of_one_record
+            )
 
-    def guarantee(self, clients: Sequence[Client]) -> Guarantee:
-        def released(rounds: int) -> list[Event]:
-            return self.released(clients, rounds)
-
-        rounds = self.rounds
-        if self.target_epsilon is not None and self.epsilon_per_round is not None:
-            rounds = rounds_within(self.target_epsilon, self.delta, released, at_most=self.rounds)
-        return Guarantee(
-            unit=Unit.RECORD,
-            delta=self.delta,
-            released=released,
-            rounds=rounds,
-            seen_by_server=True,
-            budget=self.target_epsilon,
-        )
+    def _released_of_one_record(self, relative_scale: float) -> list[Event]:
+        return [
+            Laplace(
+                unit=PrivacyUnit.RECORD,
+                adjacency=Adjacency.REPLACE,
+                rounds=self.rounds,
+                relative_scale=relative_scale,
+            )
+        ]
 
 
 def records(clients: Sequence[Client]) -> dict[int, int]:
     """How many records each client has: its questions."""
     return {client.id: len(client.examples) for client in clients}
-
-
-@cache  # a second or so each time
-def _noise_multiplier(epsilon: float, delta: float, rounds: int) -> float:
-    """The smallest with which these rounds keep to `epsilon`."""
-
-    def released(noise_multiplier: float) -> list[Event]:
-        return [
-            Laplace(
-                unit=Unit.RECORD,
-                adjacency=Adjacency.REPLACE,
-                rounds=rounds,
-                noise_multiplier=noise_multiplier,
-            )
-        ]
-
-    return calibration.noise_multiplier(epsilon, delta, released)

@@ -54,7 +54,7 @@ def as_table() -> Table:
 def _config(name: str) -> Config:
     settings = load_settings(name)
     line = (inspect.getdoc(method_module(settings.method)) or "").partition("\n")[0]
-    guarantee = settings.guarantee(FEDERATION)
+    guarantee = settings.plan(FEDERATION).guarantee
     return Config(
         name=name,
         method=settings.method,

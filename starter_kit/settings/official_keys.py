@@ -33,7 +33,13 @@ class Chosen:
 
 PLAIN = Chosen({"method": "fedavg", "dropout": True}, "--use_dp chooses fl-provider-dp")
 PRIVATE = Chosen(
-    {"method": "fl-provider-dp", "delta": 1e-5, "placement": "client_full", "dropout": True},
+    {
+        "method": "fl-provider-dp",
+        "sampling.type": "fixed_size",
+        "delta": 1e-5,
+        "placement": "client_full",
+        "dropout": True,
+    },
     "as published; placement: server leaves less noise, where the server may see the sums of updates",
 )
 
@@ -44,6 +50,7 @@ class Meaning:
 
     Attributes:
         setting: Ours; empty where there is none.
+        private_setting: Ours where the method is private, if that is another one.
         remark: What to know of it; where there is no setting, why.
         private: Whether it says something of private training only.
     """
@@ -51,6 +58,16 @@ class Meaning:
     setting: str = ""
     remark: str = ""
     private: bool = False
+    private_setting: str = ""
+
+    @property
+    def settings(self) -> list[str]:
+        """All settings that the key may become."""
+        return [name for name in (self.setting, self.private_setting) if name]
+
+    def setting_of(self, *, private: bool) -> str:
+        """Return the setting that the key becomes."""
+        return self.private_setting if private and self.private_setting else self.setting
 
 
 KEYS: dict[str, Meaning] = {
@@ -65,15 +82,17 @@ KEYS: dict[str, Meaning] = {
     "visual_module.finetune": Meaning(remark="the image tower stays as it is, here as there"),
     "training_parameters.lr": Meaning("local.learning_rate"),
     "training_parameters.batch_size": Meaning("local.batch_size"),
-    "fl_parameters.sample_clients": Meaning("clients_per_round"),
+    "fl_parameters.sample_clients": Meaning(
+        "clients_per_round", private_setting="sampling.clients_per_round"
+    ),
     "fl_parameters.total_clients": Meaning(remark="the data folder says which clients there are"),
     "fl_parameters.num_rounds": Meaning("rounds"),
     "fl_parameters.iterations_per_fl_round": Meaning(
         "local.epochs", "passes over a client's examples, or with privacy over a provider's"
     ),
     "dp_parameters.providers_per_fl_round": Meaning(
-        "providers_per_client",
-        "a fixed number, as published: the same noise gives a larger ε than provider_rate, a coin for each provider",
+        "sampling.providers_per_client",
+        "a fixed number, as published: the same noise gives a larger ε than a coin for each provider, type poisson",
         private=True,
     ),
     "dp_parameters.sensitivity": Meaning("clip_norm", private=True),
@@ -124,12 +143,12 @@ class Translation:
     notes: list[str] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
 
-    def put(self, label: str, value: object, meaning: Meaning) -> None:
-        """Set what `meaning` says, and note it."""
-        self.values = with_setting(self.values, meaning.setting, value)
+    def put(self, label: str, value: object, setting: str, remark: str) -> None:
+        """Set `setting`, and note it."""
+        self.values = with_setting(self.values, setting, value)
         if label.startswith("--"):
-            self.origins[meaning.setting] = f"{label} ({meaning.setting})"
-        self.note(label, value, f"{meaning.setting}: {written(value)}", meaning.remark)
+            self.origins[setting] = f"{label} ({setting})"
+        self.note(label, value, f"{setting}: {written(value)}", remark)
 
     def note(self, label: str, value: object, outcome: str, remark: str = "") -> None:
         self.notes.append(f"{label}: {written(value)} -> {outcome}" + (f" ({remark})" if remark else ""))
@@ -169,7 +188,11 @@ def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]
         )
     names = [given[key][1] for key in ("model_name", "dataset_name") if key in given]
     experiment = _experiment([str(name) for name in names] or [path.stem], private)
-    origins = {meaning.setting: f"{path.name}, {key} ({meaning.setting})" for key, meaning in KEYS.items()}
+    origins = {
+        name: f"{path.name}, {key} ({name})"
+        for key, meaning in KEYS.items()
+        for name in [meaning.setting_of(private=private)]
+    }
     translation = Translation({"experiment": experiment}, origins=origins)
     for key, (origin, value) in given.items():
         meaning = KEYS[key]
@@ -178,11 +201,12 @@ def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]
         elif meaning.setting == "experiment":
             translation.note(origin, value, f"experiment: {experiment}", meaning.remark)
         elif meaning.setting:
-            translation.put(origin, value, meaning)
+            translation.put(origin, value, meaning.setting_of(private=private), meaning.remark)
         else:
             translation.note(origin, value, "ignored", meaning.remark)
     method = PRIVATE if private else PLAIN
-    translation.values |= method.settings
+    for name, setting in method.settings.items():
+        translation.values = with_setting(translation.values, name, setting)
     translation.note(label, private, method.told, method.remark)
     return translation
 
@@ -207,7 +231,7 @@ def adopt(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) ->
         if meaning.setting in ("", "experiment"):
             translation.note(flag, value, "ignored", meaning.remark)
         else:
-            translation.put(flag, value, meaning)
+            translation.put(flag, value, meaning.setting_of(private="sampling" in values), meaning.remark)
     return translation
 
 

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from evaluator.errors import ErrorCode, Problem
-from starter_kit.settings.words import dotted_names, group_of, kind
+from starter_kit.settings.words import choices, dotted_names, groups_of, kind, tag_of
 
 NUMBER_WANTED = ("int_type", "float_type", "int_parsing", "float_parsing")
 
@@ -29,7 +29,7 @@ def problems_of(
 def _problem(
     detail: ErrorDetails, settings: type[BaseModel], file: str, origins: Mapping[str, str]
 ) -> Problem:
-    name = ".".join(str(part) for part in detail["loc"] if isinstance(part, str))
+    name = ".".join(_names(settings, detail["loc"]))
     problem = Problem.of(
         ErrorCode.CONFIGURATION,
         where=_where(name, file, origins),
@@ -43,6 +43,9 @@ def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
     match detail["type"]:
         case "extra_forbidden":
             return f"one of {', '.join(sorted(_fields_at(settings, detail['loc'][:-1])))}"
+        case "union_tag_invalid" | "union_tag_not_found":
+            tags = [tag_of(group) for group in _groups_at(settings, detail["loc"])]
+            return f"a group with the type {choices(tags)}"
         case "value_error":
             return detail["msg"].removeprefix("Value error, ")
     field = _field_at(settings, detail["loc"])
@@ -78,17 +81,42 @@ def _next_step(detail: ErrorDetails, settings: type[BaseModel]) -> str:
     return "Correct the setting; docs/settings.md lists all of them."
 
 
+def _names(settings: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """Return the names on the way to `place`, without the indexes in lists and the types of groups."""
+    return _walk(settings, place)[0]
+
+
+def _groups_at(settings: type[BaseModel], place: Sequence[int | str]) -> list[type[BaseModel]]:
+    """Return the groups that may be at `place`; of several, the one whose type is given there."""
+    return _walk(settings, place)[1]
+
+
+def _walk(settings: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[type[BaseModel]]]:
+    """Return the names on the way to `place`, and the groups that may be there."""
+    names: list[str] = []
+    groups = [settings]
+    for part in place:
+        if len(groups) > 1 and part in [tag_of(group) for group in groups]:
+            groups = [group for group in groups if tag_of(group) == part]
+        elif isinstance(part, str):
+            names.append(part)
+            groups = _groups_in(groups, part)
+    return names, groups
+
+
+def _groups_in(groups: Sequence[type[BaseModel]], name: str) -> list[type[BaseModel]]:
+    """Return the groups that the setting `name` of any of `groups` may be."""
+    fields = [group.model_fields[name] for group in groups if name in group.model_fields]
+    return [below for field in fields for below in groups_of(field.annotation)]
+
+
 def _fields_at(settings: type[BaseModel], place: Sequence[int | str]) -> Mapping[str, FieldInfo]:
-    """The settings of the group at `place`."""
-    for name in place:
-        field = settings.model_fields.get(str(name))
-        group = group_of(field.annotation) if field else None
-        if group is None:
-            return {}
-        settings = group
-    return settings.model_fields
+    """Return the settings of the group at `place`."""
+    return {
+        name: field for group in _groups_at(settings, place) for name, field in group.model_fields.items()
+    }
 
 
 def _field_at(settings: type[BaseModel], place: Sequence[int | str]) -> FieldInfo | None:
-    names = [part for part in place if isinstance(part, str)]
-    return _fields_at(settings, names[:-1]).get(names[-1]) if names else None
+    parts = [part for part in place if isinstance(part, str)]
+    return _fields_at(settings, parts[:-1]).get(parts[-1]) if parts else None

@@ -15,7 +15,7 @@ from starter_kit.settings.run_settings import (
     RecordedSettings,
     RunSettings,
 )
-from starter_kit.settings.words import group_of, kind, written
+from starter_kit.settings.words import groups_of, kind, tag_of, written
 
 HEAD = """# Settings
 
@@ -40,7 +40,9 @@ TAKEN_AS_KNOWN = {
     "alpha": "The product of the adapters counts alpha/rank times.",
     "clients_per_round": "How many clients are drawn for a round.",
     "delta": "δ, at which ε is told; a track fixes it.",
+    "client_rate": "The chance of a client.",
     "description": "How, in words.",
+    "type": "Which of the kinds of the group this is.",
     "learning_rate": "Step size.",
     "noise_multiplier": "σ, over the clip norm.",
     "optimizer": "Begins again in every local training; only Shampoo goes on where a method keeps its state.",
@@ -94,16 +96,19 @@ def _section(
         rows = ([f"`{prefix}{name}`", *_words(field), meaning(settings, name)] for name, field in own.items())
         parts += ["", *_table(["setting", "what it may be", "default", "meaning"], rows)]
     for name, field in own.items():
-        if (group := group_of(field.annotation)) and group not in groups:
-            groups.add(group)
-            parts += _section(f"`{prefix}{name}`", group, groups, f"{prefix}{name}.")
+        kinds = groups_of(field.annotation)
+        for group in kinds:
+            if group not in groups:
+                groups.add(group)
+                known = f", `type: {tag_of(group)}`" if len(kinds) > 1 else ""
+                parts += _section(f"`{prefix}{name}`{known}", group, groups, f"{prefix}{name}.")
     return parts
 
 
 def _words(field: FieldInfo) -> tuple[str, str]:
     """What a setting may be, and its default. Groups have tables of their own."""
     may_be = kind(field)
-    if group_of(field.annotation):
+    if groups_of(field.annotation):
         may_be = "group, or null" if may_be.endswith("or null") else "group"
     if field.is_required():
         return may_be, "to be given"
@@ -119,7 +124,7 @@ def _official_rows() -> list[str]:
             [
                 f"`{key}`",
                 f"`{flags[key]}`" if key in flags else "",
-                f"`{meaning.setting}`" if meaning.setting else "ignored",
+                " or ".join(f"`{name}`" for name in meaning.settings) or "ignored",
                 meaning.remark,
             ]
             for key, meaning in KEYS.items()

@@ -2,17 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.records.lines import Tuning
 from starter_kit.compression.lora import LoRA
-from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.rounds import Client, Method
+from starter_kit.federation.rounds import Client
 from starter_kit.learning.local_training import LocalTraining
+from starter_kit.settings.plan import Plan
 
 
 class SecureAggregation(BaseModel):
@@ -47,10 +46,7 @@ class RunSettings(BaseModel, ABC):
         dropout: Whether the model's dropout is on in training.
         evaluate_every: Score the model on the validation split after every so many rounds; 0 for never.
         device: Where the model trains.
-        needs_every_client: Of the method, not of a run: whether a round counts only if all chosen clients answered.
     """
-
-    needs_every_client: ClassVar[bool] = False
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,11 +65,12 @@ class RunSettings(BaseModel, ABC):
     device: Literal["cpu", "cuda"] = "cpu"
 
     @abstractmethod
-    def build(self, clients: Sequence[Client]) -> Method:
-        """The method for these clients.
+    def plan(self, clients: Sequence[Client]) -> Plan:
+        """Return what the run does with the data set's `clients`.
 
         Raises:
-            ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients.
+            ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients; (`E_PRIVACY_BUDGET`) not even one
+                round fits into the budget.
         """
 
     @model_validator(mode="after")
@@ -89,33 +86,6 @@ class RunSettings(BaseModel, ABC):
         if self.secure_aggregation and self.codec != "float32":
             raise ValueError(f"masked updates can't be packed by codec {self.codec}; use float32")
         return self
-
-    def largest_coordinate(self, clients: Sequence[Client]) -> float:
-        """A bound on the coordinates of a client's update, for secure aggregation.
-
-        Raises:
-            ProblemError: (`E_CONFIGURATION`) There is none.
-        """
-        if self.secure_aggregation is None or self.secure_aggregation.bound is None:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="secure_aggregation.bound",
-                expected="the largest change of a weight at one client in a round, such as 1.0",
-                found=None,
-            )
-        return self.secure_aggregation.bound
-
-    def clients_in_a_round(self, clients: Sequence[Client]) -> int:
-        """The most clients that take part in a round."""
-        return len(clients)
-
-    def federation(self, clients: Sequence[Client]) -> list[Client]:
-        """The clients as the method sees them: the data set's own, unless a method brings them together."""
-        return list(clients)
-
-    def guarantee(self, clients: Sequence[Client]) -> Guarantee | None:
-        """What is differentially private about the run, for these clients; None where nothing is."""
-        return None
 
 
 class LocalTrainingSettings(RunSettings):

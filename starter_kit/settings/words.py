@@ -27,12 +27,19 @@ def kind(field: FieldInfo) -> str:
     return f"{words}, or null" if NoneType in get_args(field.annotation) else words
 
 
-def group_of(annotation: object) -> type[BaseModel] | None:
-    """The class of a setting that is a group of settings; None for others."""
-    for candidate in (annotation, *get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return candidate
-    return None
+def groups_of(annotation: object) -> list[type[BaseModel]]:
+    """Return the classes that a group of settings may have; none for a setting that is no group."""
+    return [
+        candidate
+        for candidate in (annotation, *get_args(annotation))
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel)
+    ]
+
+
+def tag_of(group: type[BaseModel]) -> str | None:
+    """Return the `type` by which a group is told from others that may be in its place; None for one without."""
+    field = group.model_fields.get("type")
+    return field.default if field and isinstance(field.default, str) else None
 
 
 def dotted_names(settings: type[BaseModel]) -> list[str]:
@@ -40,9 +47,9 @@ def dotted_names(settings: type[BaseModel]) -> list[str]:
     names = []
     for name, field in settings.model_fields.items():
         names.append(name)
-        if group := group_of(field.annotation):
+        for group in groups_of(field.annotation):
             names += [f"{name}.{below}" for below in dotted_names(group)]
-    return names
+    return list(dict.fromkeys(names))
 
 
 def choices(values: Sequence[object]) -> str:
@@ -68,8 +75,8 @@ def _type(annotation: Any) -> str:
         return f"list of {_type(arguments[0])}s"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return choices([member.value for member in annotation])
-    if group := group_of(annotation):
-        return f"group of {', '.join(group.model_fields)}"
+    if groups := groups_of(annotation):
+        return f"group of {', '.join(groups[0].model_fields)}"
     return PLAIN.get(annotation, str(annotation))
 
 

@@ -38,7 +38,7 @@ RUNS = EQUAL_ROUNDS | {"100 different rounds": [(0.1, 1 + step / 100, 1) for ste
 
 def events(rounds: Rounds) -> list[Event]:
     return [
-        PoissonGaussian(sampling_rate=rate, noise_multiplier=noise, rounds=count)
+        PoissonGaussian(sampling_rate=rate, effective_noise_multiplier=noise, rounds=count)
         for rate, noise, count in rounds
     ]
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from django.core.cache import cache
 
+from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
 from evaluator.contracts import evaluator_version
-from evaluator.mechanisms.scenario import SamplingRule, Scenario
+from evaluator.mechanisms.mechanism import SamplingRule
 from portal.calculator.curves import Curve
+from portal.calculator.scenario import Scenario
 
 SECONDS = 1.5  # of computing, after which no further point is added to a curve
 REMEMBERED_SECONDS = 7 * 24 * 3600
@@ -27,7 +29,9 @@ class Question:
     @property
     def key(self) -> str:
         """Names the question in the cache."""
-        text = f"{evaluator_version()} {self.target} {self.scenario.model_dump_json()}"
+        scenario = self.scenario
+        mechanism = scenario.mechanism.model_dump_json()
+        text = f"{evaluator_version()} {self.target} {scenario.rounds} {scenario.delta} {mechanism}"
         return f"calculator:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
@@ -68,7 +72,7 @@ def answer(question: Question) -> Answer:
         for curve, value in zip(curves, values, strict=True):
             if time.thread_time() - start < SECONDS:
                 curve.add(scenario, value)
-    computed = Answer(scenario, scenario.effective_noise_multiplier(), found, bounds, curves)
+    computed = Answer(scenario, scenario.mechanism.effective_noise_multiplier(), found, bounds, curves)
     cache.set(question.key, computed, REMEMBERED_SECONDS)
     return computed
 
@@ -77,8 +81,13 @@ def _with_noise(question: Question) -> tuple[Scenario, dict[SamplingRule, float]
     scenario, target = question.scenario, question.target
     if target is None:
         return scenario, {}
-    found = {rule: scenario.noise_multiplier_for(target, rule) for rule in scenario.releases()}
-    return scenario.with_changes(noise_multiplier=found[SamplingRule.TWO_STAGE]), found
+    found = {
+        rule: noise_multiplier_for(
+            scenario.mechanism, epsilon=target, delta=scenario.delta, rounds=scenario.rounds, rule=rule
+        )
+        for rule in scenario.releases()
+    }
+    return scenario.with_setting("noise_multiplier", found[SamplingRule.TWO_STAGE]), found
 
 
 def _curves(scenario: Scenario, bounds: list[Bound]) -> list[Curve]:

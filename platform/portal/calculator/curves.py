@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from evaluator.accounting import pld
 from evaluator.accounting.comparison import distinct
-from evaluator.mechanisms.scenario import SamplingRule, Scenario
+from evaluator.mechanisms.mechanism import SamplingRule
+from portal.calculator.scenario import Scenario
 
 HALVINGS = 4  # a curve has at most 2⁴ pieces
 
@@ -37,7 +38,7 @@ class Curve:
         if value in self.points:
             return
         try:
-            releases = scenario.with_changes(**{self.setting: value}).releases()
+            releases = scenario.with_setting(self.setting, value).releases()
             self.points[value] = {
                 rules[0]: pld.epsilon(events, scenario.delta) for events, rules in distinct(releases).items()
             }

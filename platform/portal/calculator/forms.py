@@ -1,10 +1,16 @@
 """What the calculator asks for. The bounds keep one answer to a few seconds; the library itself takes more."""
 
+from fractions import Fraction
+from typing import Any
+
 from django import forms
 from django.db.models import TextChoices
 
-from evaluator.mechanisms.events import Adjacency
-from evaluator.mechanisms.scenario import Sampling, Scenario
+from evaluator.mechanisms.mechanism import Mechanism
+from evaluator.mechanisms.noise import Noise, Placement
+from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
+from evaluator.mechanisms.units import Adjacency
+from portal.calculator.scenario import Scenario
 
 MAX_ROUNDS = 10_000
 MAX_CLIENTS = 10_000
@@ -12,6 +18,8 @@ MIN_RATE = 1e-4
 MIN_NOISE, MAX_NOISE = 0.1, 1e4
 MIN_DELTA, MAX_DELTA = 1e-12, 1e-2
 MIN_BUDGET, MAX_BUDGET = 1e-3, 1e3
+# How far a product of two typed numbers may be from a whole number by rounding.
+WHOLE = 1e-9
 
 
 class Wanted(TextChoices):
@@ -26,19 +34,23 @@ def _number(label: str, initial: float, low: float, high: float) -> forms.FloatF
     return forms.FloatField(label=label, initial=initial, min_value=low, max_value=high, widget=widget)
 
 
+class Participation(TextChoices):
+    """Who takes part in a round."""
+
+    TWO_STAGES = "two_stages", "Two stages: clients by coins, then their providers by coins"
+    ONE_STAGE = "one_stage", "All clients, and every provider by its own coin"
+    FIXED_SIZE = "fixed_size", "A fixed number of clients, then of each one's providers"
+    FULL = "full", "Every provider of every client"
+
+
 class ScenarioForm(forms.Form):
     """A scenario and a budget. What a kind of sampling has no use for is ignored, and may stay as it is."""
 
     find = forms.ChoiceField(label="Compute", choices=Wanted.choices, initial=Wanted.EPSILON)
     sampling = forms.ChoiceField(
         label="Who takes part in a round",
-        initial=Sampling.TWO_STAGE_POISSON,
-        choices=[
-            (Sampling.TWO_STAGE_POISSON.value, "Two stages: clients by coins, then their providers by coins"),
-            (Sampling.GLOBAL_POISSON.value, "All clients, and every provider by its own coin"),
-            (Sampling.FIXED_SIZE.value, "A fixed number of clients, then of each one's providers"),
-            (Sampling.FULL.value, "Every provider of every client"),
-        ],
+        initial=Participation.TWO_STAGES,
+        choices=Participation.choices,
     )
     client_rate = _number("Client rate C", 0.2, MIN_RATE, 1)
     provider_rate = _number("Provider rate p", 0.1125, MIN_RATE, 1)
@@ -63,12 +75,12 @@ class ScenarioForm(forms.Form):
             ("client_share", "Each client, a share of it"),
         ],
     )
-    release_view = forms.ChoiceField(
-        label="What an adversary sees",
-        initial="aggregate",
+    secure_aggregation = forms.ChoiceField(
+        label="What an adversary sees of clients that draw noise",
+        initial="simulated",
         choices=[
-            ("aggregate", "The sum over clients"),
-            ("per_client", "Each client's update"),
+            ("simulated", "Their sum only: updates are aggregated securely"),
+            ("none", "Each client's update"),
         ],
     )
     clients = forms.IntegerField(label="Clients", initial=10, min_value=1, max_value=MAX_CLIENTS)
@@ -80,11 +92,51 @@ class ScenarioForm(forms.Form):
         """The ε for which noise is sought; None where the noise is given."""
         return self.cleaned_data["budget"] if self.cleaned_data["find"] == Wanted.NOISE else None
 
+    def clean(self) -> dict[str, Any]:
+        """Reject a fixed number of clients that is no whole number."""
+        data: dict[str, Any] = super().clean() or {}
+        if {"client_rate", "clients"} <= data.keys() and data.get("sampling") == Participation.FIXED_SIZE:
+            wanted = data["client_rate"] * data["clients"]
+            if abs(wanted - round(wanted)) > WHOLE or round(wanted) < 1:
+                self.add_error(
+                    "client_rate", f"C times {data['clients']} clients must be a whole number of clients."
+                )
+        return data
+
     def scenario(self) -> Scenario:
-        """The scenario of a valid form; where its noise is sought, that of the form doesn't count."""
-        settings = {
-            name: self.cleaned_data[name] for name in Scenario.model_fields if name in self.cleaned_data
-        }
-        if self.target() is not None:
-            del settings["noise_multiplier"]
-        return Scenario.model_validate(settings)
+        """Return the scenario of a valid form; where its noise is sought, that of the form doesn't count.
+
+        Raises:
+            ValueError: The numbers don't fit together.
+        """
+        data = self.cleaned_data
+        noise = Noise(
+            multiplier=1.0 if self.target() is not None else data["noise_multiplier"],
+            placement=Placement(data["placement"]),
+            secure_aggregation=data["secure_aggregation"],
+            colluding_clients=data["colluding_clients"],
+        )
+        mechanism = Mechanism(
+            sampling=self._sampling(),
+            noise=noise,
+            clients=data["clients"],
+            adjacency=Adjacency(data["adjacency"]),
+        )
+        return Scenario(mechanism, data["rounds"], data["delta"])
+
+    def _sampling(self) -> Full | Poisson | FixedSize:
+        data = self.cleaned_data
+        match data["sampling"]:
+            case Participation.FULL:
+                return Full()
+            case Participation.ONE_STAGE:
+                return Poisson(provider_rate=data["provider_rate"])
+            case Participation.TWO_STAGES:
+                return Poisson(client_rate=data["client_rate"], provider_rate=data["provider_rate"])
+        # The rate as typed, as a number of providers out of as many as it takes.
+        rate = Fraction(str(data["provider_rate"]))
+        return FixedSize(
+            clients_per_round=round(data["client_rate"] * data["clients"]),
+            providers_per_client=rate.numerator,
+            fewest_providers=rate.denominator,
+        )

@@ -20,7 +20,10 @@ def calculator(request: HttpRequest) -> HttpResponse:
     # Imported here: the accountants take a second to load, and other pages of the site don't need them.
     from portal.calculator import answers
 
-    question = answers.Question(form.scenario(), form.target())
+    try:
+        question = answers.Question(form.scenario(), form.target())
+    except ValueError as error:
+        return _page(request, form, rejection=str(error))
     answer = answers.remembered(question)
     if answer is None and not may_ask(request):
         return _page(request, form, too_many=True, status=HTTPStatus.TOO_MANY_REQUESTS)

@@ -10,10 +10,10 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
-from evaluator.mechanisms.events import Adjacency
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
 
 MAX_PATTERNS = 100
 MAX_PATTERN_CHARACTERS = 256  # those of a tensor's name

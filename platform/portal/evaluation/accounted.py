@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import AccountingResult, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from portal.evaluation.trainings import check_tokens, joint
 from portal.submissions.models import Run, RunToken
 from portal.submissions.tokens import find_token, take_token

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import TrackRules
 from portal.challenge.models import Track
 from portal.leaderboard.ranking import Entry, Row, Standing, rank_by_anls, rank_by_bytes

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS, CheckText
 from evaluator.contracts import Check, CheckStatus, TrackRules, TrustLevel
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from portal.submissions.models import Run
 
 TRUST = {

@@ -70,7 +70,7 @@ def tells_counts(setup: RunSetup) -> bool:
     guarantee = setup.guarantee
     if guarantee is None:
         return setup.settings.secure_aggregation is None
-    return guarantee.record is not None and not guarantee.seen_by_server
+    return setup.record_terms is not None and not guarantee.seen_by_server
 
 
 def reject_untold(setup: RunSetup) -> None:

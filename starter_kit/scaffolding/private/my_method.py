@@ -15,16 +15,15 @@ Guarantees what FL-PROVIDER-DP does; my_method_proof.md says why, and must say s
 When you change a step, change the equations here and their test in test_my_method.py.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from evaluator.records.lines import ServerStep
-from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.rounds import Aggregate, Client, ClientTask, Message
+from starter_kit.federation.rounds import Aggregate, ClientTask, Message
 from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
@@ -37,18 +36,13 @@ class Settings(fl_provider_dp.Settings):
         momentum: β. (η is `server_learning_rate`, S is `clip_norm`.)
     """
 
+    # The record says that the server does something else than to add u/M: whoever checks it can't recompute w.
+    server_rule: ClassVar[Literal["sum", "other"]] = "other"
+
     momentum: float = Field(default=0.5, ge=0, lt=1)
 
-    def build(self, clients: Sequence[Client]) -> "MyMethod":
-        return MyMethod(**vars(super().build(clients)), momentum=self.momentum)
-
-    def guarantee(self, clients: Sequence[Client]) -> Guarantee:
-        guarantee = super().guarantee(clients)
-        if guarantee.record is None:
-            return guarantee
-        # The record says that the server does something else than to add u/M: whoever checks it can't recompute w.
-        step = ServerStep(rule="other", learning_rate=guarantee.record.server.learning_rate)
-        return replace(guarantee, record=replace(guarantee.record, server=step))
+    def extend(self, method: ProviderDP, clients: int) -> "MyMethod":
+        return MyMethod(**vars(method), momentum=self.momentum)
 
 
 @dataclass(frozen=True, kw_only=True)

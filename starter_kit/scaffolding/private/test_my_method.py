@@ -16,12 +16,14 @@ NO_NOISE = ["target_epsilon=null", "noise_multiplier=1e-9"]
 def rounds(toy: Toy, count: int, *changes: str) -> list[Round]:
     """So many rounds with the settings of the config, some of them changed."""
     settings = load_settings(CONFIG, [f"rounds={count}", *changes])
-    return toy.run(settings.build(toy.clients), count)
+    return toy.run(settings.plan(toy.clients).method, count)
 
 
 def test_a_round_is_what_the_equations_say() -> None:
     toy = Toy(clients=4, providers=5)
-    first, second = rounds(toy, 2, *NO_NOISE, "provider_rate=1", "momentum=0.5", "server_learning_rate=2.0")
+    first, second = rounds(
+        toy, 2, *NO_NOISE, "sampling.provider_rate=1", "momentum=0.5", "server_learning_rate=2.0"
+    )
     mean, next_mean = (r.aggregate.total / 20 for r in (first, second))
     velocity = mean
     assert torch.allclose(first.weights, toy.weights + 2.0 * velocity)
@@ -31,7 +33,7 @@ def test_a_round_is_what_the_equations_say() -> None:
 
 def test_no_provider_moves_the_sum_by_more_than_the_clip_norm() -> None:
     toy = Toy(clients=1, providers=2)
-    changes = (*NO_NOISE, "provider_rate=1", "clip_norm=0.01", "local.learning_rate=10")
+    changes = (*NO_NOISE, "sampling.provider_rate=1", "clip_norm=0.01", "local.learning_rate=10")
     (both,) = rounds(toy, 1, *changes)
     del toy.clients[0].providers["provider 1"]
     (one,) = rounds(toy, 1, *changes)
@@ -41,7 +43,7 @@ def test_no_provider_moves_the_sum_by_more_than_the_clip_norm() -> None:
 
 def test_the_sum_has_the_noise_that_was_asked_for() -> None:
     toy = Toy()
-    settings = ("target_epsilon=null", "noise_multiplier=100", "clip_norm=1", "provider_rate=1")
+    settings = ("target_epsilon=null", "noise_multiplier=100", "clip_norm=1", "sampling.provider_rate=1")
     noise = torch.cat(
         [r.aggregate.total for r in rounds(toy, 50, *settings)]
     )  # 400 numbers, hardly any signal
@@ -50,10 +52,10 @@ def test_the_sum_has_the_noise_that_was_asked_for() -> None:
 
 def test_the_guarantee_is_that_of_the_target() -> None:
     toy = Toy()
-    guarantee = load_settings(CONFIG).guarantee(toy.clients)
-    assert guarantee is not None
-    assert guarantee.unit == "provider"
-    assert 7.9 < guarantee.epsilon(guarantee.rounds) <= 8
+    plan = load_settings(CONFIG).plan(toy.clients)
+    assert plan.guarantee is not None
+    assert plan.guarantee.unit == "provider"
+    assert 7.9 < plan.guarantee.epsilon(plan.rounds) <= 8
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
+from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
@@ -38,7 +39,7 @@ class Settings(LocalTrainingSettings):
     momentum: float = Field(default=0.9, ge=0, lt=1)
     server_learning_rate: float = Field(default=1.0, gt=0)
 
-    def build(self, clients: Sequence[Client]) -> "MyMethod":
+    def plan(self, clients: Sequence[Client]) -> Plan:
         # The place to reject settings that don't go with the clients.
         if self.clients_per_round > len(clients):
             raise ProblemError.of(
@@ -47,7 +48,8 @@ class Settings(LocalTrainingSettings):
                 expected=f"from 1 to {len(clients)}, the clients that there are",
                 found=self.clients_per_round,
             )
-        return MyMethod(self.clients_per_round, self.momentum, self.server_learning_rate, self.local)
+        method = MyMethod(self.clients_per_round, self.momentum, self.server_learning_rate, self.local)
+        return Plan(clients=clients, method=method, rounds=self.rounds, most_clients=self.clients_per_round)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ CONFIG = str(Path(__file__).with_name("my_method.yaml"))
 def rounds(toy: Toy, count: int, *changes: str) -> list[Round]:
     """So many rounds with the settings of the config, some of them changed."""
     settings = load_settings(CONFIG, ["local.learning_rate=0.02", *changes])
-    return toy.run(settings.build(toy.clients), count)
+    return toy.run(settings.plan(toy.clients).method, count)
 
 
 def test_a_round_is_what_the_equations_say() -> None:

@@ -2,14 +2,8 @@
 
 from typing import Literal
 
-from evaluator.mechanisms.events import (
-    Adjacency,
-    FixedSizeGaussian,
-    Gaussian,
-    Laplace,
-    PoissonGaussian,
-    TwoStage,
-)
+from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, Laplace, PoissonGaussian, TwoStage
+from evaluator.mechanisms.units import Adjacency
 
 DELTA = 1e-5
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -17,21 +11,25 @@ Either = Literal[Adjacency.ADD_REMOVE, Adjacency.REPLACE]
 
 
 def gaussian(noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE) -> Gaussian:
-    return Gaussian(noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+    return Gaussian(effective_noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
 
 
 def poisson(rate: float, noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE) -> PoissonGaussian:
-    return PoissonGaussian(sampling_rate=rate, noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+    return PoissonGaussian(
+        sampling_rate=rate, effective_noise_multiplier=noise, rounds=rounds, adjacency=adjacency
+    )
 
 
 def fixed_size(
     rate: float, noise: float, rounds: int = 1, adjacency: Either = ADD_REMOVE
 ) -> FixedSizeGaussian:
-    return FixedSizeGaussian(sampling_rate=rate, noise_multiplier=noise, rounds=rounds, adjacency=adjacency)
+    return FixedSizeGaussian(
+        sampling_rate=rate, effective_noise_multiplier=noise, rounds=rounds, adjacency=adjacency
+    )
 
 
 def laplace(noise: float, rounds: int = 1) -> Laplace:
-    return Laplace(noise_multiplier=noise, rounds=rounds)
+    return Laplace(relative_scale=noise, rounds=rounds)
 
 
 def two_stage(

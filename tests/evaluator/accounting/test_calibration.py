@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from evaluator.accounting import pld
 from evaluator.accounting.calibration import noise_multiplier
-from evaluator.mechanisms.events import MIN_NOISE_MULTIPLIER, Event
+from evaluator.mechanisms.events import Event
+from evaluator.mechanisms.values import MIN_NOISE_MULTIPLIER
 from tests.evaluator.accounting.compositions import (
     DELTA,
     REPLACE,

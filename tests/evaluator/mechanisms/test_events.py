@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from evaluator.mechanisms.events import AdmmLaplace, Event, FedAvgLaplace, Gaussian, TwoStage, Unit, merged
+from evaluator.mechanisms.events import AdmmLaplace, Event, FedAvgLaplace, Gaussian, TwoStage, merged
+from evaluator.mechanisms.units import PrivacyUnit
 from tests.evaluator.accounting.compositions import REPLACE, fixed_size, gaussian, laplace, poisson, two_stage
 
 EVENTS = [
@@ -62,7 +63,8 @@ def test_equal_mechanisms_are_merged_in_any_order(events: list[Event]) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [gaussian(1.0, adjacency=REPLACE), Gaussian(noise_multiplier=1, unit=Unit.CLIENT)]
+    "other",
+    [gaussian(1.0, adjacency=REPLACE), Gaussian(effective_noise_multiplier=1, unit=PrivacyUnit.CLIENT)],
 )
 def test_what_protects_something_else_does_not_compose(other: Event) -> None:
     with pytest.raises(ValueError, match="one unit and one adjacency"):

@@ -15,20 +15,18 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_changes import weight_vector_sha256
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import SERVER, ArtifactKind
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
 from evaluator.records.annex import Annex, write_annex
 from evaluator.records.certificate import drawn_openings, open_blocks, update_root
 from evaluator.records.lines import (
     Codec,
     EndLine,
-    FixedSize,
-    GlobalPoisson,
-    Noise,
     RoundLine,
     RunLine,
     ServerStep,
     TrainableTensor,
     Tuning,
-    TwoStagePoisson,
 )
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
@@ -71,9 +69,9 @@ def run_line(**changes: Any) -> RunLine:
         "method": "fl-provider-dp",
         "delta": 1e-5,
         "clients": 2,
-        "sampling": GlobalPoisson(provider_rate=0.25),
+        "sampling": Poisson(provider_rate=0.25),
         "clip_norm": 0.5,
-        "noise": Noise(multiplier=1.1, placement="server", release_view="aggregate"),
+        "noise": Noise(multiplier=1.1),
         "normalizer": 10.0,
         "server": ServerStep(rule="sum", learning_rate=1.0),
         "codec": Codec(name="none", bits_per_parameter=32.0),
@@ -91,8 +89,7 @@ def round_line(number: int, **changes: Any) -> RoundLine:
     values: dict[str, Any] = {
         "round": number,
         "clients": 2,
-        "client_rate": 1.0,
-        "provider_rate": 0.25,
+        "sampling": Poisson(provider_rate=0.25),
         "clip_norm": 0.5,
         "noise_multiplier": 1.1,
         "bytes_down": 0,
@@ -201,43 +198,30 @@ def make_record(
 
 
 def _participants(run: RunLine, random: np.random.Generator) -> list[int]:
-    match run.sampling:
-        case TwoStagePoisson(client_rate=rate):
+    match run.sampling.clients(run.clients):
+        case Binomial(rate=rate):
             return [client for client in range(run.clients) if random.random() < rate]
-        case FixedSize(clients_per_round=count):
+        case Exactly(count):
             return sorted(map(int, random.choice(run.clients, count, replace=False)))
-        case _:
-            return list(range(run.clients))
 
 
 def _sampled(run: RunLine, providers: int, random: np.random.Generator) -> int:
-    rate = _provider_rate(run)
-    if isinstance(run.sampling, FixedSize):
-        return int(rate * providers)
-    return int(random.binomial(providers, rate))
-
-
-def _provider_rate(run: RunLine) -> float:
-    return float(getattr(run.sampling, "provider_rate", 1.0))
+    match run.sampling.providers(providers):
+        case Binomial(rate=rate):
+            return int(random.binomial(providers, rate))
+        case Exactly(count):
+            return count
 
 
 def _round(run: RunLine, number: int, clients: int, made: MadeRun) -> RoundLine:
     first = weight_vector_sha256(made.base, run.shapes) or "a" * 64
     last = weight_vector_sha256(made.checkpoint, run.shapes) or "a" * 64
     between = [first, *(f"{index:064x}" for index in range(1, run.rounds)), last]
-    match run.sampling:
-        case TwoStagePoisson(client_rate=client_rate):
-            pass
-        case FixedSize(clients_per_round=count):
-            client_rate = count / run.clients
-        case _:
-            client_rate = 1.0
     size_bytes = clients * run.numel * 4
     return round_line(
         number,
         clients=clients,
-        client_rate=client_rate,
-        provider_rate=_provider_rate(run),
+        sampling=run.sampling,
         clip_norm=run.clip_norm,
         noise_multiplier=run.noise.multiplier,
         bytes_down=size_bytes,

@@ -8,35 +8,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.accounting import pld, rdp
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import Check, CheckStatus, PrivacyRules
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.mechanisms.events import Adjacency, Event, Gaussian, Unit
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.events import Event, Gaussian
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, Sampling
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.records.epsilon import CLAIM_TOLERANCE, MAX_DIFFERENT_ROUNDS, account, joint_epsilon, releases
 from evaluator.records.lines import (
     Codec,
     EndLine,
-    FixedSize,
-    Full,
-    GlobalPoisson,
-    Noise,
     ResumeLine,
     RoundLine,
     RunLine,
-    Sampling,
     ServerStep,
     TrainableTensor,
     TrainingRecord,
     Tuning,
-    TwoStagePoisson,
 )
 from tests.evaluator.accounting.compositions import DELTA, fixed_size, gaussian, poisson, two_stage
 
 PRODUCT, TWO_STAGE = SamplingRule.PRODUCT, SamplingRule.TWO_STAGE
 RULES = PrivacyRules(epsilon=8, delta=DELTA)
-STAGED = TwoStagePoisson(client_rate=0.2, provider_rate=0.125)
-AT_SERVER = Noise(multiplier=1.0, placement="server", release_view="aggregate")
+STAGED = Poisson(client_rate=0.2, provider_rate=0.125)
+AT_SERVER = Noise(multiplier=1.0)
+
+
+def drawn(sampling: Sampling, client_rate: float, provider_rate: float) -> Sampling:
+    """The sampling of a round; coins may have rates of their own."""
+    if isinstance(sampling, Poisson):
+        return Poisson(client_rate=client_rate, provider_rate=provider_rate)
+    return sampling
 
 
 def record(
@@ -75,8 +79,7 @@ def record(
         RoundLine(
             round=number,
             clients=2,
-            client_rate=client_rate,
-            provider_rate=provider_rate,
+            sampling=drawn(sampling, client_rate, provider_rate),
             clip_norm=0.5,
             noise_multiplier=multiplier,
             bytes_down=0,
@@ -110,17 +113,17 @@ def rejection(record: TrainingRecord, rules: PrivacyRules = RULES) -> Problem:
         (STAGED, (0.2, 0.125), poisson(0.025, 1.5, 2), two_stage(0.2, poisson(0.125, 1.5), 2)),
         (STAGED, (0.2, 1.0), poisson(0.2, 1.5, 2), two_stage(0.2, gaussian(1.5), 2)),
         (STAGED, (1.0, 0.125), poisson(0.125, 1.5, 2), poisson(0.125, 1.5, 2)),
-        (GlobalPoisson(provider_rate=0.1), (1.0, 0.1), poisson(0.1, 1.5, 2), poisson(0.1, 1.5, 2)),
-        (GlobalPoisson(provider_rate=1.0), (1.0, 1.0), gaussian(1.5, 2), gaussian(1.5, 2)),
+        (Poisson(provider_rate=0.1), (1.0, 0.1), poisson(0.1, 1.5, 2), poisson(0.1, 1.5, 2)),
+        (Poisson(provider_rate=1.0), (1.0, 1.0), gaussian(1.5, 2), gaussian(1.5, 2)),
         (Full(), (1.0, 1.0), gaussian(1.5, 2), gaussian(1.5, 2)),
         (
-            FixedSize(clients_per_round=2, provider_rate=0.125),
+            FixedSize(clients_per_round=2, providers_per_client=1, fewest_providers=8),
             (0.2, 0.125),
             fixed_size(0.025, 1.5, 2),
             two_stage(0.2, fixed_size(0.125, 1.5), 2),
         ),
         (
-            FixedSize(clients_per_round=10, provider_rate=0.125),
+            FixedSize(clients_per_round=10, providers_per_client=1, fewest_providers=8),
             (1.0, 0.125),
             fixed_size(0.125, 1.5, 2),
             fixed_size(0.125, 1.5, 2),
@@ -135,16 +138,9 @@ def test_each_sampling_has_its_release_under_each_rule(
     assert releases(twice, TWO_STAGE) == [by_two_stage]
 
 
-@pytest.mark.parametrize("sampling", [Full(), GlobalPoisson(provider_rate=0.5)], ids=lambda s: s.type)
-def test_a_rate_that_the_sampling_does_not_have_lowers_nothing(sampling: Sampling) -> None:
-    assert releases(record((0.1, 0.5, 1.0), sampling=sampling), TWO_STAGE) == releases(
-        record((1.0, 0.5, 1.0), sampling=sampling), TWO_STAGE
-    )
-
-
 def test_unit_and_adjacency_are_the_records() -> None:
     (event,) = releases(record((1.0, 1.0, 1.0), sampling=Full(), adjacency=Adjacency.REPLACE), TWO_STAGE)
-    assert (event.unit, event.adjacency) == (Unit.PROVIDER, Adjacency.REPLACE)
+    assert (event.unit, event.adjacency) == (PrivacyUnit.PROVIDER, Adjacency.REPLACE)
 
 
 @pytest.mark.parametrize(
@@ -152,19 +148,17 @@ def test_unit_and_adjacency_are_the_records() -> None:
     [
         (STAGED, 0.2, 1.0),
         (STAGED, 1.0, 10**0.5),
-        (GlobalPoisson(provider_rate=0.125), 1.0, 10**0.5),
-        (FixedSize(clients_per_round=4, provider_rate=0.125), 0.4, 2.0),
+        (Poisson(provider_rate=0.125), 1.0, 10**0.5),
+        (FixedSize(clients_per_round=4, providers_per_client=1, fewest_providers=8), 0.4, 2.0),
     ],
 )
 def test_noise_adds_up_over_the_clients_that_surely_draw_it(
     sampling: Sampling, client_rate: float, multiplier: float
 ) -> None:
-    noise = Noise(
-        multiplier=1.0, placement="client_full", release_view="aggregate", secure_aggregation="simulated"
-    )
+    noise = Noise(multiplier=1.0, placement="client_full", secure_aggregation="simulated")
     (event,) = releases(record((client_rate, 0.125, 1.0), sampling=sampling, noise=noise), PRODUCT)
     assert not isinstance(event, Gaussian)
-    assert event.model_dump()["noise_multiplier"] == pytest.approx(multiplier)
+    assert event.model_dump()["effective_noise_multiplier"] == pytest.approx(multiplier)
 
 
 def test_each_round_is_taken_as_it_was_recorded() -> None:
@@ -238,22 +232,7 @@ def test_a_deciding_accountant_without_a_bound_rejects() -> None:
     assert (problem.code, problem.found) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "none")
 
 
-def test_single_updates_without_noise_are_rejected() -> None:
-    noise = Noise(multiplier=1.0, placement="server", release_view="per_client")
-    problem = rejection(record((0.2, 0.125, 1.0), noise=noise))
-    assert problem.code is ErrorCode.ACCOUNTING_UNSUPPORTED
-    assert problem.where == "round 1"
-    assert "single clients" in problem.found
-
-
-@pytest.mark.parametrize("placement", ["client_share", "client_full"])
-def test_clients_noise_is_only_seen_summed_under_secure_aggregation(placement: Any) -> None:
-    noise = Noise(multiplier=1.0, placement=placement, release_view="aggregate")
-    problem = rejection(record((0.2, 0.125, 1.0), noise=noise))
-    assert (problem.code, problem.where) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "line 1, noise")
-
-
-SHARED = Noise(multiplier=1.0, placement="client_share", release_view="per_client")
+SHARED = Noise(multiplier=1.0, placement="client_share")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +248,12 @@ def test_numbers_beyond_the_accountant_are_rejected(
 
 
 def test_more_clients_a_round_than_there_are_are_rejected() -> None:
-    problem = rejection(record((1.0, 0.5, 1.0), sampling=FixedSize(clients_per_round=11, provider_rate=0.5)))
+    run = record(
+        (1.0, 0.5, 1.0), sampling=FixedSize(clients_per_round=10, providers_per_client=1, fewest_providers=2)
+    )
+    eleven = FixedSize(clients_per_round=11, providers_per_client=1, fewest_providers=2)
+    line = run.rounds[0].model_copy(update={"sampling": eleven})
+    problem = rejection(replace(run, rounds=[line]))
     assert (problem.code, problem.where) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "round 1")
 
 
@@ -316,24 +300,19 @@ def test_two_stages_never_cost_less_than_the_product_by_either_accountant(
 
 
 @pytest.mark.parametrize(
-    ("placement", "view", "seen"),
+    ("placement", "secure", "seen"),
     [
-        ("server", "aggregate", 3),
-        ("client_share", "aggregate", 5),
-        ("client_full", "aggregate", 5),
-        ("client_full", "per_client", 5),
+        ("server", "none", 3),
+        ("client_share", "simulated", 5),
+        ("client_full", "simulated", 5),
+        ("client_full", "none", 5),
     ],
 )
-def test_a_broken_round_is_accounted_where_the_server_is_not_trusted(
-    placement: str, view: str, seen: int
+def test_an_interrupted_round_is_accounted_where_the_server_is_not_trusted(
+    placement: str, secure: str, seen: int
 ) -> None:
-    noise = Noise(
-        multiplier=1.5,
-        placement=placement,
-        release_view=view,
-        secure_aggregation="none" if placement == "server" else "simulated",
-    )
-    whole = record(*[(1.0, 1.0, 1.5)] * 3, sampling=GlobalPoisson(provider_rate=1.0), noise=noise)
+    noise = Noise(multiplier=1.5, placement=placement, secure_aggregation=secure)
+    whole = record(*[(1.0, 1.0, 1.5)] * 3, sampling=Poisson(provider_rate=1.0), noise=noise)
     broken = replace(
         whole,
         resumes=[

@@ -14,20 +14,17 @@ from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checks import CHECKS, failures
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
-from evaluator.mechanisms.events import Adjacency, Unit
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.records.annex import Annex
 from evaluator.records.check_groups import Case, RunFile, check_record
 from evaluator.records.lines import (
     Codec,
-    FixedSize,
-    Full,
-    GlobalPoisson,
-    Noise,
     RoundLine,
     RunLine,
     TrainableTensor,
     Tuning,
-    TwoStagePoisson,
 )
 from evaluator.records.reading import read_record
 from evaluator.records.sampling_checks import clients
@@ -35,8 +32,8 @@ from evaluator.records.tensor_checks import tensors
 from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
 
 PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
-TWO_STAGE = TwoStagePoisson(client_rate=0.5, provider_rate=0.25)
-FIXED = FixedSize(clients_per_round=2, provider_rate=0.25)
+TWO_STAGE = Poisson(client_rate=0.5, provider_rate=0.25)
+FIXED = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20)
 
 
 def checks(made: MadeRun, clients: int = 2) -> dict[str, Check]:
@@ -73,21 +70,20 @@ def with_sampled(**counts: int) -> Callable[[Annex], Annex]:
         {},
         {"rounds": 40},
         {"clients": 10, "sampling": TWO_STAGE, "rounds": 30},
-        {"clients": 10, "sampling": TwoStagePoisson(client_rate=0.01, provider_rate=0.25), "rounds": 5},
+        {"clients": 10, "sampling": Poisson(client_rate=0.01, provider_rate=0.25), "rounds": 5},
         {"sampling": Full()},
         {"clients": 10, "sampling": FIXED},
-        {"noise": Noise(multiplier=1.1, placement="client_full", release_view="per_client")},
+        {"noise": Noise(multiplier=1.1, placement="client_full")},
         {
             "clients": 4,
-            "sampling": TwoStagePoisson(client_rate=0.3, provider_rate=0.25),
+            "sampling": Poisson(client_rate=0.3, provider_rate=0.25),
             "rounds": 8,
-            "noise": Noise(multiplier=2.0, placement="client_full", release_view="per_client"),
+            "noise": Noise(multiplier=2.0, placement="client_full"),
         },
         {
             "noise": Noise(
                 multiplier=1.1,
                 placement="client_share",
-                release_view="aggregate",
                 secure_aggregation="simulated",
             )
         },
@@ -142,7 +138,7 @@ REJECTED: list[tuple[str, dict[str, Any], str]] = [
     ("C17", {"change_annex": lambda annex: replace(annex, sampled=annex.sampled[:1])}, "annex, rounds"),
     ("C18", {"base_sha256": "f" * 64}, "line 1, base_sha256"),
     ("C19", {"delta": 1e-4}, "line 1, delta"),
-    ("C19", {"unit": Unit.RECORD}, "line 1, unit"),
+    ("C19", {"unit": PrivacyUnit.RECORD}, "line 1, unit"),
     ("C19", {"adjacency": Adjacency.REPLACE}, "line 1, adjacency"),
 ]
 
@@ -173,10 +169,10 @@ def test_a_fixed_number_that_varies_or_is_too_large_is_rejected(tmp_path: Path) 
             ],
         )
 
-    for numbers, where in (((5, 4), "annex"), ((6, 6), "annex, client 0")):
+    for numbers, where in (((5, 4), "annex, client 0"), ((6, 6), "annex, client 0")):
         made = make_record(
             tmp_path / str(numbers),
-            sampling=FixedSize(clients_per_round=2, provider_rate=0.25),
+            sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
             change_annex=counts(*numbers),
         )
         found = checks(made)
@@ -235,9 +231,8 @@ def test_a_percent_of_framing_is_allowed(tmp_path: Path) -> None:
 
 FLAGGED: list[tuple[str, dict[str, Any]]] = [
     ("C2", {"change_round": changing(2, noise_multiplier=1.2)}),
-    ("C2", {"change_round": changing(2, provider_rate=0.3)}),
+    ("C2", {"change_round": changing(2, sampling=Poisson(provider_rate=0.3))}),
     ("C2", {"change_round": changing(1, clip_norm=0.6)}),
-    ("C2", {"change_round": changing(1, client_rate=0.5)}),
     (
         "C6",
         {"rounds": 30, "change_annex": lambda annex: replace(annex, sampled=[{0: 5, 1: 5}] * 30)},
@@ -261,20 +256,21 @@ def test_what_may_be_honest_is_flagged_and_not_rejected(
 def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
     made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
     record = read_record(made.record, max_rounds=30)
-    coins = TwoStagePoisson(client_rate=0.2, provider_rate=0.25)
+    coins = Poisson(client_rate=0.2, provider_rate=0.25)
     assert clients(record).status is CheckStatus.PASSED
-    called_coins = replace(record, run=record.run.model_copy(update={"sampling": coins}))
+    called_coins = replace(
+        record, rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds]
+    )
     assert clients(called_coins).status is CheckStatus.FLAGGED
 
 
 def test_clients_that_coins_cannot_have_chosen_are_rejected(tmp_path: Path) -> None:
     made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
     record = read_record(made.record, max_rounds=30)
-    coins = TwoStagePoisson(client_rate=1e-6, provider_rate=0.25)
+    coins = Poisson(client_rate=1e-6, provider_rate=0.25)
     rare = replace(
         record,
-        run=record.run.model_copy(update={"sampling": coins}),
-        rounds=[line.model_copy(update={"client_rate": 1e-6}) for line in record.rounds],
+        rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds],
     )
     assert clients(rare).status is CheckStatus.FAILED
 
@@ -282,11 +278,17 @@ def test_clients_that_coins_cannot_have_chosen_are_rejected(tmp_path: Path) -> N
 def test_a_fixed_number_is_the_same_at_all_clients(tmp_path: Path) -> None:
     made = make_record(
         tmp_path,
-        sampling=FixedSize(clients_per_round=2, provider_rate=0.25),
+        sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
         change_annex=lambda annex: replace(annex, sampled=[{0: 5, 1: 4}] * len(annex.sampled)),
     )
     found = checks(made)["C6"]
-    assert (found.status, found.where) == (CheckStatus.FAILED, "annex")
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
+
+
+def test_a_client_with_fewer_providers_than_the_rate_counts_on_is_rejected(tmp_path: Path) -> None:
+    fixed = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=21)
+    found = checks(make_record(tmp_path, sampling=fixed))["C6"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 0")
 
 
 def test_weights_after_rounds_that_released_nothing_are_the_base_weights() -> None:
@@ -340,7 +342,7 @@ def test_nothing_found_tells_how_many_providers_took_part(tmp_path: Path) -> Non
         private = checks(made)
         return [(private[name].expected, private[name].found) for name in ("C6", "C8", "C9")]
 
-    coins = GlobalPoisson(provider_rate=0.5)
+    coins = Poisson(provider_rate=0.5)
     assert found(3, coins) == found(17, coins)
 
 

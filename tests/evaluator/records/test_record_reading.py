@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.mechanisms.sampling import Poisson
 from evaluator.records.canonical_lines import canonical
 from evaluator.records.chain import Chain
-from evaluator.records.lines import SCHEMA, FixedSize, TrainableTensor
+from evaluator.records.lines import SCHEMA, TrainableTensor
 from evaluator.records.reading import read_record
 from evaluator.records.signing import sign
 from tests.evaluator.records.factories import MadeRun, make_record
@@ -192,9 +193,10 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (1, {"rounds": True}, "rounds"),
         (1, {"rounds": -1}, "rounds"),
         (1, {"clients": 0}, "clients"),
-        (1, {"noise": {"multiplier": 1, "placement": "server"}}, "noise.release_view"),
+        (1, {"noise": {"placement": "server"}}, "noise.multiplier"),
+        (1, {"noise": {"multiplier": 1, "placement": "nobody"}}, "noise.placement"),
         (1, {"sampling": {"type": "shuffle"}}, "sampling"),
-        (1, {"sampling": {"type": "global_poisson", "provider_rate": 1.5}}, "sampling.global_poisson"),
+        (1, {"sampling": {"type": "poisson", "provider_rate": 1.5}}, "sampling.poisson"),
         (1, {"trainable": []}, "trainable"),
         (1, {"trainable": [{"name": "x", "shape": [-1]}]}, "trainable.0.shape.0"),
         (1, {"trainable": [{"name": "x", "shape": [1] * 9}]}, "trainable.0.shape"),
@@ -242,7 +244,7 @@ def test_no_key_may_be_left_to_the_readers_defaults(made: MadeRun, path: Path, l
 
 
 def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
-    noise = {"multiplier": 1.1, "placement": "server", "release_view": "aggregate"}
+    noise = {"multiplier": 1.1, "placement": "server", "secure_aggregation": "none"}
     (problem,) = rejections(path, resealed(made, 1, noise=noise))
     assert problem.code is ErrorCode.RECORD_FORMAT
     assert "colluding_clients" in problem.expected
@@ -352,10 +354,10 @@ def test_numbers_and_names_survive_exactly(
         tmp_path_factory.getbasetemp() / "exact",
         clip_norm=norm,
         method=name,
-        sampling=FixedSize(clients_per_round=1, provider_rate=rate),
+        sampling=Poisson(client_rate=0.5, provider_rate=rate),
     )
     run = read_record(made.record, max_rounds=2).run
-    assert isinstance(run.sampling, FixedSize)
+    assert isinstance(run.sampling, Poisson)
     assert (run.clip_norm, run.sampling.provider_rate, run.method) == (norm, rate, name)
 
 

@@ -11,14 +11,17 @@ from django.core.cache import cache
 from django.test import Client
 
 from evaluator.accounting import pld, rdp
-from evaluator.mechanisms.scenario import SamplingRule, Scenario
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import Poisson
 from portal.calculator import answers, visits
+from portal.calculator.scenario import Scenario
 from tests.portal.ui.test_pages import check
 
 PATH = "/privacy/calculator/"
 WINNER = {
     "find": "epsilon",
-    "sampling": "two_stage_poisson",
+    "sampling": "two_stages",
     "client_rate": "0.2",
     "provider_rate": "0.1125",
     "noise_multiplier": "1.21",
@@ -27,11 +30,16 @@ WINNER = {
     "delta": "1e-5",
     "adjacency": "add_remove",
     "placement": "server",
-    "release_view": "aggregate",
+    "secure_aggregation": "simulated",
     "clients": "10",
     "colluding_clients": "0",
 }
-SCENARIO = Scenario(client_rate=0.2, provider_rate=0.1125, noise_multiplier=1.21, rounds=30)
+SCENARIO = Scenario(
+    Mechanism(
+        sampling=Poisson(client_rate=0.2, provider_rate=0.1125), noise=Noise(multiplier=1.21), clients=10
+    ),
+    rounds=30,
+)
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -74,7 +82,7 @@ def test_the_numbers_are_those_of_the_library(client):
     numbers = shown(ask(client))
     for rule in SamplingRule:
         for accountant in (pld, rdp):
-            assert accountant.epsilon(SCENARIO.events(rule), 1e-5) in numbers
+            assert accountant.epsilon(SCENARIO.releases()[rule], 1e-5) in numbers
     assert numbers[0] == pytest.approx(1.909, abs=1e-3)
 
 
@@ -82,7 +90,7 @@ def test_the_verdict_follows_the_budget_with_the_margin(client):
     over, within = ask(client, budget=1), ask(client, budget=8)
     assert over.index("over</span>") < over.index("within</span>")
     assert "over</span>" not in within
-    assert 8 - pld.epsilon(SCENARIO.events(SamplingRule.TWO_STAGE), 1e-5) in shown(within)
+    assert 8 - pld.epsilon(SCENARIO.releases()[SamplingRule.TWO_STAGE], 1e-5) in shown(within)
 
 
 def test_the_noise_for_a_budget_keeps_to_it(client):
@@ -90,8 +98,8 @@ def test_the_noise_for_a_budget_keeps_to_it(client):
     assert "The noise for 30 rounds" in html
     sigma = shown(html)[0]
     assert sigma == pytest.approx(0.838, abs=2e-3)
-    changed = SCENARIO.with_changes(noise_multiplier=sigma)
-    assert 3.99 < pld.epsilon(changed.events(SamplingRule.TWO_STAGE), 1e-5) <= 4
+    changed = SCENARIO.with_setting("noise_multiplier", sigma)
+    assert 3.99 < pld.epsilon(changed.releases()[SamplingRule.TWO_STAGE], 1e-5) <= 4
 
 
 def test_noise_that_is_sought_makes_the_given_one_irrelevant(client, computed):
@@ -119,7 +127,7 @@ def test_a_budget_is_no_other_question_where_the_noise_is_given(client, computed
     assert len(computed) == 1
 
 
-@pytest.mark.parametrize("sampling", ["two_stage_poisson", "global_poisson", "fixed_size", "full"])
+@pytest.mark.parametrize("sampling", ["two_stages", "one_stage", "fixed_size", "full"])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_every_kind_of_release_has_an_epsilon_or_a_reason(client, sampling, adjacency):
     html = ask(client, sampling=sampling, adjacency=adjacency)
@@ -132,14 +140,22 @@ def test_classical_bounds_stand_beside_where_they_apply(client):
 
 
 def test_the_noise_that_is_left_depends_on_who_draws_it_and_who_looks(client):
-    html = ask(client, placement="client_share", release_view="per_client", noise_multiplier=2)
+    html = ask(client, placement="client_share", secure_aggregation="none", noise_multiplier=2)
     assert "<strong>0.632456</strong>" in html  # 2/√10
 
 
-def test_noise_that_does_not_cover_what_is_seen_is_told(client):
-    html = ask(client, placement="server", release_view="per_client")
+def test_the_noise_of_a_trusted_server_is_the_same_whoever_sees_the_updates(client):
+    assert shown(ask(client, placement="server", secure_aggregation="none")) == shown(ask(client))
+
+
+def test_a_scenario_that_cannot_be_accounted_is_rejected_with_the_reason(client):
+    html = ask(client, placement="client_share", secure_aggregation="none", noise_multiplier=0.2)
     assert "This can't be accounted" in html
-    assert "single clients" in html
+    assert "effective noise multiplier" in html
+
+
+def test_a_fixed_number_of_clients_is_a_whole_one(client):
+    assert "must be a whole number of clients" in ask(client, sampling="fixed_size", client_rate="0.25")
 
 
 @pytest.mark.parametrize(
@@ -183,10 +199,10 @@ def test_bad_values_are_marked_in_the_form_and_nothing_is_computed(client, compu
         {"rounds": 1, "noise_multiplier": 1e4, "delta": 1e-2},
         {"find": "noise", "budget": 1e-3, "rounds": 10_000, "delta": 1e-12},
         {"find": "noise", "budget": 1e3},
-        {"find": "noise", "sampling": "full", "placement": "client_share", "release_view": "per_client",
+        {"find": "noise", "sampling": "full", "placement": "client_share", "secure_aggregation": "none",
          "clients": 10_000, "budget": 1e-3, "rounds": 10_000},
         {"colluding_clients": 10_000},
-        {"placement": "client_share", "clients": 10_000, "release_view": "per_client"},
+        {"placement": "client_share", "clients": 10_000, "secure_aggregation": "none"},
         {"delta": 1e-12, "noise_multiplier": 0.1, "sampling": "full", "rounds": 10_000},
     ],
     ids=str,

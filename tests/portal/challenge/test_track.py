@@ -3,10 +3,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.exceptions import ValidationError
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind
-from evaluator.mechanisms.events import Adjacency
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.units import Adjacency
 from portal.challenge.models import Ranking, Track, validate_patterns
 
 NOW = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)

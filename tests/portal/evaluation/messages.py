@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
@@ -21,7 +21,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.mechanisms.events import Gaussian
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64
@@ -89,7 +89,7 @@ def make_accounting(run, record=None, **changes):
         "rounds": 3,
         "accountant": "PLD, evaluator 1, grid 1e-4",
         "within_budget": True,
-        "events": [Gaussian(noise_multiplier=4, rounds=3)],
+        "events": [Gaussian(effective_noise_multiplier=4, rounds=3)],
         "checks": [
             Check(id="C1", status=CheckStatus.PASSED, expected="at most 4", found="3.9"),
             Check(id="C6", status=CheckStatus.PASSED, expected="17 providers", found="18 providers"),

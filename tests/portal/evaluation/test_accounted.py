@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import Outcome, Step
 from evaluator.mechanisms.events import Gaussian
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, intake
@@ -212,12 +212,12 @@ class TestTokenCheck:
 
 class TestJointEpsilon:
     def test_one_training_costs_what_it_costs(self, team, track):
-        run = account(queued_run(team, track), events=[Gaussian(noise_multiplier=1)])
+        run = account(queued_run(team, track), events=[Gaussian(effective_noise_multiplier=1)])
         assert run.joint_runs == 1
         assert run.joint_epsilon == pytest.approx(4.3772, abs=0.01)
 
     def test_trainings_add_up_also_when_withdrawn_or_resubmitted(self, team, track):
-        half = [Gaussian(noise_multiplier=2**0.5)]
+        half = [Gaussian(effective_noise_multiplier=2**0.5)]
         first = account(queued_run(team, track), events=half)
         withdraw(first.submission, first.submission.created_by)
         account(queued_run(make_team(), track), events=half)
@@ -237,7 +237,7 @@ class TestJointEpsilon:
 
     def test_what_can_t_be_composed_is_said(self, team, track):
         account(queued_run(team, track))
-        other = [Gaussian(noise_multiplier=1, adjacency="replace")]
+        other = [Gaussian(effective_noise_multiplier=1, adjacency="replace")]
         run = account(queued_run(team, track), b"another record", events=other)
         assert (run.state, run.joint_runs, run.joint_epsilon) == (RunState.RUNNING, 2, None)
         found = check(run, "C15")
@@ -245,7 +245,7 @@ class TestJointEpsilon:
         assert "one adjacency" in found["found"]
 
     def test_a_hundred_trainings_are_not_composed(self, team, track):
-        events = [Gaussian(noise_multiplier=4).model_dump(mode="json")]
+        events = [Gaussian(effective_noise_multiplier=4).model_dump(mode="json")]
         for number in range(51):
             make_token(team, track, record_sha256=f"{number:064}", events=events)
         run = account(queued_run(team, track))
@@ -253,7 +253,7 @@ class TestJointEpsilon:
         assert "more than 51" in check(run, "C15")["found"]
 
     def test_nor_are_too_many_different_rounds(self, team, track):
-        events = [Gaussian(noise_multiplier=1 + number / 1000) for number in range(257)]
+        events = [Gaussian(effective_noise_multiplier=1 + number / 1000) for number in range(257)]
         run = account(queued_run(team, track), events=events)
         assert run.joint_epsilon is None
         assert "different rounds" in check(run, "C15")["found"]

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of
 from portal.reviews.models import Decision, ProofReview

@@ -3,10 +3,10 @@
 import pytest
 from django.test import Client
 
-from evaluator.accounting.comparison import Accountant
+from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS
 from evaluator.contracts import ArtifactKind, TrustLevel
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from portal.submissions import results
 from portal.submissions.models import RunState
 from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user

@@ -3,7 +3,8 @@ import pytest
 import torch
 from scipy import stats
 
-from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
+from evaluator.mechanisms.noise import Noise, Placement
+from starter_kit.dp.gaussian_sum import GaussianSum
 
 SIZE = 20_000
 
@@ -16,15 +17,15 @@ def has_std(noise: torch.Tensor, std: float) -> bool:
 @pytest.mark.parametrize(
     ("placement", "client", "server", "total"),
     [
-        (NoisePlacement.SERVER, 0.0, 0.6, 0.6),
-        (NoisePlacement.CLIENT_FULL, 0.6, 0.0, 0.6 * 3),
-        (NoisePlacement.CLIENT_SHARE, 0.6 / 3, 0.0, 0.6),
+        (Placement.SERVER, 0.0, 0.6, 0.6),
+        (Placement.CLIENT_FULL, 0.6, 0.0, 0.6 * 3),
+        (Placement.CLIENT_SHARE, 0.6 / 3, 0.0, 0.6),
     ],
 )
 def test_each_party_adds_its_part_of_the_noise_and_no_other(
-    placement: NoisePlacement, client: float, server: float, total: float
+    placement: Placement, client: float, server: float, total: float
 ) -> None:
-    noise = GaussianSum(0.3, 2.0, placement)
+    noise = GaussianSum(0.3, Noise(multiplier=2.0, placement=placement))
     nothing = torch.zeros(SIZE)
     messages = [noise.noised_by_client(nothing, clients=9) for _ in range(9)]
     for message in messages:
@@ -39,17 +40,19 @@ def test_each_party_adds_its_part_of_the_noise_and_no_other(
 
 def test_what_is_noised_stays_as_it_was() -> None:
     vector = torch.ones(SIZE)
-    noised = GaussianSum(1.0, 1.0).noised_by_server(vector)
+    noised = GaussianSum(1.0, Noise(multiplier=1.0)).noised_by_server(vector)
     assert torch.equal(vector, torch.ones(SIZE))
     assert np.isclose(noised.mean(), 1.0, atol=6 / np.sqrt(SIZE))
 
 
 def test_two_mechanisms_never_share_their_noise() -> None:
-    first, second = (GaussianSum(1.0, 1.0).noised_by_server(torch.zeros(SIZE)) for _ in range(2))
+    first, second = (
+        GaussianSum(1.0, Noise(multiplier=1.0)).noised_by_server(torch.zeros(SIZE)) for _ in range(2)
+    )
     assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(SIZE)
 
 
 def test_an_update_is_bounded_by_the_clip_norm() -> None:
-    clipped = GaussianSum(0.25, 1.0).clip(torch.full((100,), 5.0))
+    clipped = GaussianSum(0.25, Noise(multiplier=1.0)).clip(torch.full((100,), 5.0))
     assert clipped is not None
     assert float(clipped.norm()) == pytest.approx(0.25, rel=1e-5)

@@ -16,7 +16,7 @@ def has_scale(noise: Tensor, scale: float) -> bool:
 def test_the_noise_is_laplace_of_the_multiplier_times_the_sensitivity_and_the_test_sees_another_scale() -> (
     None
 ):
-    noise = LaplaceRelease(clip_norm=1.0, noise_multiplier=0.5).noised(torch.zeros(SIZE), 0.06)
+    noise = LaplaceRelease(clip_norm=1.0, relative_scale=0.5).noised(torch.zeros(SIZE), 0.06)
     assert has_scale(noise, 0.03)
     assert not has_scale(noise, 0.9 * 0.03)
     assert not has_scale(noise, 1.1 * 0.03)

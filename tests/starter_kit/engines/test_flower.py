@@ -288,7 +288,7 @@ def over_nodes(settings: RunSettings, base: Path, data: Path, **given: float) ->
 def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluator_accepts(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
-    settings = quick_settings("fl-provider-dp", ["provider_rate=0.5"])
+    settings = quick_settings("fl-provider-dp", ["sampling.provider_rate=0.5"])
     folder = run(settings, base, data, tmp_path / "run", over_nodes(settings, base, data))
     rules = TrackRules(
         reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)

@@ -14,8 +14,8 @@ from evaluator.contracts import (
     TrackRules,
 )
 from evaluator.mechanisms.events import PoissonGaussian
+from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
-from evaluator.records.lines import GlobalPoisson
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.centralized_dp import Settings
@@ -35,15 +35,15 @@ def settings(*changes: str) -> Settings:
 
 def total(loaded: Settings, updates: torch.Tensor) -> torch.Tensor:
     """The noised sum of one round over the data of all clients."""
-    alone = loaded.federation(CLIENTS)
+    alone = loaded.plan(CLIENTS).clients
     start = torch.zeros(updates.shape[1])
-    (only,) = server(loaded.build(alone), alone, FixedUpdates(updates), start).run(start, [1])
+    (only,) = server(loaded.plan(CLIENTS).method, alone, FixedUpdates(updates), start).run(start, [1])
     assert only.clients == [0]
     return only.aggregate.total
 
 
 def test_one_party_has_the_data_of_all_clients() -> None:
-    (alone,) = settings().federation(CLIENTS)
+    (alone,) = settings().plan(CLIENTS).clients
     assert alone == Client(0, {f"p{number}": [number] for number in range(20)})
 
 
@@ -57,22 +57,24 @@ def test_each_provider_is_clipped_by_itself_and_the_sum_divided_by_their_expecte
     loaded = settings("target_epsilon=null", "noise_multiplier=1.0e-9", "clip_norm=0.25")
     noised = total(loaded, 100 * torch.eye(20))
     torch.testing.assert_close(noised, torch.full((20,), 0.25), rtol=1e-4, atol=1e-6)
-    assert settings("provider_rate=0.25").build(loaded.federation(CLIENTS)).divisor == 20 * 0.25
+    assert (
+        settings("sampling.provider_rate=0.25").plan(loaded.plan(CLIENTS).clients).method.divisor == 20 * 0.25
+    )
 
 
 def test_providers_flip_coins_and_a_round_costs_what_it_does_in_a_federation_that_answers_whole() -> None:
-    loaded = settings("provider_rate=0.25")
-    alone = loaded.guarantee(loaded.federation(CLIENTS))
+    loaded = settings("sampling.provider_rate=0.25")
+    alone = loaded.plan(CLIENTS).guarantee
     (event,) = alone.released(4)
     assert isinstance(event, PoissonGaussian)
     assert event.sampling_rate == 0.25
-    federated = load_settings("fl-provider-dp", ["provider_rate=0.25"])
+    federated = load_settings("fl-provider-dp", ["sampling.provider_rate=0.25"])
     assert isinstance(federated, fl_provider_dp.Settings)
-    assert federated.guarantee(CLIENTS).released(4) == alone.released(4)
+    assert federated.plan(CLIENTS).guarantee.released(4) == alone.released(4)
     assert not alone.seen_by_server
 
 
-@pytest.mark.parametrize("changes", [[], ["placement=client_full", "provider_rate=0.5"]])
+@pytest.mark.parametrize("changes", [[], ["placement=client_full", "sampling.provider_rate=0.5"]])
 def test_the_evaluator_accepts_a_run_as_a_federation_of_one(
     changes: list[str], base: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -83,7 +85,7 @@ def test_the_evaluator_accepts_a_run_as_a_federation_of_one(
     ]
     line = run.record(max_rounds=2).run
     assert line.clients == 1
-    assert isinstance(line.sampling, GlobalPoisson)
+    assert isinstance(line.sampling, Poisson)
     assert line.normalizer == 7 * line.sampling.provider_rate  # the six providers and Ghost
     rules = TrackRules(
         reference="local", test_set="local", clients=1, privacy=PrivacyRules(epsilon=8, delta=1e-5)

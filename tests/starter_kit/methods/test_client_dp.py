@@ -9,7 +9,9 @@ from scipy import stats
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Gaussian, TwoStage, Unit
+from evaluator.mechanisms.events import Gaussian, TwoStage
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.federation.rounds import Client, ClientTask, Message
 from starter_kit.learning.local_training import LocalTraining
@@ -36,7 +38,9 @@ def method(
     noise_multiplier: float = NO_NOISE,
     local: LocalTraining = WHOLE_STEP,
 ) -> ClientDP:
-    return ClientDP(client_rate, GaussianSum(clip_norm, noise_multiplier), clients * client_rate, local)
+    return ClientDP(
+        client_rate, GaussianSum(clip_norm, Noise(multiplier=noise_multiplier)), clients * client_rate, local
+    )
 
 
 def settings(*changes: str) -> Settings:
@@ -166,19 +170,22 @@ def test_it_learns_where_many_clients_agree() -> None:
 
 
 def test_no_amplification_is_claimed_for_what_the_log_shows() -> None:
-    inner = Gaussian(unit=Unit.CLIENT, noise_multiplier=3)
-    guarantee = settings("client_rate=0.5", "noise_multiplier=3").guarantee(clients_with(*[1] * 10))
-    assert guarantee.released(7) == [TwoStage(unit=Unit.CLIENT, rounds=7, client_rate=0.5, within=inner)]
-    everyone = settings("client_rate=1", "noise_multiplier=3").guarantee(clients_with(*[1] * 10))
+    inner = Gaussian(unit=PrivacyUnit.CLIENT, effective_noise_multiplier=3)
+    plan = settings("client_rate=0.5", "noise_multiplier=3").plan(clients_with(*[1] * 10))
+    guarantee = plan.guarantee
+    assert guarantee.released(7) == [
+        TwoStage(unit=PrivacyUnit.CLIENT, rounds=7, client_rate=0.5, within=inner)
+    ]
+    everyone = settings("client_rate=1", "noise_multiplier=3").plan(clients_with(*[1] * 10)).guarantee
     assert everyone.released(7) == [inner.model_copy(update={"rounds": 7})]
-    assert guarantee.unit is Unit.CLIENT
-    assert guarantee.record is None
+    assert guarantee.unit is PrivacyUnit.CLIENT
+    assert plan.record_terms is None
     assert not guarantee.seen_by_server
 
 
 def test_a_round_costs_the_gaussian_that_a_client_that_takes_part_faces() -> None:
     """δ(ε) of a round is q times that of the bare Gaussian mechanism, Φ(1/2σ − εσ) − e^ε·Φ(−1/2σ − εσ)."""
-    guarantee = settings("client_rate=0.5", "noise_multiplier=3").guarantee(clients_with(*[1] * 10))
+    guarantee = settings("client_rate=0.5", "noise_multiplier=3").plan(clients_with(*[1] * 10)).guarantee
     epsilon, sigma = guarantee.epsilon(1), 3.0
     bare = stats.norm.cdf(0.5 / sigma - epsilon * sigma) - np.exp(epsilon) * stats.norm.cdf(
         -0.5 / sigma - epsilon * sigma
@@ -187,28 +194,29 @@ def test_a_round_costs_the_gaussian_that_a_client_that_takes_part_faces() -> Non
 
 
 def test_as_many_rounds_are_run_as_fit_into_the_budget_and_no_more() -> None:
-    guarantee = settings("target_epsilon=4").guarantee(clients_with(*[1] * 10))
-    assert 1 < guarantee.rounds < 100
-    assert guarantee.epsilon(guarantee.rounds) <= 4 < guarantee.epsilon(guarantee.rounds + 1)
-    guarantee.check_before(guarantee.rounds)
+    plan = settings("target_epsilon=4").plan(clients_with(*[1] * 10))
+    guarantee, rounds = plan.guarantee, plan.rounds
+    assert 1 < rounds < 100
+    assert guarantee.epsilon(rounds) <= 4 < guarantee.epsilon(rounds + 1)
+    guarantee.check_before(rounds)
     with pytest.raises(ProblemError) as caught:
-        guarantee.check_before(guarantee.rounds + 1)
+        guarantee.check_before(rounds + 1)
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
-    assert settings("target_epsilon=4", "rounds=2").guarantee(clients_with(*[1] * 10)).rounds == 2
+    assert settings("target_epsilon=4", "rounds=2").plan(clients_with(*[1] * 10)).rounds == 2
 
 
 def test_noise_that_allows_no_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        settings("target_epsilon=1", "noise_multiplier=0.5").guarantee(clients_with(*[1] * 10))
+        settings("target_epsilon=1", "noise_multiplier=0.5").plan(clients_with(*[1] * 10))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
 @pytest.mark.parametrize("delta", [0.08, 0.1, 0.5])
 def test_a_delta_that_one_client_in_n_could_be_given_away_with_is_rejected(delta: float) -> None:
     clients = clients_with(*[1] * 10)
-    assert settings("delta=0.079").build(clients)
+    assert settings("delta=0.079").plan(clients).method
     with pytest.raises(ProblemError) as caught:
-        settings(f"delta={delta}").build(clients)
+        settings(f"delta={delta}").plan(clients)
     assert caught.value.problem.where == "delta"
     assert "0.0794" in caught.value.problem.expected
 
@@ -239,9 +247,11 @@ def test_a_run_stops_at_its_budget_tells_its_unit_and_keeps_no_record(
         trained("client-dp", base, data, tmp_path / "run", changes, watcher=CutOff(4))
     run = trained("client-dp", base, data, tmp_path / "run", changes, resume=True)
     summary, metrics = read_summary(run.path / SUMMARY), read_metrics(run.path / METRICS)
-    planned = settings(*changes).guarantee(clients_with(1, 1, 1))
+    planned = settings(*changes).plan(clients_with(1, 1, 1))
     assert 1 < len(metrics) == summary.rounds == planned.rounds < 50
-    assert (summary.unit, summary.budget, summary.resumed) == (Unit.CLIENT, 3, 1)
-    assert summary.epsilon == planned.epsilon(planned.rounds) <= 3  # what was interrupted was never released
+    assert (summary.unit, summary.budget, summary.resumed) == (PrivacyUnit.CLIENT, 3, 1)
+    assert (
+        summary.epsilon == planned.guarantee.epsilon(planned.rounds) <= 3
+    )  # what was interrupted was never released
     assert {line.loss for line in metrics} == {None}
     assert not list(run.path.glob("training_*"))

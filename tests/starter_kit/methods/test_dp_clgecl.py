@@ -10,11 +10,12 @@ from torch import Tensor
 
 from evaluator.contracts import AccountingResult, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.errors import ProblemError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.noise import Noise, Placement
+from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.epsilon import releases
-from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
-from starter_kit.dp.provider_sampling import PoissonSampling
+from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, State, Trained
@@ -52,6 +53,7 @@ class Pulls(Learner):
 CLIENTS = [Client(0, {"a": [0], "b": [1], "c": [2]}), Client(1, {"d": [3]})]
 PULLS = Pulls(targets=[1, 2, 3, 16], shares=[0.5, 0.5, 0.5, 0.25])
 START = torch.zeros(1)
+NO_NOISE = Noise.model_construct(multiplier=0.0, placement=Placement.CLIENT_FULL)
 
 
 def method(
@@ -59,8 +61,8 @@ def method(
 ) -> DPCLGECL:
     """Without noise unless it is given; all clients and providers take part."""
     return DPCLGECL(
-        PoissonSampling(1.0),
-        noise or GaussianSum(clip_norm, 0.0, NoisePlacement.CLIENT_FULL),
+        Poisson(provider_rate=1.0),
+        noise or GaussianSum(clip_norm, NO_NOISE),
         divisor=float(clients * providers),
         local=LOCAL,
         client_step=1 / providers,
@@ -179,7 +181,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_reaches_no_later_round() -
 
 
 def test_each_client_adds_noise_of_sigma_times_clip_norm_to_its_own_message() -> None:
-    noisy = method(noise=GaussianSum(0.25, 2.0, NoisePlacement.CLIENT_FULL))
+    noisy = method(noise=GaussianSum(0.25, Noise(multiplier=2.0, placement=Placement.CLIENT_FULL)))
     learner = FixedUpdates(torch.zeros(4, SIZE))
     whole = server(noisy, CLIENTS, learner, torch.zeros(SIZE))
     listening = Listening(engine_of(whole))
@@ -205,7 +207,7 @@ class Hiding(GaussianSum):
 def test_duals_of_different_data_are_the_same_where_the_messages_were() -> None:
     kept, messages = [], []
     for targets in ([1, 2, 3, 16], [-500, 7, 0, float("nan")]):
-        noise = Hiding(1.0, 1.0, NoisePlacement.CLIENT_FULL)
+        noise = Hiding(1.0, Noise(multiplier=1.0, placement=Placement.CLIENT_FULL))
         whole = server(method(noise=noise), CLIENTS, Pulls(targets, [0.5] * 4, size=6), torch.zeros(6))
         listening = Listening(engine_of(whole))
         list(replace(whole, engine=listening).run(torch.zeros(6), range(1, 6)))
@@ -220,7 +222,7 @@ def test_duals_of_different_data_are_the_same_where_the_messages_were() -> None:
 
 
 def test_whoever_reads_the_messages_can_compute_the_duals_which_are_never_sent() -> None:
-    noisy = method(noise=GaussianSum(1.0, 1.5, NoisePlacement.CLIENT_FULL))
+    noisy = method(noise=GaussianSum(1.0, Noise(multiplier=1.5, placement=Placement.CLIENT_FULL)))
     whole = server(noisy, CLIENTS, Pulls([1, 2, 3, 16], [0.5] * 4, size=6), torch.zeros(6))
     listening = Listening(engine_of(whole))
     seen = [torch.zeros(6), torch.zeros(6)]
@@ -259,7 +261,7 @@ def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) ->
 
 def test_the_server_takes_the_mean_of_the_clients_own_models() -> None:
     clients = one_provider_each(4, 5)
-    built = settings("max_weight_noise=0.05").build(clients)
+    built = settings("max_weight_noise=0.05").plan(clients).method
     assert built.server_learning_rate < settings().server_learning_rate
     learner = FixedUpdates(torch.ones(20, 50))
     whole = server(built, clients, learner, torch.zeros(50))
@@ -272,16 +274,18 @@ def test_the_server_takes_the_mean_of_the_clients_own_models() -> None:
     ("changes", "expected_clients", "expected_providers"),
     [
         ((), 4, 5),
-        (("provider_rate=0.5",), 4, 2.5),
-        (("provider_rate=0.6", "client_rate=0.5"), 2, 3),
-        (("provider_rate=null", "clients_per_round=2", "providers_per_client=3"), 2, 3),
+        (("sampling.provider_rate=0.5",), 4, 2.5),
+        (("sampling.provider_rate=0.6", "sampling.client_rate=0.5"), 2, 3),
+        (("sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 3}",), 2, 3),
     ],
 )
 def test_divisors_are_the_expected_numbers(
     changes: Sequence[str], expected_clients: float, expected_providers: float
 ) -> None:
-    built = settings(*changes, "server_learning_rate=0.5", "max_weight_noise=null").build(
-        one_provider_each(4, 5)
+    built = (
+        settings(*changes, "server_learning_rate=0.5", "max_weight_noise=null")
+        .plan(one_provider_each(4, 5))
+        .method
     )
     assert built.client_step == pytest.approx(0.5 / expected_providers)
     assert built.divisor == pytest.approx(expected_clients * expected_providers)
@@ -297,24 +301,24 @@ def test_noise_that_does_not_cover_a_single_message_is_rejected_with_the_reason(
     assert "client_full" in caught.value.problem.expected
 
 
-@pytest.mark.parametrize("changes", [[], ["client_rate=0.5", "provider_rate=0.5"]])
+@pytest.mark.parametrize("changes", [[], ["sampling.client_rate=0.5", "sampling.provider_rate=0.5"]])
 def test_the_guarantee_is_that_of_fl_provider_dp_whose_messages_are_seen_one_by_one(
     changes: list[str],
 ) -> None:
     clients = one_provider_each(4, 5)
     loaded = load_settings("fl-provider-dp", [*changes, "placement=client_full"])
     assert isinstance(loaded, fl_provider_dp.Settings)
-    plain, dual = loaded.guarantee(clients), settings(*changes).guarantee(clients)
-    assert dual.seen_by_server
-    assert dual.released(3) == plain.released(3)
-    assert dual.record == plain.record
+    plain, dual = loaded.plan(clients), settings(*changes).plan(clients)
+    assert dual.guarantee.seen_by_server
+    assert dual.guarantee.released(3) == plain.guarantee.released(3)
+    assert dual.record_terms == plain.record_terms
 
 
 @pytest.mark.parametrize(
     ("config", "changes"),
     [
         ("dp-clgecl", []),
-        ("dp-clgecl", ["client_rate=0.7", "provider_rate=0.5", "rounds=6"]),
+        ("dp-clgecl", ["sampling.client_rate=0.7", "sampling.provider_rate=0.5", "rounds=6"]),
         ("dp-clgecl-momentum", ["rounds=4"]),
     ],
 )

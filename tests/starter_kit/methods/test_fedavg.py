@@ -30,6 +30,6 @@ def test_more_clients_than_there_are_is_rejected_with_how_many_there_are() -> No
     toy = Toy(clients=3)
     settings = load_settings("fedavg", ["clients_per_round=4"])
     with pytest.raises(ProblemError) as caught:
-        settings.build(toy.clients)
+        settings.plan(toy.clients)
     assert caught.value.problem.where == "clients_per_round"
     assert "1 to 3" in caught.value.problem.expected

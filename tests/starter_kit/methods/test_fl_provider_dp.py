@@ -7,8 +7,9 @@ from scipy import stats
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.dp.gaussian_sum import GaussianSum, NoisePlacement
-from starter_kit.dp.provider_sampling import FixedSizeSampling, PoissonSampling
+from evaluator.mechanisms.noise import Noise, Placement
+from evaluator.mechanisms.sampling import FixedSize, Poisson
+from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate
 from starter_kit.learning.local_training import Learner, LocalTraining, Trained
 from starter_kit.learning.tensors import TrainableTensors
@@ -27,12 +28,13 @@ def method(
     client_rate: float = 1.0,
     clip_norm: float = 0.25,
     noise_multiplier: float = 2.0,
-    placement: NoisePlacement = NoisePlacement.SERVER,
+    placement: Placement = Placement.SERVER,
     server_learning_rate: float = 1.0,
 ) -> ProviderDP:
     return ProviderDP(
-        PoissonSampling(provider_rate, client_rate),
-        GaussianSum(clip_norm, noise_multiplier, placement),
+        # Unchecked, so that rates too small for an accountant can stand for nobody.
+        Poisson.model_construct(client_rate=client_rate, provider_rate=provider_rate),
+        GaussianSum(clip_norm, Noise(multiplier=noise_multiplier, placement=placement)),
         divisor=providers * client_rate * provider_rate,
         local=LOCAL,
         server_learning_rate=server_learning_rate,
@@ -98,7 +100,7 @@ def test_the_server_adds_noise_of_sigma_times_clip_norm_once() -> None:
 
 
 def test_each_client_adds_full_noise_to_its_own_message_under_client_full() -> None:
-    full = method(placement=NoisePlacement.CLIENT_FULL)
+    full = method(placement=Placement.CLIENT_FULL)
     update = client_update(
         full, one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE))
     )
@@ -107,7 +109,7 @@ def test_each_client_adds_full_noise_to_its_own_message_under_client_full() -> N
 
 
 def test_shares_of_the_clients_add_up_to_the_noise_of_one_under_client_share() -> None:
-    share = method(placement=NoisePlacement.CLIENT_SHARE)
+    share = method(placement=Placement.CLIENT_SHARE)
     update = client_update(
         share, one_provider_each(1, 5)[0], torch.zeros(SIZE), FixedUpdates(torch.zeros(5, SIZE)), clients=4
     )
@@ -115,8 +117,8 @@ def test_shares_of_the_clients_add_up_to_the_noise_of_one_under_client_share() -
     assert has_std(noise_of(share, clients=4), 2.0 * 0.25)
 
 
-@pytest.mark.parametrize("placement", NoisePlacement)
-def test_a_round_in_which_nobody_is_sampled_is_noised_all_the_same(placement: NoisePlacement) -> None:
+@pytest.mark.parametrize("placement", Placement)
+def test_a_round_in_which_nobody_is_sampled_is_noised_all_the_same(placement: Placement) -> None:
     assert has_std(noise_of(method(provider_rate=1e-12, placement=placement), clients=1), 2.0 * 0.25)
 
 
@@ -197,12 +199,21 @@ def test_all_clients_take_part_at_the_default_client_rate() -> None:
 def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> None:
     some = method(client_rate=0.3)
     assert len({len(some.choose_clients(range(10), STREAM)) for _ in range(200)}) > 3
-    built = settings("client_rate=0.3", "provider_rate=0.5").build(one_provider_each(4, 5))
+    built = (
+        settings("sampling.client_rate=0.3", "sampling.provider_rate=0.5")
+        .plan(one_provider_each(4, 5))
+        .method
+    )
     assert built.divisor == pytest.approx(20 * 0.3 * 0.5)
 
 
 def test_fixed_numbers_of_clients_and_providers_are_drawn_anew_in_every_round() -> None:
-    fixed = ProviderDP(FixedSizeSampling(2, 3), GaussianSum(100.0, 1e-9), 6.0, LOCAL)
+    fixed = ProviderDP(
+        FixedSize(clients_per_round=2, providers_per_client=3),
+        GaussianSum(100.0, Noise(multiplier=1e-9)),
+        6.0,
+        LOCAL,
+    )
     rounds = list(
         server(fixed, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20)).run(
             torch.zeros(20), range(1, 30)
@@ -215,10 +226,11 @@ def test_fixed_numbers_of_clients_and_providers_are_drawn_anew_in_every_round() 
 
 def test_fixed_numbers_cost_the_noise_of_a_provider_that_displaces_another() -> None:
     clients = one_provider_each(4, 5)
-    fixed = settings("provider_rate=null", "clients_per_round=2", "providers_per_client=3")
-    coins = settings("client_rate=0.5", "provider_rate=0.6")
-    assert fixed.build(clients).divisor == coins.build(clients).divisor == 6
-    assert fixed.build(clients).noise.noise_multiplier > 1.5 * coins.build(clients).noise.noise_multiplier
+    fixed = settings("sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 3}")
+    coins = settings("sampling.client_rate=0.5", "sampling.provider_rate=0.6")
+    assert fixed.plan(clients).method.divisor == coins.plan(clients).method.divisor == 6
+    of_fixed, of_coins = (chosen.plan(clients).method.noise.noise.multiplier for chosen in (fixed, coins))
+    assert of_fixed > 1.5 * of_coins
 
 
 @pytest.mark.parametrize(
@@ -226,11 +238,11 @@ def test_fixed_numbers_cost_the_noise_of_a_provider_that_displaces_another() -> 
 )
 def test_more_than_there_are_can_not_be_drawn(name: str, change: tuple[int, int]) -> None:
     fixed = settings(
-        "provider_rate=null", f"clients_per_round={change[0]}", f"providers_per_client={change[1]}"
+        f"sampling={{type: fixed_size, clients_per_round: {change[0]}, providers_per_client: {change[1]}}}"
     )
     with pytest.raises(ProblemError) as caught:
-        fixed.build(one_provider_each(4, 5))
-    assert caught.value.problem.where == name
+        fixed.plan(one_provider_each(4, 5))
+    assert f"sampling.{name} must be from 1 to" in caught.value.problem.found
 
 
 def test_the_server_learning_rate_scales_the_noisy_step() -> None:
@@ -251,17 +263,18 @@ def test_it_learns_when_many_providers_agree() -> None:
 
 def test_with_a_target_and_noise_as_many_rounds_are_run_as_fit() -> None:
     clients = one_provider_each(4, 5)
-    within = settings("target_epsilon=4", "noise_multiplier=3", "rounds=100").guarantee(clients)
-    assert 1 < within.rounds < 100
-    assert within.epsilon(within.rounds) <= 4 < within.epsilon(within.rounds + 1)
-    within.check_before(within.rounds)
+    plan = settings("target_epsilon=4", "noise_multiplier=3", "rounds=100").plan(clients)
+    within, rounds = plan.guarantee, plan.rounds
+    assert 1 < rounds < 100
+    assert within.epsilon(rounds) <= 4 < within.epsilon(rounds + 1)
+    within.check_before(rounds)
     with pytest.raises(ProblemError) as caught:
-        within.check_before(within.rounds + 1)
+        within.check_before(rounds + 1)
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
-    assert str(within.rounds + 1) in caught.value.problem.where
+    assert str(rounds + 1) in caught.value.problem.where
 
 
 def test_noise_that_allows_no_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        settings("target_epsilon=1", "noise_multiplier=0.5").guarantee(one_provider_each(4, 5))
+        settings("target_epsilon=1", "noise_multiplier=0.5").plan(one_provider_each(4, 5))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET

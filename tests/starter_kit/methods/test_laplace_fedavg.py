@@ -10,7 +10,8 @@ from scipy import stats
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Adjacency, FedAvgLaplace, Laplace, Unit
+from evaluator.mechanisms.events import FedAvgLaplace, Laplace
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.federation.rounds import Client, ClientTask, Message
 from starter_kit.methods.laplace_fedavg import LaplaceFedAvg, Settings
@@ -132,12 +133,11 @@ def test_noise_does_not_follow_from_the_seed() -> None:
 
 
 def test_rounds_add_up_to_their_number_times_the_epsilon_of_one() -> None:
-    guarantee = settings("target_epsilon=null", "epsilon_per_round=0.5", "rounds=4").guarantee(
-        clients_with(5, 3)
-    )
-    assert guarantee.unit is Unit.RECORD
+    plan = settings("target_epsilon=null", "epsilon_per_round=0.5", "rounds=4").plan(clients_with(5, 3))
+    guarantee = plan.guarantee
+    assert guarantee.unit is PrivacyUnit.RECORD
     assert guarantee.seen_by_server
-    assert guarantee.record is None
+    assert plan.record_terms is None
     for rounds in range(1, 5):
         # At δ = 1e-5, ε is a little less than without one.
         assert 0.5 * rounds - 1e-3 < guarantee.epsilon(rounds) < 0.5 * rounds
@@ -146,14 +146,14 @@ def test_rounds_add_up_to_their_number_times_the_epsilon_of_one() -> None:
 def test_one_round_costs_what_the_laplace_distribution_says() -> None:
     """Of Laplace noise with ε̄, δ at ε is 1 − e^((ε − ε̄)/2)."""
     changes = ["target_epsilon=null", "epsilon_per_round=2", "delta=0.1"]
-    guarantee = settings(*changes).guarantee(clients_with(5, 3))
+    guarantee = settings(*changes).plan(clients_with(5, 3)).guarantee
     assert guarantee.epsilon(1) == pytest.approx(2 + 2 * np.log(0.9), abs=1e-4)
 
 
 def test_what_is_accounted_is_the_noise_that_is_drawn() -> None:
     """The event has Δ by its own formula: a wrong one here would show as another ε."""
     given = settings("target_epsilon=null", "epsilon_per_round=0.5", "clip_norm=3", "learning_rate=0.2")
-    (event,) = given.guarantee(clients_with(5, 3, 4)).released(7)
+    (event,) = given.plan(clients_with(5, 3, 4)).guarantee.released(7)
     assert event == FedAvgLaplace(
         adjacency=Adjacency.REPLACE,
         rounds=7,
@@ -163,7 +163,7 @@ def test_what_is_accounted_is_the_noise_that_is_drawn() -> None:
         scale=2 * 2 * 3 * 0.2 / 3,
     )
     assert event.as_laplace() == Laplace(
-        unit=Unit.RECORD, adjacency=Adjacency.REPLACE, rounds=7, noise_multiplier=2
+        unit=PrivacyUnit.RECORD, adjacency=Adjacency.REPLACE, rounds=7, relative_scale=2
     )
 
 
@@ -172,15 +172,16 @@ def test_a_target_is_used_up_by_all_rounds_together_as_well_as_composition_allow
     rounds: int, least: float
 ) -> None:
     given = settings("target_epsilon=1", f"rounds={rounds}")
-    guarantee = given.guarantee(clients_with(5, 3))
+    guarantee = given.plan(clients_with(5, 3)).guarantee
     assert 0.999 < guarantee.epsilon(rounds) <= 1
-    assert 1 / given.release.noise_multiplier > least
+    assert 1 / given.plan(clients_with(5, 3)).method.release.relative_scale > least
     guarantee.check_before(rounds)
 
 
 def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does() -> None:
-    within = settings("target_epsilon=2", "epsilon_per_round=0.4", "rounds=100").guarantee(clients_with(5, 3))
-    assert within.rounds == 5
+    plan = settings("target_epsilon=2", "epsilon_per_round=0.4", "rounds=100").plan(clients_with(5, 3))
+    within = plan.guarantee
+    assert plan.rounds == 5
     within.check_before(5)
     with pytest.raises(ProblemError) as caught:
         within.check_before(6)
@@ -189,7 +190,7 @@ def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does(
 
 def test_a_round_that_alone_exceeds_the_budget_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        settings("target_epsilon=1", "epsilon_per_round=2").guarantee(clients_with(5, 3))
+        settings("target_epsilon=1", "epsilon_per_round=2").plan(clients_with(5, 3))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
@@ -214,7 +215,7 @@ def test_what_the_noise_follows_from_is_given() -> None:
 
 def test_a_client_with_one_record_is_rejected_by_its_number() -> None:
     with pytest.raises(ProblemError) as caught:
-        settings().build(clients_with(5, 1))
+        settings().plan(clients_with(5, 1))
     assert caught.value.problem.code is ErrorCode.CONFIGURATION
     assert caught.value.problem.where == "client 1"
     assert caught.value.problem.found == "1"
@@ -228,7 +229,7 @@ def test_a_run_tells_its_unit_keeps_no_record_and_counts_messages_of_a_broken_ro
         trained("laplace-fedavg", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("laplace-fedavg", base, data, tmp_path / "run", changes, resume=True)
     summary = read_summary(run.path / SUMMARY)
-    assert (summary.unit, summary.rounds, summary.resumed) == (Unit.RECORD, 3, 1)
+    assert (summary.unit, summary.rounds, summary.resumed) == (PrivacyUnit.RECORD, 3, 1)
     assert summary.epsilon == pytest.approx(4, abs=1e-3)
     metrics = read_metrics(run.path / METRICS)
     assert [line.epsilon for line in metrics] == pytest.approx([1, 3, 4], abs=1e-3)

@@ -11,7 +11,8 @@ from scipy import stats
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Adjacency, AdmmLaplace, Laplace, Unit
+from evaluator.mechanisms.events import AdmmLaplace, Laplace
+from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from starter_kit.dp.laplace_release import LaplaceRelease
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Request, Server
@@ -221,12 +222,11 @@ def test_noise_does_not_follow_from_the_seed() -> None:
 
 
 def test_rounds_add_up_to_their_number_times_the_epsilon_of_one() -> None:
-    guarantee = settings("target_epsilon=null", "epsilon_per_round=0.5", "rounds=4").guarantee(
-        clients_with(5, 3)
-    )
-    assert guarantee.unit is Unit.RECORD
+    plan = settings("target_epsilon=null", "epsilon_per_round=0.5", "rounds=4").plan(clients_with(5, 3))
+    guarantee = plan.guarantee
+    assert guarantee.unit is PrivacyUnit.RECORD
     assert guarantee.seen_by_server
-    assert guarantee.record is None
+    assert plan.record_terms is None
     for rounds in range(1, 5):
         # At δ = 1e-5, ε is a little less than without one.
         assert 0.5 * rounds - 1e-3 < guarantee.epsilon(rounds) < 0.5 * rounds
@@ -235,7 +235,7 @@ def test_rounds_add_up_to_their_number_times_the_epsilon_of_one() -> None:
 def test_what_is_accounted_is_the_noise_that_is_drawn() -> None:
     """The event has Δ by its own formula: a wrong one here would show as another ε."""
     given = settings("target_epsilon=null", "epsilon_per_round=0.5", "clip_norm=3", "penalty=0.2")
-    (event,) = given.guarantee(clients_with(5, 3, 4)).released(7)
+    (event,) = given.plan(clients_with(5, 3, 4)).guarantee.released(7)
     assert isinstance(event, AdmmLaplace)
     assert (event.adjacency, event.clip_norm, event.penalty, event.examples) == (
         Adjacency.REPLACE,
@@ -245,20 +245,21 @@ def test_what_is_accounted_is_the_noise_that_is_drawn() -> None:
     )
     assert event.scale == pytest.approx(2 * 2 * 3 / (0.2 * 12))
     assert event.as_laplace() == Laplace(
-        unit=Unit.RECORD, adjacency=Adjacency.REPLACE, rounds=7, noise_multiplier=2
+        unit=PrivacyUnit.RECORD, adjacency=Adjacency.REPLACE, rounds=7, relative_scale=2
     )
-    built = given.build(clients_with(5, 3, 4))
-    assert built.release.noise_multiplier * built.sensitivity == event.scale
+    built = given.plan(clients_with(5, 3, 4)).method
+    assert built.release.relative_scale * built.sensitivity == event.scale
 
 
 def test_a_target_is_used_up_by_all_rounds_together() -> None:
-    guarantee = settings("target_epsilon=1", "rounds=3").guarantee(clients_with(5, 3))
+    guarantee = settings("target_epsilon=1", "rounds=3").plan(clients_with(5, 3)).guarantee
     assert 0.999 < guarantee.epsilon(3) <= 1
 
 
 def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does() -> None:
-    within = settings("target_epsilon=2", "epsilon_per_round=0.4", "rounds=100").guarantee(clients_with(5, 3))
-    assert within.rounds == 5
+    plan = settings("target_epsilon=2", "epsilon_per_round=0.4", "rounds=100").plan(clients_with(5, 3))
+    within = plan.guarantee
+    assert plan.rounds == 5
     within.check_before(5)
     with pytest.raises(ProblemError) as caught:
         within.check_before(6)
@@ -273,12 +274,12 @@ def test_a_run_that_was_broken_off_goes_on_and_counts_the_messages_that_were_see
         trained("laplace-iadmm", base, data, tmp_path / "run", changes, watcher=CutOff(5))
     run = trained("laplace-iadmm", base, data, tmp_path / "run", changes, resume=True)
     summary = read_summary(run.path / SUMMARY)
-    assert (summary.unit, summary.rounds, summary.resumed) == (Unit.RECORD, 3, 1)
+    assert (summary.unit, summary.rounds, summary.resumed) == (PrivacyUnit.RECORD, 3, 1)
     assert summary.epsilon == pytest.approx(4, abs=1e-3)
     assert not list(run.path.glob("training_*"))
 
 
 def test_a_federation_without_records_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        settings().build([Client(0, {"Ghost": []}), Client(1, {})])
+        settings().plan([Client(0, {"Ghost": []}), Client(1, {})])
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from evaluator.accounting import pld
 from evaluator.checks import CHECKS
-from evaluator.mechanisms.events import PoissonGaussian
-from evaluator.mechanisms.scenario import SamplingRule, Scenario
+from evaluator.mechanisms.events import PoissonGaussian, TwoStage
 from starter_kit.privacy.commands import privacy_app
 from tests.starter_kit.training_runs import trained
 
@@ -36,7 +35,7 @@ def test_epsilon_of_two_stages_depends_on_the_rule() -> None:
 
 
 def test_epsilon_of_one_stage_is_the_official_one() -> None:
-    events = [PoissonGaussian(sampling_rate=0.1, noise_multiplier=1, rounds=20)]
+    events = [PoissonGaussian(sampling_rate=0.1, effective_noise_multiplier=1, rounds=20)]
     options = ["--sampling-rate", "0.1", "--noise-multiplier", "1", "--rounds", "20"]
     assert run_privacy("epsilon", *options).strip() == f"{pld.epsilon(events, 1e-5):.6f}"
 
@@ -44,8 +43,8 @@ def test_epsilon_of_one_stage_is_the_official_one() -> None:
 def test_noise_and_epsilon_are_inverse() -> None:
     sigma = float(run_privacy("noise", "1", *KIT))
     assert sigma == pytest.approx(1.407, abs=1e-3)
-    scenario = Scenario(client_rate=0.2, provider_rate=0.125, rounds=5, noise_multiplier=sigma)
-    assert 0.999 < pld.epsilon(scenario.events(SamplingRule.TWO_STAGE), 1e-5) <= 1
+    inner = PoissonGaussian(sampling_rate=0.125, effective_noise_multiplier=sigma)
+    assert 0.999 < pld.epsilon([TwoStage(client_rate=0.2, within=inner, rounds=5)], 1e-5) <= 1
 
 
 def test_comparing_lists_every_rule_and_accountant() -> None:

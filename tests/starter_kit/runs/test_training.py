@@ -17,12 +17,13 @@ from evaluator.checkpoints.weight_changes import weight_vector_sha256
 from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from evaluator.records.certificate import BLOCK
 from evaluator.records.epsilon import releases
-from evaluator.records.lines import GlobalPoisson, ResumeLine, TrainableTensor
+from evaluator.records.lines import ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
 from starter_kit.evaluating import evaluate
 from starter_kit.federation.rounds import Aggregate, Round
@@ -55,7 +56,7 @@ def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules
 def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A private run with a budget of 4. Not to be changed."""
     out = tmp_path_factory.mktemp("private") / "run"
-    return trained("fl-provider-dp", base, data, out, ["target_epsilon=4", "provider_rate=0.5"])
+    return trained("fl-provider-dp", base, data, out, ["target_epsilon=4", "sampling.provider_rate=0.5"])
 
 
 @pytest.mark.parametrize(
@@ -64,22 +65,22 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("fedavg", [], ALL_BUT_SCORING[:2]),
         ("fl-provider-dp", [], ALL_BUT_SCORING),
         ("fl-provider-dp", ["placement=client_full"], ALL_BUT_SCORING),
-        ("fl-provider-dp", ["client_rate=0.5", "provider_rate=0.5"], ALL_BUT_SCORING),
-        ("fl-provider-dp", ["client_rate=1.0e-6", "provider_rate=0.5"], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["sampling.client_rate=0.5", "sampling.provider_rate=0.5"], ALL_BUT_SCORING),
+        ("fl-provider-dp", ["sampling.client_rate=1.0e-6", "sampling.provider_rate=0.5"], ALL_BUT_SCORING),
         (
             "fl-provider-dp",
-            ["client_rate=1.0e-6", "provider_rate=0.5", "placement=client_full"],
+            ["sampling.client_rate=1.0e-6", "sampling.provider_rate=0.5", "placement=client_full"],
             ALL_BUT_SCORING,
         ),
         (
             "fl-provider-dp",
-            ["provider_rate=null", "clients_per_round=2", "providers_per_client=1"],
+            ["sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 1}"],
             ALL_BUT_SCORING,
         ),
         ("secure-aggregation", ["rounds=3"], ALL_BUT_SCORING),
         (
             "secure-aggregation",
-            ["provider_rate=null", "clients_per_round=2", "providers_per_client=1"],
+            ["sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 1}"],
             ALL_BUT_SCORING,
         ),
         ("dp-lora", ["rounds=3"], ALL_BUT_SCORING),
@@ -94,7 +95,11 @@ def private(base: Path, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
         ("client-dp", ["delta=1.0e-5"], ALL_BUT_SCORING[:2]),
         ("laplace-fedavg", [], ALL_BUT_SCORING[:2]),
         ("laplace-iadmm", [], ALL_BUT_SCORING[:2]),
-        ("fl-provider-dp", ["client_rate=0.5", "placement=client_full", "rounds=4"], ALL_BUT_SCORING),
+        (
+            "fl-provider-dp",
+            ["sampling.client_rate=0.5", "placement=client_full", "rounds=4"],
+            ALL_BUT_SCORING,
+        ),
     ],
 )
 def test_the_evaluator_accepts_what_a_baseline_leaves(
@@ -115,7 +120,7 @@ def test_the_record_tells_what_was_done(private: RunFolder) -> None:
     record = private.record(max_rounds=10)
     assert len(record.rounds) == record.end.rounds == 2
     assert 3.9 < record.run.claimed_epsilon <= 4
-    assert record.run.sampling == GlobalPoisson(provider_rate=0.5)
+    assert record.run.sampling == Poisson(provider_rate=0.5)
     assert record.run.normalizer == 7 * 0.5  # the six providers and Ghost
     assert record.run.run_token == RUN_TOKEN
     assert record.end.public_key == public_key_of(KEY)
@@ -151,7 +156,7 @@ def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Pa
 
 
 def test_the_annex_tells_the_organizers_how_many_took_part(base: Path, data: Path, tmp_path: Path) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["client_rate=0.5", "rounds=8"])
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["sampling.client_rate=0.5", "rounds=8"])
     record = run.record(max_rounds=8)
     annex = read_annex(run.file(ArtifactKind.TRAINING_ANNEX), max_rounds=8, clients=3)
     assert annex.run_token == record.run.run_token
@@ -164,7 +169,7 @@ def test_the_annex_tells_the_organizers_how_many_took_part(base: Path, data: Pat
 def test_two_stages_cost_more_noise_unless_the_product_is_asked_for(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
-    changes = ["client_rate=0.5", "provider_rate=0.5", "target_epsilon=1"]
+    changes = ["sampling.client_rate=0.5", "sampling.provider_rate=0.5", "target_epsilon=1"]
     both = {
         rule: trained("fl-provider-dp", base, data, tmp_path / rule, [*changes, f"sampling_rule={rule}"])
         for rule in SamplingRule
@@ -196,7 +201,7 @@ def test_noise_that_bounds_nothing_is_rejected_before_training(
 @pytest.mark.parametrize(
     ("config", "change"),
     [
-        ("fl-provider-dp", "provider_rate=1.0e-13"),
+        ("fl-provider-dp", "sampling.provider_rate=1.0e-13"),
         ("fl-provider-dp", "noise_multiplier=1.0e+13"),
         ("fl-provider-dp", "server_learning_rate=1.0e-13"),
         ("fl-provider-dp", "max_weight_noise=1.0e-20"),
@@ -245,7 +250,9 @@ def test_what_was_changed_after_training_is_rejected(
 def test_files_of_two_runs_do_not_go_together(
     private: RunFolder, base: Path, data: Path, tmp_path: Path
 ) -> None:
-    other = trained("fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=4", "provider_rate=0.5"])
+    other = trained(
+        "fl-provider-dp", base, data, tmp_path / "run", ["target_epsilon=4", "sampling.provider_rate=0.5"]
+    )
     for kind in (ArtifactKind.CHECKPOINT, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX):
         with pytest.raises(ProblemError):
             accounting({**private.files(), kind: other.file(kind)}, base)
@@ -285,7 +292,7 @@ def test_settings_are_kept_so_that_the_run_can_be_repeated(base: Path, data: Pat
 def test_nothing_public_tells_about_single_providers(
     base: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["provider_rate=0.5", "rounds=6"])
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["sampling.provider_rate=0.5", "rounds=6"])
     metrics = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     assert [set(line) for line in metrics] == [{"round", "clients", "bytes_down", "bytes_up", "epsilon"}] * 6
     assert len({(line["clients"], line["bytes_down"], line["bytes_up"]) for line in metrics}) == 1

@@ -110,11 +110,11 @@ def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Pat
 
 def test_a_private_one_claims_what_it_is_given_and_says_that_its_server_does_more() -> None:
     settings = load_settings(str(TEMPLATES / "private" / "my_method.yaml"))
-    guarantee = settings.guarantee(CLIENTS)
-    assert guarantee is not None
-    assert guarantee.record is not None
-    assert guarantee.record.server.rule == "other"
-    assert 7.9 < guarantee.epsilon(guarantee.rounds) <= 8
+    plan = settings.plan(CLIENTS)
+    assert plan.guarantee is not None
+    assert plan.record_terms is not None
+    assert plan.record_terms.server.rule == "other"
+    assert 7.9 < plan.guarantee.epsilon(plan.rounds) <= 8
 
 
 def test_its_proof_has_the_parts_that_are_asked_for(tmp_path: Path) -> None:

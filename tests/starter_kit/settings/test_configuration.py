@@ -84,11 +84,11 @@ def test_all_settings_that_there_are_are_told_however_many(tmp_path: Path) -> No
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    error = rejection("fl-provider-dp", "clip_norm=0", "provider_rate=2", "local.batch_size=none")
+    error = rejection("fl-provider-dp", "clip_norm=0", "sampling.provider_rate=2", "local.batch_size=none")
     assert {problem.where: problem.expected for problem in error.problems} == {
         "--set local.batch_size": "whole number, at least 1",
         "--set clip_norm": "number, above 0, at most 1e+12",
-        "--set provider_rate": "number, above 0, at most 1, or null",
+        "--set sampling.provider_rate": "number, at least 1e-09, at most 1",
     }
 
 
@@ -211,9 +211,11 @@ def test_a_change_goes_through_groups_only() -> None:
         (["target_epsilon=0"], "target_epsilon"),
         (["target_epsilon=-1"], "target_epsilon"),
         (["clip_norm=0"], "clip_norm"),
-        (["provider_rate=null"], "give provider_rate, or both"),
-        (["clients_per_round=2"], "give provider_rate, or both"),
-        (["provider_rate=null", "providers_per_client=2"], "give provider_rate, or both"),
+        (["sampling.provider_rate=null"], "number, at least 1e-09, at most 1"),
+        (["sampling.clients_per_round=2"], "one of client_rate, provider_rate, type"),
+        (["sampling={provider_rate: 1}"], "a group with the type full, poisson or fixed_size"),
+        (["sampling.type=poison"], "a group with the type full, poisson or fixed_size"),
+        (["sampling={type: fixed_size, clients_per_round: 2}"], "whole number, at least 1"),
         (["codec=nf4"], "codec nf4"),
         (["codec=zip"], "float32 or nf4"),
         (["local.optimizer=adam"], "adamw, sgd or shampoo"),

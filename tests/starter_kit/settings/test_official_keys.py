@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.sampling import FixedSize
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fedavg, fl_provider_dp
 from starter_kit.settings.configuration import load_settings
@@ -83,17 +84,13 @@ def test_without_use_dp_it_is_federated_averaging(config: Path) -> None:
 def test_with_use_dp_it_is_fl_provider_dp_as_published(config: Path) -> None:
     settings, notes = loaded(config, use_dp=True)
     assert isinstance(settings, fl_provider_dp.Settings)
-    assert (settings.clients_per_round, settings.providers_per_client, settings.provider_rate) == (
-        2,
-        50,
-        None,
-    )
+    assert settings.sampling == FixedSize(clients_per_round=2, providers_per_client=50)
     assert (settings.clip_norm, settings.noise_multiplier, settings.delta) == (0.5, 1.182, 1e-5)
     assert settings.target_epsilon is None
     assert settings.placement == "client_full"
-    assert settings.build(TEN_CLIENTS).divisor == 100
+    assert settings.plan(TEN_CLIENTS).method.divisor == 100
     assert notes[-1].startswith("--use_dp: true -> method: fl-provider-dp")
-    assert any("larger ε than provider_rate" in note for note in notes)
+    assert any("larger ε than a coin" in note for note in notes)
 
 
 def test_fixed_numbers_do_cost_more_than_coins_at_the_same_noise(config: Path) -> None:
@@ -101,16 +98,13 @@ def test_fixed_numbers_do_cost_more_than_coins_at_the_same_noise(config: Path) -
     published, _ = loaded(config, use_dp=True)
     coins, _ = loaded(
         config,
-        "clients_per_round=null",
-        "providers_per_client=null",
-        "client_rate=0.2",
-        "provider_rate=0.125",
+        "sampling={type: poisson, client_rate: 0.2, provider_rate: 0.125}",
         use_dp=True,
     )
     fixed_epsilon, coin_epsilon = (
         guarantee.epsilon(5)
         for settings in (published, coins)
-        if (guarantee := settings.guarantee(TEN_CLIENTS))
+        if (guarantee := settings.plan(TEN_CLIENTS).guarantee)
     )
     assert fixed_epsilon > 1.5 * coin_epsilon
 
@@ -150,8 +144,12 @@ def test_flags_overwrite_the_files_keys(config: Path) -> None:
     settings, notes = loaded(config, **flags)
     assert isinstance(settings, fl_provider_dp.Settings)
     assert (settings.local.batch_size, settings.max_input_tokens, settings.seed) == (4, 64, 3)
-    assert (settings.clients_per_round, settings.rounds, settings.local.epochs) == (3, 2, 1)
-    assert (settings.providers_per_client, settings.clip_norm, settings.noise_multiplier) == (5, 1.5, 2.5)
+    assert (settings.sampling.clients_per_round, settings.rounds, settings.local.epochs) == (3, 2, 1)
+    assert (settings.sampling.providers_per_client, settings.clip_norm, settings.noise_multiplier) == (
+        5,
+        1.5,
+        2.5,
+    )
     assert settings.experiment == "VT5_PFL-DocVQA_dp"
     assert "--num_rounds: 2 -> rounds: 2" in notes
     assert not any(note.startswith("fl_parameters.num_rounds") for note in notes)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from starter_kit.settings.configuration import method_module, method_names
 from starter_kit.settings.official_keys import FLAGS, KEYS
 from starter_kit.settings.reference import meaning, page
-from starter_kit.settings.words import dotted_names, group_of, kind
+from starter_kit.settings.words import dotted_names, groups_of, kind
 
 PAGE = page()
 
@@ -24,8 +24,8 @@ def test_every_setting_of_every_method_is_there(method: str) -> None:
 def test_every_setting_has_a_meaning(method: str) -> None:
     def without(settings: type[BaseModel]) -> list[str]:
         names = [name for name in settings.model_fields if not meaning(settings, name)]
-        groups = [group_of(field.annotation) for field in settings.model_fields.values()]
-        return names + [name for group in groups if group for name in without(group)]
+        groups = [group for field in settings.model_fields.values() for group in groups_of(field.annotation)]
+        return names + [name for group in groups for name in without(group)]
 
     assert without(method_module(method).Settings) == []
 

@@ -1,0 +1,50 @@
+"""What a run does, made once from its settings and the clients that there are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluator.mechanisms.mechanism import Mechanism
+from evaluator.records.lines import ServerStep
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.rounds import Client, Method
+
+
+@dataclass(frozen=True)
+class RecordTerms:
+    """What the training record's first line says of the mechanism; see `evaluator.records.lines.RunLine`."""
+
+    mechanism: Mechanism
+    clip_norm: float
+    normalizer: float
+    server: ServerStep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A run as it is planned.
+
+    Attributes:
+        clients: The clients as the method sees them: the data set's own, unless a method pools them.
+        method: What clients and server do in a round.
+        rounds: How many rounds are planned: those of the settings, or fewer where a budget allows no more.
+        most_clients: The most clients that take part in a round; None for all.
+        coordinate_bound: The largest absolute value of a coordinate of one client's update, where the method knows it;
+            None where the settings of secure aggregation must say it.
+        guarantee: What is differentially private about the run; None where nothing is.
+        record_terms: What the training record says; None where the run keeps none.
+        needs_every_client: Whether a round counts only if all chosen clients answered.
+    """
+
+    clients: Sequence[Client]
+    method: Method
+    rounds: int
+    most_clients: int | None = None
+    coordinate_bound: float | None = None
+    guarantee: Guarantee | None = None
+    record_terms: RecordTerms | None = None
+    needs_every_client: bool = False
+
+    @property
+    def clients_in_a_round(self) -> int:
+        """The most clients that take part in a round."""
+        return len(self.clients) if self.most_clients is None else self.most_clients
