@@ -16,6 +16,7 @@ import torch
 
 from evaluator.communication.log import read_log
 from starter_kit.engines.flower.address import free_port
+from starter_kit.engines.flower.child_process import entry_point
 from starter_kit.runs.folder import RunFolder
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
@@ -25,7 +26,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
 COMMAND = "from starter_kit.engines.flower.commands import flower_app; flower_app()"
 PATIENCE_S = 150
 
-# FedAvg, whose client 2 stops in the middle of round 2, once it has said so.
+# FedAvg, whose client 2 stops in the middle of round 2, and leaves a file as a sign of it.
 STOPPING = """
 import time
 from pathlib import Path
@@ -46,7 +47,7 @@ class Settings(fedavg.Settings):
 
 @dataclass
 class Parties:
-    """The processes of one federation, in a folder of their own; see `ended`."""
+    """The processes of one federation, in a folder of their own."""
 
     folder: Path
     data: Path
@@ -69,7 +70,7 @@ class Parties:
         return process
 
     def look(self) -> list[psutil.Process]:
-        """All processes of the federation, which are remembered."""
+        """Note and return all processes of the federation that are running."""
         for process in self.started:
             if process.poll() is None:
                 self.family |= set(psutil.Process(process.pid).children(recursive=True))
@@ -86,7 +87,7 @@ class Parties:
         (found,) = [
             child.pid
             for child in psutil.Process(node.pid).children()
-            if "flwr.supernode.cli:flower_supernode" in child.cmdline()
+            if entry_point("flower-supernode") in child.cmdline()
         ]
         return found
 
@@ -143,7 +144,7 @@ def changes(given: Sequence[str]) -> list[str]:
 def test_server_and_nodes_train_as_one_machine_would(
     parties: Parties, data: Path, base: Path, tmp_path: Path
 ) -> None:
-    # An optimizer that goes on from round to round: without what the nodes keep, round 2 would differ.
+    # The optimizer keeps statistics from round to round: without what the nodes keep, round 2 would differ.
     given = ["clients_per_round=3", "local.optimizer=shampoo", "local.shampoo.statistics_every=1"]
     given += ["local.shampoo.roots_every=1", "local.learning_rate=1.0"]
     same = ["fedavg", *changes([*QUICK, *given]), "--wait", str(PATIENCE_S)]
@@ -163,7 +164,7 @@ def test_server_and_nodes_train_as_one_machine_would(
     assert not (tmp_path / "home" / ".flwr").exists()
 
 
-def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
+def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     parties: Parties, tmp_path: Path
 ) -> None:
     subprocess.run(
@@ -190,7 +191,7 @@ def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
     parties.await_file(tmp_path / "run")
     printed, _ = server.communicate(timeout=60)
     assert server.returncode == 0, printed
-    assert "round 2: client 2 is lost (no answer within 10 s)" in printed
+    assert "round 2: client 2 is lost (no reply within 10 s)" in printed
     assert "round 3: client 2 is lost (its node is away)" in printed
     assert answered(tmp_path / "run" / "communication_log.csv") == {
         (1, 0),
