@@ -214,8 +214,10 @@ def nodes_only_superlink() -> None:
     config = _parse_superlink_lifespan_config()
     app = create_app(config, SuperLinkLifespan)
     app.add_middleware(NodeOnlyMiddleware)
+    # Without a log of accesses, of which there are several a second, its output stays readable.
     uvicorn.run(
         app,
+        access_log=False,
         host=config.host,
         port=config.port,
         ssl_keyfile=config.ssl_keyfile,

@@ -53,7 +53,7 @@ def test_flower_still_has_inside_what_guarantees_rest_on() -> None:
     inside = {name for name in imported_from_flower(INTERNALS) if module_of(name) not in PUBLIC}
     assert inside == NEEDED_FOR.keys()
     missing = [f"{name}: {reason}" for name, reason in NEEDED_FOR.items() if not exists(name)]
-    assert not missing, f"flwr {version('flwr')} has no longer {missing}"
+    assert not missing, f"flwr {version('flwr')} no longer has {missing}"
 
     grid = import_module("flwr.superlink.grid").HttpGrid("127.0.0.1:1", insecure=True, token="token")
     assert hasattr(grid._retry_invoker, "max_time"), LOST_SUPERLINK
