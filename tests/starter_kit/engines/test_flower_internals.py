@@ -6,8 +6,11 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
+import httpx
+import pytest
 from starlette.testclient import TestClient
 
+from starter_kit.engines.flower.address import free_port
 from starter_kit.engines.flower.node_only_middleware import NodeOnlyMiddleware
 
 KIT = Path(__file__).parents[3] / "starter_kit"
@@ -55,8 +58,13 @@ def test_flower_still_has_inside_what_guarantees_rest_on() -> None:
     missing = [f"{name}: {reason}" for name, reason in NEEDED_FOR.items() if not exists(name)]
     assert not missing, f"flwr {version('flwr')} no longer has {missing}"
 
-    grid = import_module("flwr.superlink.grid").HttpGrid("127.0.0.1:1", insecure=True, token="token")
+    nowhere = f"127.0.0.1:{free_port()}"
+    grid = import_module("flwr.superlink.grid").HttpGrid(nowhere, insecure=True, token="token")
     assert hasattr(grid._retry_invoker, "max_time"), LOST_SUPERLINK
+    grid._retry_invoker.max_time = 0.1
+    with pytest.raises(httpx.TransportError):
+        grid.get_node_ids()
+
     superlink = import_module("flwr.superlink.main").create_app()
     superlink.add_middleware(NodeOnlyMiddleware)
     elsewhere = TestClient(superlink, client=("192.0.2.7", 5000))
