@@ -135,15 +135,16 @@ class Worker:
     pipe: "Connection[Any, Any]"
 
     def send(self, job: _Job) -> None:
-        with self._ending_told():
+        with self._report_exit():
             self.pipe.send(job)
 
     def receive(self) -> object:
-        with self._ending_told():
+        with self._report_exit():
             return self.pipe.recv()
 
     @contextmanager
-    def _ending_told(self) -> Iterator[None]:
+    def _report_exit(self) -> Iterator[None]:
+        """Report a process that has ended as a problem of the run."""
         try:
             yield
         except (EOFError, OSError) as error:
@@ -153,7 +154,7 @@ class Worker:
                 where=f"process {self.number} of the engine",
                 expected="an answer",
                 found=f"it ended with status {self.process.exitcode}",
-                next_step="See whether memory ran out, then go on with --resume, with fewer processes if it did.",
+                next_step="Check whether memory ran out, then resume with --resume, with fewer processes if it did.",
             ) from error
 
 

@@ -1,6 +1,11 @@
-"""The engine whose clients run apart from the server, on nodes that Flower connects: see docs/distributed.md.
+"""The engine whose clients run on other machines, which Flower connects: see docs/distributed.md.
 
-Flower reports its use and looks for updates unless it is told not to before it is imported; here it is told.
+A run consists of the app, `server_app` with `engine` and `node_registry`, `client_app` with `client_state`, and the
+`messages` between them, which are written for Flower's public API. `superlink` and `supernode` are what `pfl federate`
+starts for it, and `flower_internals` all that they need from inside Flower.
+
+Flower reports its use and looks for updates unless its environment forbids it before it is imported,
+as it does here.
 """
 
 import os

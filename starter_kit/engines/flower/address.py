@@ -1,4 +1,4 @@
-"""Where a server listens, and how the way to it is secured."""
+"""The address that a server listens at, and the files that encrypt the connections to it."""
 
 import ipaddress
 import socket
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
 
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach this machine from itself
+# For each address that stands for all interfaces, that at which this machine reaches itself.
+ALL_INTERFACES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read from the user's options, never a default
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """`HOST:PORT`, with an IPv6 address in brackets. Raises `ProblemError` (`E_CONFIGURATION`)."""
+        """Read `HOST:PORT`, with an IPv6 address in brackets. Raises `ProblemError` (`E_CONFIGURATION`)."""
         host, _, port = text.rpartition(":")
         if not (host and port.isdecimal() and 0 < int(port) < 2**16):
             raise ProblemError.of(ErrorCode.CONFIGURATION, where="address", expected="HOST:PORT", found=text)
@@ -31,7 +32,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nothing that goes there leaves this machine."""
+        """Whether nothing that is sent there leaves this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -39,11 +40,11 @@ class Address:
 
     @property
     def from_here(self) -> "Address":
-        """The same for the machine that listens there."""
-        return Address(EVERYWHERE.get(self.host, self.host), self.port)
+        """The address at which the machine that listens there reaches itself."""
+        return Address(ALL_INTERFACES.get(self.host, self.host), self.port)
 
     def check_free(self) -> None:
-        """Raises `ProblemError` (`E_CONFIGURATION`) where this machine can't listen there."""
+        """Raise `ProblemError` (`E_CONFIGURATION`) where this machine can't listen there."""
         try:
             socket.create_server((self.host, self.port), family=self._family).close()
         except OSError as error:
@@ -58,8 +59,8 @@ class Address:
     def _family(self) -> socket.AddressFamily:
         return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
-    def answers(self, timeout_s: float) -> bool:
-        """Whether a connection is accepted there, at once or within `timeout_s`."""
+    def accepts_connections(self, timeout_s: float) -> bool:
+        """Return whether a connection is accepted there, at once or within `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -74,7 +75,7 @@ class Address:
 
 @dataclass(frozen=True)
 class ServerTLS:
-    """PEM files of a server: its certificate, the key of it, and the authority that signed it."""
+    """PEM files of a server: its certificate, the certificate's private key, and the authority that signed it."""
 
     certificate: Path
     key: Path
@@ -82,7 +83,11 @@ class ServerTLS:
 
 
 def server_tls(certificate: Path | None, key: Path | None, authority: Path | None) -> ServerTLS | None:
-    """The files as they are named, all or none. Raises `ProblemError` (`E_CONFIGURATION`) where one is missing."""
+    """Return the files if all are given, and None if none is.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) Some are given and others aren't, or a file doesn't exist.
+    """
     files = {"--certificate": certificate, "--certificate-key": key, "--authority": authority}
     if certificate is None and key is None and authority is None:
         return None
@@ -93,7 +98,7 @@ def server_tls(certificate: Path | None, key: Path | None, authority: Path | Non
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nothing listens on."""
+    """Return a port of the loopback interface that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

@@ -1,4 +1,4 @@
-"""What the parties of a federation must have alike, compared before the first round."""
+"""What the parties of a federation must have in common, which is compared before the first round."""
 
 import hashlib
 import json
@@ -10,12 +10,12 @@ from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings
 
-OWN_CHOICE = {"device"}  # settings that a party may have to itself
+PARTY_SPECIFIC = {"device"}  # settings that each party chooses for itself
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The kit's version, and SHA-256 of the settings, of the base weights and of who has which providers."""
+    """The kit's version, and the SHA-256 of the settings, the base weights and the clients' lists of providers."""
 
     kit: str
     settings: str
@@ -24,6 +24,7 @@ class Agreement:
 
     @classmethod
     def of(cls, setup: RunSetup) -> "Agreement":
+        """Return what this party brings to the federation."""
         return cls(
             kit=evaluator_version(),
             settings=_sha256(_settings(setup.settings)),
@@ -32,7 +33,11 @@ class Agreement:
         )
 
     def check(self, other: "Agreement", party: str) -> None:
-        """Raises `ProblemError` (`E_CONFIGURATION`), with one problem for each thing in which `party` differs."""
+        """Compare this agreement with that of `party`.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) They differ; there is one problem for each field that does.
+        """
         theirs = asdict(other)
         problems = [
             Problem.of(
@@ -50,8 +55,8 @@ class Agreement:
 
 
 def _settings(settings: RunSettings) -> dict[str, object]:
-    """The settings, with a method's file by what is in it."""
-    values: dict[str, object] = settings.model_dump(mode="json", exclude=OWN_CHOICE)
+    """Return the settings, in which the file of a participant's own method is identified by its content."""
+    values: dict[str, object] = settings.model_dump(mode="json", exclude=PARTY_SPECIFIC)
     if file := own_file(type(settings)):
         values["method"] = file.sha256
     return values
@@ -61,10 +66,10 @@ def _sha256(values: object) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def tells_counts(setup: RunSetup) -> bool:
-    """Whether clients tell the server how many of their providers took part, and the loss where there is one to tell.
+def reports_provider_counts(setup: RunSetup) -> bool:
+    """Return whether clients report to the server how many of their providers took part, and their loss.
 
-    That is where nothing is private and updates aren't masked, and where the server is trusted with sums without noise
+    They do where nothing is private and updates aren't masked, and where the server is trusted with sums without noise
     and writes the annex of a training record.
     """
     guarantee = setup.guarantee
@@ -73,17 +78,20 @@ def tells_counts(setup: RunSetup) -> bool:
     return setup.record_terms is not None and not guarantee.seen_by_server
 
 
-def reject_untold(setup: RunSetup) -> None:
-    """Raises `ProblemError` (`E_CONFIGURATION`) for a run whose record needs numbers that its server must not learn.
+def require_trusted_server(setup: RunSetup) -> None:
+    """Reject a run whose record needs numbers that its server must not learn.
 
-    The record's annex tells how many providers took part in each round. A server that is trusted with sums without
-    noise is trusted with these numbers as well; another must not have them, as no guarantee covers that.
+    The record's annex states how many providers took part in each round. A server that is trusted with sums without
+    noise is trusted with these numbers as well; any other must not have them, as no guarantee covers that.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The run keeps a training record and its server is not trusted.
     """
-    if setup.record_terms is not None and not tells_counts(setup):
+    if setup.record_terms is not None and not reports_provider_counts(setup):
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where="placement",
             expected="server: whoever leads the run writes its annex, and has to be trusted with what is in it",
             found=setup.settings.method,
-            next_step="Run it on one machine, with `pfl train`; see docs/distributed.md for the reason.",
+            next_step="Run it on one machine, with `pfl train`; docs/distributed.md gives the reason.",
         )

@@ -1,4 +1,4 @@
-"""`pfl federate`: a run whose clients are on machines of their own. See docs/distributed.md."""
+"""`pfl federate`: training with clients on machines of their own, over Flower. See docs/distributed.md."""
 
 import shutil
 import signal
@@ -23,7 +23,7 @@ flower_app = typer.Typer(
 
 Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
 WaitS = Annotated[
-    float, typer.Option("--wait", min=1, help="Seconds that the other side has to come, at the beginning.")
+    float, typer.Option("--wait", min=1, help="Seconds that the other side has to arrive at the beginning.")
 ]
 
 
@@ -38,13 +38,16 @@ def server(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
     certificate: Annotated[Path | None, typer.Option(help="The server's certificate, PEM.")] = None,
     certificate_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
-    authority: Annotated[Path | None, typer.Option(help="Certificate of who signed it, PEM.")] = None,
+    authority: Annotated[
+        Path | None, typer.Option(help="Certificate of the authority that signed it, PEM.")
+    ] = None,
     node_keys: Annotated[
-        Path | None, typer.Option(help="Public keys of the nodes that are let in, one a line; else all are.")
+        Path | None,
+        typer.Option(help="Public keys of the nodes to admit, one a line; by default, all."),
     ] = None,
     wait_s: WaitS = 600.0,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", min=1, help="Seconds that a client has for its answer.")
+        float, typer.Option("--timeout", min=1, help="Seconds that a client has for its reply.")
     ] = 600.0,
     resume: Resume = False,
     track: RecordTrack = "track-2",
@@ -57,16 +60,15 @@ def server(
     with rejections():
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
-        from starter_kit.engines.flower.superlink import Listening, over_own_superlink
+        from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
         from starter_kit.settings.configuration import load_settings
         from starter_kit.site.credentials import key_path, obtain
 
         settings = load_settings(config, changes or [])
         reject_to_overwrite(out, resume=resume)
         client = connect_where_named(site, token)
-        listening = Listening(
-            Address(host, port), server_tls(certificate, certificate_key, authority), node_keys
-        )
+        tls = server_tls(certificate, certificate_key, authority)
+        options = ServerOptions(Address(host, port), tls, node_keys)
         home = out.with_name(f"{out.name}.flower")
         with _removed(home):
             train_and_tell(
@@ -77,7 +79,7 @@ def server(
                 track=track,
                 resume=resume,
                 credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
-                open_engine=over_own_superlink(listening, home, wait_s=wait_s, timeout_s=timeout_s),
+                open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
             )
 
 
@@ -90,32 +92,34 @@ def node(
     server: Annotated[str, typer.Option("--server", help="HOST:PORT of the server.")] = "127.0.0.1:9092",
     changes: Changes = None,
     authority: Annotated[
-        Path | None, typer.Option(help="Certificate of who signed the server's, PEM; else the system's.")
+        Path | None,
+        typer.Option(help="Certificate of the authority that signed the server's, PEM."),
     ] = None,
     node_key: Annotated[
-        Path | None, typer.Option(help="This node's private key, if nodes are known.")
+        Path | None, typer.Option(help="This node's private key, if the server asks for it.")
     ] = None,
     wait_s: WaitS = 600.0,
     home: Annotated[
-        Path | None, typer.Option(help="Where Flower's files are while the node runs; by default, here.")
+        Path | None,
+        typer.Option(help="Folder for Flower's files while the node runs; by default, the current one."),
     ] = None,
 ) -> None:
-    """Answer for some clients, until the server is gone."""
+    """Answer for some clients until the run is complete or the server is gone."""
     with rejections():
         _require_flower()
         from starter_kit.engines.flower.address import Address
-        from starter_kit.engines.flower.client_app import Host
-        from starter_kit.engines.flower.node import Calling, serve
+        from starter_kit.engines.flower.client_app import ClientHost
+        from starter_kit.engines.flower.supernode import NodeOptions, serve
         from starter_kit.runs.setup import RunSetup
         from starter_kit.settings.configuration import load_settings
 
-        calling = Calling(Address.parse(server), authority, node_key, wait_s)
+        options = NodeOptions(Address.parse(server), authority, node_key, wait_s)
         setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
         with progress("pages") as show:
-            host = Host.of(setup, clients, show)
-        home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"  # which is deleted at the end
+            host = ClientHost.of(setup, clients, show)
+        home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
         with _removed(home):
-            serve(host, calling, home, note)
+            serve(host, options, home, note)
 
 
 @flower_app.command()
@@ -123,7 +127,7 @@ def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
     """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
     with rejections():
         _require_flower()
-        from starter_kit.engines.flower.bundle import write_app
+        from starter_kit.engines.flower.app_folder import write_app
 
         try:
             write_app(folder)
@@ -136,7 +140,7 @@ def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
 
 @contextmanager
 def _removed(home: Path) -> Iterator[None]:
-    """Flower's files in `home` are removed at the end, unless something went wrong, which they may explain."""
+    """Remove Flower's files in `home` at the end, unless something went wrong, which they may explain."""
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         yield

@@ -2,11 +2,11 @@
 
 A request is sent once. In a round,
 
-- a client whose node is there is asked at once, and its answer waited for `timeout_s` at most;
-- a client whose node is away isn't waited for, unless nobody else has answered or the run needs every client: then its
-  node has `timeout_s` to come (back);
+- a client whose node is there is asked at once, and its reply awaited for at most `timeout_s`;
+- a client whose node is away isn't waited for, unless nobody else has replied or the run needs every client: then its
+  node has `timeout_s` to arrive or come back;
 - a client that was asked and is lost stays lost for the round, even if its node comes back: what it sent may have been
-  seen, so it must not answer the same round twice.
+  seen, so it must not reply to the same round twice.
 
 Clients are always chosen among all of the federation, whether their nodes are there or not: the sampling rates that the
 accounting rests on are the whole federation's. A node that is back, or was started again, is asked again from the next
@@ -15,32 +15,58 @@ round on.
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from flwr.serverapp import Grid
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.engines.flower.messages import ASK, Answer, Requests
-from starter_kit.engines.flower.roll import POLL_S, Roll, Tell, content_of, received, send
+from starter_kit.engines.flower.messages import REQUEST, NodeReply, RequestPacker
+from starter_kit.engines.flower.node_registry import POLL_S, Log, NodeRegistry, read_content, receive, send
 from starter_kit.federation.rounds import AT_ITS_NODE, Reply, Request
 from starter_kit.learning.local_training import State
 
 
+@dataclass
+class _Leg:
+    """The requests of one call of `FlowerEngine.ask`.
+
+    Attributes:
+        unsent: Those whose nodes are away.
+        waiting: Those that were sent and not replied to yet, with their nodes, by message.
+        replied: Whether any client has replied.
+    """
+
+    unsent: list[Request]
+    deadline: float
+    waiting: dict[str, tuple[int, Request]] = field(default_factory=dict)
+    replied: bool = False
+    packer: RequestPacker = field(default_factory=RequestPacker)
+
+    def is_over(self, *, needs_all: bool) -> bool:
+        """Return whether nothing more is waited for."""
+        if time.monotonic() > self.deadline:
+            return True
+        if self.waiting:
+            return False
+        return not self.unsent or (self.replied and not needs_all)
+
+
 class FlowerEngine:
-    """Runs clients at the nodes of `roll`.
+    """Runs clients at the nodes of `registry`.
 
     Args:
-        timeout_s: How long an answer is waited for.
+        timeout_s: How long a reply is waited for.
         needs_all: Whether a round is worth nothing if a client is missing.
-        tell: Told in a line which client is missing in a round, and why.
+        log: Receives a line for each client that is missing in a round, with the reason.
 
     Attributes:
         states: What clients keep stays at their nodes; here it is only noted that they do.
         apart, unsent: See `Engine`.
 
     Raises:
-        ProblemError: (`E_CLIENTS_LOST`) A run was resumed whose clients keep something from round to round, which went
-            with their nodes.
+        ProblemError: (`E_CLIENTS_LOST`) A run was resumed whose clients keep something from round to round, which was
+            lost with their nodes.
     """
 
     apart = True
@@ -48,79 +74,83 @@ class FlowerEngine:
     def __init__(
         self,
         grid: Grid,
-        roll: Roll,
+        registry: NodeRegistry,
         *,
         timeout_s: float,
         needs_all: bool,
-        tell: Tell,
+        log: Log,
     ) -> None:
-        self.clients = list(roll.clients)
+        self.clients = list(registry.clients)
         self.states: dict[int, State] = {}
         self.unsent: list[int] = []
         self._grid = grid
-        self._roll = roll
+        self._registry = registry
         self._timeout_s = timeout_s
         self._needs_all = needs_all
-        self._tell = tell
+        self._log = log
         self._first_round: int | None = None
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        deadline = time.monotonic() + self._timeout_s
         self._first_round = self._first_round or min((request.round for request in requests), default=None)
-        packer, answered = Requests(), False
         self.unsent = []
-        unsent, waiting = list(requests), dict[str, tuple[int, Request]]()
-        while unsent or waiting:
-            self._roll.update()
-            unsent, sent = self._send(unsent, packer)
-            waiting |= sent
-            for (_, request), message in received(self._grid, waiting):
-                try:
-                    answer = Answer.unpack(content_of(message), request.client)
-                except ValueError as error:
-                    self._lost(request, str(error))
-                else:
-                    self._check_kept(answer)
-                    answered = True
-                    yield answer.reply
-            enough = answered and not self._needs_all
-            if (enough and not waiting) or time.monotonic() > deadline:
+        leg = _Leg(list(requests), time.monotonic() + self._timeout_s)
+        while True:
+            self._registry.update()
+            self._send(leg)
+            yield from self._receive(leg)
+            if leg.is_over(needs_all=self._needs_all):
                 break
-            if unsent or waiting:
-                time.sleep(POLL_S)
-        for message_id, (node, request) in waiting.items():
-            self._roll.silent(message_id, node)
-            self._lost(request, f"no answer within {self._timeout_s:g} s")
-        self.unsent = [request.client for request in unsent]
-        for request in unsent:
-            self._lost(request, "its node is away")
+            time.sleep(POLL_S)
+        self._give_up(leg)
 
-    def _send(
-        self, requests: Sequence[Request], packer: Requests
-    ) -> tuple[list[Request], dict[str, tuple[int, Request]]]:
-        """Send what can be sent: the requests that are left, and by message those that went, with their nodes."""
-        left, going = list[Request](), list[tuple[int, Request]]()
-        for request in requests:
-            node = self._roll.node_of(request.client)
+    def _send(self, leg: _Leg) -> None:
+        """Send the requests whose nodes are there."""
+        reachable, away = list[tuple[int, Request]](), list[Request]()
+        for request in leg.unsent:
+            node = self._registry.node_of(request.client)
             if node is None:
-                left.append(request)
+                away.append(request)
             else:
-                going.append((node, request))
-        ids = send(self._grid, [(node, packer.pack(request)) for node, request in going], ASK)
-        return left, dict(zip(ids, going, strict=True))
+                reachable.append((node, request))
+        contents = [(node, leg.packer.pack(request)) for node, request in reachable]
+        ids = send(self._grid, contents, REQUEST)
+        leg.unsent = away
+        leg.waiting |= zip(ids, reachable, strict=True)
 
-    def _lost(self, request: Request, reason: str) -> None:
-        self._tell(f"round {request.round}: client {request.client} is lost ({reason})")
+    def _receive(self, leg: _Leg) -> Iterator[Reply]:
+        """Yield the replies that have arrived; a client whose node replies with something else is lost."""
+        for (_, request), message in receive(self._grid, leg.waiting):
+            try:
+                received = NodeReply.unpack(read_content(message), request.client)
+            except ValueError as error:
+                self._log_lost(request, str(error))
+            else:
+                self._note_state(received)
+                leg.replied = True
+                yield received.reply
 
-    def _check_kept(self, answer: Answer) -> None:
-        if not answer.keeps:
+    def _give_up(self, leg: _Leg) -> None:
+        """Count the clients that have not replied as lost."""
+        for message_id, (node, request) in leg.waiting.items():
+            self._registry.mark_overdue(message_id, node)
+            self._log_lost(request, f"no reply within {self._timeout_s:g} s")
+        self.unsent = [request.client for request in leg.unsent]
+        for request in leg.unsent:
+            self._log_lost(request, "its node is away")
+
+    def _log_lost(self, request: Request, reason: str) -> None:
+        self._log(f"round {request.round}: client {request.client} is lost ({reason})")
+
+    def _note_state(self, received: NodeReply) -> None:
+        """Note that a client keeps something at its node, if it does, and that it has done so since the first round."""
+        if not received.keeps_state:
             return
-        self.states[answer.reply.client] = {AT_ITS_NODE: torch.ones(1)}
+        self.states[received.reply.client] = {AT_ITS_NODE: torch.ones(1)}
         if self._first_round != 1:
             raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,
                 where=f"round {self._first_round}",
-                expected="a run from its first round on, for its clients keep something from round to round",
-                found="a run that was resumed, at nodes that have nothing of its earlier rounds",
-                next_step="Begin the run again; the engines of one machine can resume such a run.",
+                expected="a run that starts with its first round, as its clients keep something from round to round",
+                found="a resumed run, whose nodes have nothing of its earlier rounds",
+                next_step="Start the run again from the beginning; the engines of one machine can resume such a run.",
             )

@@ -1,7 +1,7 @@
-"""What server and nodes say to each other, as the records of Flower's messages.
+"""The messages between server and nodes, as the records of Flower's messages.
 
 A model or an update travels as the very bytes of the request's or reply's payload, in an array record, which Flower
-cuts into chunks and sends once where several clients get the same. What stands beside it takes a few hundred bytes.
+splits into chunks and sends once if several clients get the same. The head beside it takes a few hundred bytes.
 """
 
 from collections.abc import Mapping
@@ -12,41 +12,46 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from starter_kit.engines.flower.agreement import Agreement
 from starter_kit.federation.rounds import Reply, Request
 
-HELLO = "query.hello"  # who are you?
-ASK = "train.ask"  # a leg of a round
-BYE = "query.bye"  # the run is complete
+# Flower's message types: a category that Flower knows, and the name of the handler.
+HANDSHAKE = "query.handshake"
+REQUEST = "train.request"
+RUN_COMPLETE = "query.run_complete"
 
 MAX_SAMPLED = 2**31  # providers of a client
 PAYLOAD, HEAD = "payload", "head"
-BYTES = "pfl.bytes"  # how Flower is told that an array's data is no array of its kinds
+BYTES = "pfl.bytes"  # Flower's serialization type for an array whose data is no array of its own kinds
 
 
 @dataclass(frozen=True)
-class Hello:
-    """What a node tells of itself, and the server when it asks: it has no clients."""
+class Handshake:
+    """The first message in both directions, with which server and node compare what they must have in common.
+
+    Attributes:
+        clients: Those of the node; the server has none.
+    """
 
     clients: list[int]
     agreement: Agreement
 
     def pack(self) -> RecordDict:
-        head = ConfigRecord({"here": ",".join(map(str, self.clients))})
+        head = ConfigRecord({"hosted": ",".join(map(str, self.clients))})
         head.update(asdict(self.agreement))
         return RecordDict({HEAD: head})
 
     @classmethod
-    def unpack(cls, content: RecordDict) -> "Hello":
-        """Raises ValueError where `content` is something else."""
+    def unpack(cls, content: RecordDict) -> "Handshake":
+        """Read a handshake. Raises ValueError where `content` is something else."""
         head = {name: str(value) for name, value in _head(content).items()}
-        clients = [int(client) for client in head.pop("here", "").split(",") if client]
+        clients = [int(client) for client in head.pop("hosted", "").split(",") if client]
         try:
             return cls(clients, Agreement(**head))
         except TypeError as error:
-            raise ValueError("no agreement") from error
+            raise ValueError("not a handshake") from error
 
 
 @dataclass
-class Requests:
-    """Packs the requests of one leg: payloads that are the same become the same record."""
+class RequestPacker:
+    """Packs the requests of one leg of a round; payloads that are the same become the same record."""
 
     _records: dict[bytes, ArrayRecord] = field(default_factory=dict)
 
@@ -59,7 +64,7 @@ class Requests:
 
 
 def unpack_request(content: RecordDict) -> Request:
-    """Raises ValueError where `content` is no request."""
+    """Read a request. Raises ValueError where `content` is something else."""
     match _head(content):
         case {"round": int(number), "client": int(client), "clients": int(clients), "leg": str(leg)}:
             return Request(number, client, clients, _bytes(content), leg)
@@ -67,34 +72,34 @@ def unpack_request(content: RecordDict) -> Request:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A client's reply.
+class NodeReply:
+    """A client's reply as its node sends it.
 
     Attributes:
-        keeps: Whether the client keeps anything for later rounds.
+        keeps_state: Whether the client keeps anything for later rounds.
     """
 
     reply: Reply
-    keeps: bool
+    keeps_state: bool
 
-    def pack(self, *, counts: bool) -> RecordDict:
-        """With how many providers took part, and the loss where the method tells one, only if `counts`."""
+    def pack(self, *, with_counts: bool) -> RecordDict:
+        """Pack the reply; the number of providers that took part, and the loss if there is one, only `with_counts`."""
         reply = self.reply
-        head = ConfigRecord({"keeps": self.keeps})
-        if counts:
+        head = ConfigRecord({"keeps_state": self.keeps_state})
+        if with_counts:
             head["sampled"] = reply.sampled
-        if counts and reply.loss is not None:
+        if with_counts and reply.loss is not None:
             head["loss"] = reply.loss
         return RecordDict({PAYLOAD: _payload(reply.payload), HEAD: head})
 
     @classmethod
-    def unpack(cls, content: RecordDict, client: int) -> "Answer":
-        """The answer to a request to `client`. Raises ValueError where `content` is none."""
+    def unpack(cls, content: RecordDict, client: int) -> "NodeReply":
+        """Read the reply to a request to `client`. Raises ValueError where `content` is something else."""
         head = _head(content)
         loss, sampled = head.get("loss"), head.get("sampled", 0)
         if not (isinstance(loss, float | None) and isinstance(sampled, int) and 0 <= sampled < MAX_SAMPLED):
-            raise ValueError("not an answer")
-        return cls(Reply(client, _bytes(content), sampled, loss), keeps=bool(head.get("keeps")))
+            raise ValueError("not a reply")
+        return cls(Reply(client, _bytes(content), sampled, loss), keeps_state=bool(head.get("keeps_state")))
 
 
 def _payload(data: bytes) -> ArrayRecord:

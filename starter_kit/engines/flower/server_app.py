@@ -8,10 +8,10 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import complaints
-from starter_kit.engines.flower.agreement import Agreement, reject_untold
+from starter_kit.console import note
+from starter_kit.engines.flower.agreement import Agreement, require_trusted_server
 from starter_kit.engines.flower.engine import FlowerEngine
-from starter_kit.engines.flower.roll import Roll
+from starter_kit.engines.flower.node_registry import NodeRegistry
 from starter_kit.federation.rounds import Engine
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
@@ -37,20 +37,22 @@ def main(grid: Grid, context: Context) -> None:
             track="",
             credentials=_no_credentials,
             watcher=watcher,
-            open_engine=over(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
+            open_engine=over_grid(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
         )
     if file := own_file(type(settings)):
         file.keep(Path(given["out"]))
 
 
-def over(
+def over_grid(
     grid: Grid, *, wait_s: float, timeout_s: float
 ) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
-    """Clients at the nodes that `grid` reaches. Nodes are told when the run is complete, and not if it is interrupted.
+    """Return an engine whose clients are at the nodes that `grid` reaches.
+
+    The nodes are informed when the run is complete, and not if it is interrupted.
 
     Args:
-        wait_s: How long the nodes have to come at the beginning.
-        timeout_s: How long a client's answer is waited for.
+        wait_s: How long the nodes have to arrive at the beginning.
+        timeout_s: How long a client's reply is waited for.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The run keeps a training record and doesn't trust the server;
@@ -59,17 +61,18 @@ def over(
 
     @contextmanager
     def opened(setup: RunSetup, _watcher: Watcher) -> Iterator[Engine]:
-        reject_untold(setup)
-        roll = Roll(grid, [client.id for client in setup.clients], Agreement.of(setup), tell)
-        roll.await_all(wait_s)
+        require_trusted_server(setup)
+        clients = [client.id for client in setup.clients]
+        registry = NodeRegistry(grid, clients, Agreement.of(setup), note)
+        registry.await_all(wait_s)
         yield FlowerEngine(
             grid,
-            roll,
+            registry,
             timeout_s=timeout_s,
             needs_all=setup.settings.secure_aggregation is not None or setup.needs_every_client,
-            tell=tell,
+            log=note,
         )
-        roll.dismiss()
+        registry.announce_completion()
 
     return opened
 
@@ -78,10 +81,6 @@ def _no_credentials() -> Credentials:
     raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where="method",
-        expected="a method without a training record, which a Flower deployment has no key to sign",
+        expected="a method without a training record, as a Flower deployment has no key to sign one",
         next_step="Lead the run with `pfl federate server`.",
     )
-
-
-def tell(line: str) -> None:
-    complaints.print(line, markup=False, highlight=False, soft_wrap=True)

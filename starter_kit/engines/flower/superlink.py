@@ -1,60 +1,61 @@
-"""The server's way to its nodes: a SuperLink of its own, and a run on it whose messages this process sends.
+"""The server of `pfl federate`: a SuperLink as its child process, and a run on it that this process leads.
 
-Flower would start the server's part of a run in a process of its own, from code that the run brings along. Here the
-process that trains takes that part itself: a SuperLink that the kit started runs no code of anybody's.
+Flower would start the server's part of a run in a process of its own, from the code that came with the run. Here the
+process that trains takes that part itself, so that the SuperLink runs no code of anybody's.
 """
 
-import hashlib
+import json
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_ssh_public_key
-from flwr.common.constant import SubStatus
-from flwr.common.serde import fab_to_proto, run_from_proto
-from flwr.proto.control_pb2 import RegisterNodeRequest, StartRunRequest
-from flwr.proto.runtime_pb2 import PullTaskInputRequest, PushTaskOutputRequest
-from flwr.serverapp import Grid
-from flwr.supercore.constant import TaskType
-from flwr.supercore.control import ControlHttpClient
-from flwr.supercore.fab import Fab
-from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.supercore.task_identity import TaskIdentity
-from flwr.superlink.grid import HttpGrid
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.address import Address, ServerTLS
-from starter_kit.engines.flower.agreement import reject_untold
-from starter_kit.engines.flower.bundle import fab
-from starter_kit.engines.flower.child import LOG, last_line, started
-from starter_kit.engines.flower.roll import POLL_S
-from starter_kit.engines.flower.server_app import over
-from starter_kit.engines.flower.tasks import Tasks, claimed, new_secret
+from starter_kit.engines.flower.agreement import require_trusted_server
+from starter_kit.engines.flower.app_folder import write_app
+from starter_kit.engines.flower.child_process import (
+    LOG,
+    entry_point,
+    flower_home,
+    last_line,
+    output_of,
+    running,
+)
+from starter_kit.engines.flower.flower_internals import (
+    TaskInterface,
+    UnreachableError,
+    register_nodes,
+    server_grid,
+)
+from starter_kit.engines.flower.node_registry import POLL_S
+from starter_kit.engines.flower.server_app import over_grid
 from starter_kit.federation.rounds import Engine
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.watching import Watcher
 
-SERVER = "flwr-serverapp"
+NODES_ONLY_SUPERLINK = "starter_kit.engines.flower.flower_internals:nodes_only_superlink"
 STARTING_S = 60.0
-LOST_S = 30.0  # for which a SuperLink that can't be reached is tried again
 
 
 @dataclass(frozen=True)
-class Listening:
-    """How the server is to be reached.
+class ServerOptions:
+    """The address at which nodes reach the server, and how they are authenticated.
 
     Attributes:
-        tls: None where nothing is encrypted, which only loopback addresses may do.
-        node_keys: A file with the public keys of the nodes, one a line as OpenSSH writes them; None lets all nodes in.
+        tls: None where nothing is encrypted, which is allowed at loopback addresses only.
+        node_keys: A file with the public keys of the nodes, one a line as OpenSSH writes them; None admits all nodes.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) Another machine could reach it, or nodes are to be known, without encryption.
+        ProblemError: (`E_CONFIGURATION`) The server would be open to other machines, or authenticate nodes, without
+            encryption.
     """
 
     address: Address
@@ -66,9 +67,9 @@ class Listening:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="--certificate, --certificate-key, --authority",
-                expected="files, for nodes on other machines and nodes that must be known",
+                expected="files, for nodes on other machines and for nodes with keys",
                 found="none",
-                next_step="docs/distributed.md tells how to make them; without them, --host is 127.0.0.1.",
+                next_step="docs/distributed.md shows how to make them; without them, --host is 127.0.0.1.",
             )
 
     @property
@@ -76,8 +77,8 @@ class Listening:
         return self.tls.authority.read_bytes() if self.tls else None
 
     @property
-    def options(self) -> list[str]:
-        """For `flower-superlink`."""
+    def for_superlink(self) -> list[str]:
+        """The options of `flower-superlink`."""
         options = ["--host", self.address.host, "--port", str(self.address.port)]
         if self.tls is None:
             return [*options, "--insecure"]
@@ -85,29 +86,43 @@ class Listening:
         options += ["--ssl-ca-certfile", str(self.tls.authority)]
         return [*options, "--enable-supernode-auth"] if self.node_keys else options
 
+    @property
+    def connection(self) -> str:
+        """The connection to this server in the configuration of Flower's commands."""
+        security = f"root-certificates = {json.dumps(str(self.tls.authority.absolute()))}" if self.tls else ""
+        return f"""\
+[superlink]
+default = "local"
+
+[superlink.local]
+address = {json.dumps(str(self.address.from_here))}
+{security or "insecure = true"}
+"""
+
 
 def over_own_superlink(
-    listening: Listening, home: Path, *, wait_s: float, timeout_s: float
+    options: ServerOptions, home: Path, *, wait_s: float, timeout_s: float
 ) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
-    """Clients at nodes that reach this machine.
+    """Return an engine whose clients are at nodes that connect to this machine.
 
     Args:
-        home: A folder for the SuperLink's files; made here.
-        wait_s, timeout_s: See `over`.
+        home: A folder for the SuperLink's files, which is made here.
+        wait_s, timeout_s: See `over_grid`.
 
     Raises:
-        ProblemError: As `over` does; (`E_CONFIGURATION`) the SuperLink doesn't start.
+        ProblemError: As `over_grid` does; (`E_CONFIGURATION`) the SuperLink doesn't start; (`E_CLIENTS_LOST`) it can't
+            be reached any more.
     """
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-        reject_untold(setup)
+        require_trusted_server(setup)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (
-            _superlink(listening, home) as tasks,
-            _reached(home),
-            _run(tasks) as grid,
-            over(grid, wait_s=wait_s, timeout_s=timeout_s)(setup, watcher) as engine,
+            _superlink(options, home) as interface,
+            _reporting_lost_superlink(home),
+            server_grid(interface, _start_run(options, home)) as grid,
+            over_grid(grid, wait_s=wait_s, timeout_s=timeout_s)(setup, watcher) as engine,
         ):
             yield engine
 
@@ -115,95 +130,70 @@ def over_own_superlink(
 
 
 @contextmanager
-def _superlink(listening: Listening, home: Path) -> Iterator[Tasks]:
-    """A SuperLink that listens, and knows the nodes that it has to know."""
-    listening.address.check_free()
+def _superlink(options: ServerOptions, home: Path) -> Iterator[TaskInterface]:
+    """Start a SuperLink that listens for nodes, and knows those with keys."""
+    keys = public_keys(options.node_keys) if options.node_keys else []
+    options.address.check_free()
     secret = home / "secret"
-    tasks = Tasks(listening.address.from_here, new_secret(secret), listening.authority)
-    options = ["--isolation", "process", "--superexec-auth-secret-file", str(secret)]
-    options.append("--disable-runtime-dependency-installation")
-    command = "starter_kit.engines.flower.gate:superlink"
-    with started(command, [*listening.options, *options], home) as process:
-        deadline = time.monotonic() + STARTING_S
-        while not tasks.address.answers(0.0):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise ProblemError.of(
-                    ErrorCode.CONFIGURATION,
-                    where=f"the SuperLink at {listening.address}",
-                    expected="to start",
-                    found=last_line(home),
-                    next_step=f"See {home / LOG}.",
-                )
-            time.sleep(POLL_S)
-        with _control(tasks) as control:
-            for key in public_keys(listening.node_keys) if listening.node_keys else ():
-                control.RegisterNode(RegisterNodeRequest(public_key=key))
-        yield tasks
+    interface = TaskInterface.with_new_secret(options.address.from_here, secret, options.authority)
+    arguments = [*options.for_superlink, "--isolation", "process"]
+    arguments += ["--superexec-auth-secret-file", str(secret)]
+    arguments.append("--disable-runtime-dependency-installation")
+    with running(NODES_ONLY_SUPERLINK, arguments, home) as process:
+        _await_start(process, options.address, home)
+        register_nodes(interface, keys)
+        yield interface
 
 
-@contextmanager
-def _run(tasks: Tasks) -> Iterator[Grid]:
-    """A run at the SuperLink, of which this process is the server."""
-    token = _token(tasks)
-    with tasks.held(token, SERVER) as task:
-        pulled = task.PullTaskInput(PullTaskInputRequest())
-        TaskIdentity.task_id = pulled.task_id
-        TaskIdentity.run_id = pulled.run.run_id
-        TaskIdentity.node_id = pulled.context.node_id
-        grid = HttpGrid(str(tasks.address), tasks.authority is None, tasks.authority, token=token)
-        grid.set_run(run_from_proto(pulled.run))
-        grid._retry_invoker.max_time = LOST_S
-        ended = SubStatus.FAILED
+def _await_start(process: "subprocess.Popen[bytes]", address: Address, home: Path) -> None:
+    """Wait until the SuperLink listens. Raises `ProblemError` (`E_CONFIGURATION`) if it doesn't start."""
+    deadline = time.monotonic() + STARTING_S
+    while not address.from_here.accepts_connections(0.0):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise _not_started(home, f"the SuperLink at {address}")
+        time.sleep(POLL_S)
+
+
+def _start_run(options: ServerOptions, home: Path) -> int:
+    """Start a run at the SuperLink with `flwr run`, and return its id. Nothing of its app is run."""
+    flower_home(home).mkdir(exist_ok=True)
+    (flower_home(home) / "config.toml").write_text(options.connection, encoding="utf-8")
+    with tempfile.TemporaryDirectory(dir=home) as app:
+        write_app(Path(app))
         try:
-            yield grid
-            ended = SubStatus.COMPLETED
-        finally:
-            with suppress(httpx.HTTPError):
-                task.PushTaskOutput(PushTaskOutputRequest(sub_status=ended))
-            grid.close()
+            output = output_of(entry_point("flwr"), ["run", app, "local", "--format", "json"], home)
+        except subprocess.CalledProcessError as error:
+            raise _not_started(home, "`flwr run`") from error
+    return int(json.loads(output)["run-id"])
 
 
-def _token(tasks: Tasks) -> str:
-    """The token of the server's task in a run that is started for it."""
-    content = fab()
-    bundle = Fab(hashlib.sha256(content).hexdigest(), content, {})
-    with _control(tasks) as control:
-        run_id = control.StartRun(StartRunRequest(fab=fab_to_proto(bundle))).run_id
-    with tasks.claims() as claims:
-        while (task := claimed(claims, TaskType.SERVER_APP)) is not None:
-            if task[0] == run_id:
-                return task[1]
-    raise ProblemError.of(
-        ErrorCode.CONFIGURATION, where=f"the SuperLink at {tasks.address}", expected="a run", found="none"
+def _not_started(home: Path, what: str) -> ProblemError:
+    return ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        where=what,
+        expected="to start",
+        found=last_line(home),
+        next_step=f"See {home / LOG}.",
     )
 
 
 @contextmanager
-def _control(tasks: Tasks) -> Iterator[ControlHttpClient]:
-    version = RuntimeVersionHttpInterceptor(component_name="flwr CLI")
-    with ControlHttpClient.from_server_address(
-        str(tasks.address), tasks.authority is None, tasks.authority, [version]
-    ) as client:
-        yield client
-
-
-@contextmanager
-def _reached(home: Path) -> Iterator[None]:
-    """A SuperLink that can't be reached any more is a problem of the run."""
+def _reporting_lost_superlink(home: Path) -> Iterator[None]:
+    """Report a SuperLink that can't be reached any more as a problem of the run."""
     try:
         yield
-    except httpx.TransportError as error:
+    except UnreachableError as error:
         raise ProblemError.of(
             ErrorCode.CLIENTS_LOST,
             where="the SuperLink of this server",
-            expected="to be reached",
+            expected="a SuperLink that can be reached",
             found=last_line(home),
-            next_step=f"See {home / LOG}, then go on with --resume.",
+            next_step=f"See {home / LOG}, then run the same command with --resume.",
         ) from error
 
 
 def public_keys(file: Path) -> list[bytes]:
-    """The public keys in `file`, each once, as PEM.
+    """Return the public keys in `file`, each once, as PEM.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The file can't be read, or a line of it is no key on a NIST curve.
@@ -214,7 +204,7 @@ def public_keys(file: Path) -> list[bytes]:
             key = load_ssh_public_key(line.encode())
             if not isinstance(key, ec.EllipticCurvePublicKey):
                 raise ValueError(f"a key of another kind: {line[:20]}…")
-            keys.append(public_key_to_bytes(key))
+            keys.append(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,

@@ -1,4 +1,7 @@
-"""A Flower Grid whose nodes are in this process: fast, and with the very bytes that Flower would send."""
+"""A Flower Grid whose nodes are in this process: fast, and with the very bytes that Flower would send.
+
+Only for those bytes it reaches inside Flower: to serialize messages, and to name their sender.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -6,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from flwr.app import Context, Error, Message, RecordDict
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
@@ -16,6 +18,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from starter_kit.engines.flower import client_app
 
 SERVER_ID = 1
+NODE_UNAVAILABLE = 5  # the code of Flower's error
 
 
 @dataclass
@@ -23,18 +26,20 @@ class Node:
     """One node.
 
     Attributes:
-        mute: Takes messages and keeps its answers to itself, until `mute` is False again.
+        mute: Whether it takes messages and holds its replies back, until `mute` is False again.
     """
 
-    host: client_app.Host
+    host: client_app.ClientHost
     context: Context
     mute: bool = False
 
 
 @dataclass
 class InProcessGrid(Grid):
-    """Attributes:
-    sent_bytes: For each message, what it took in Flower's own serialization.
+    """A grid of `Node`s.
+
+    Attributes:
+        sent_bytes: The size of each message in Flower's own serialization.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -42,7 +47,7 @@ class InProcessGrid(Grid):
     replies: dict[str, Message] = field(default_factory=dict)
     sent_bytes: list[int] = field(default_factory=list)
 
-    def add(self, number: int, host: client_app.Host) -> Node:
+    def add(self, number: int, host: client_app.ClientHost) -> Node:
         context = Context(
             run_id=1, node_id=number, node_config={}, state=RecordDict(), run_config={}, series_id=1
         )
@@ -60,7 +65,7 @@ class InProcessGrid(Grid):
         for message in [sent for sent in self.sent if sent.metadata.message_id in set(message_ids)]:
             node = self.nodes.get(message.metadata.dst_node_id)
             if node is None:
-                error = Error(ErrorCode.NODE_UNAVAILABLE, "the node is unavailable")
+                error = Error(NODE_UNAVAILABLE, "the node is unavailable")
                 pulled.append(Message(error, reply_to=message))
             elif not node.mute:
                 pulled.append(self.replies.pop(message.metadata.message_id))
@@ -70,16 +75,16 @@ class InProcessGrid(Grid):
         return pulled
 
     def _push(self, message: Message) -> str:
-        arrived = self._travelled(message)
+        arrived = self._transmitted(message)
         node = self.nodes[message.metadata.dst_node_id]
-        client_app.host(node.host)
+        client_app.answer_for(node.host)
         reply = client_app.app(arrived, node.context)
         self.sent.append(arrived)
-        self.replies[arrived.metadata.message_id] = self._travelled(reply)
+        self.replies[arrived.metadata.message_id] = self._transmitted(reply)
         return arrived.metadata.message_id
 
-    def _travelled(self, message: Message) -> Message:
-        """The message as it is at the other end."""
+    def _transmitted(self, message: Message) -> Message:
+        """Return the message as it arrives at the other end."""
         number = message.object_id
         objects = {name: part.deflate() for name, part in get_all_nested_objects(message).items()}
         self.sent_bytes.append(sum(map(len, objects.values())))
@@ -105,7 +110,7 @@ class InProcessGrid(Grid):
 
 @contextmanager
 def as_server() -> Iterator[None]:
-    """Messages of this process are the server's."""
+    """Send the messages of this process as the server."""
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = SERVER_ID
     yield
     TaskIdentity._task_id = TaskIdentity._run_id = TaskIdentity._node_id = None

@@ -12,11 +12,11 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from starter_kit.engines.flower.agreement import Agreement
-from starter_kit.engines.flower.client_app import Host
+from starter_kit.engines.flower.client_app import ClientHost
+from starter_kit.engines.flower.client_state import InContext, InMemory
 from starter_kit.engines.flower.engine import FlowerEngine
-from starter_kit.engines.flower.keeping import InContext, InMemory
-from starter_kit.engines.flower.roll import Roll
-from starter_kit.engines.flower.server_app import over
+from starter_kit.engines.flower.node_registry import NodeRegistry
+from starter_kit.engines.flower.server_app import over_grid
 from starter_kit.federation.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
 from starter_kit.federation.secure_gathering import Securely
 from starter_kit.learning.local_training import LocalTraining
@@ -56,30 +56,30 @@ class Federation:
         self.method = method or FedAvg(4, LOCAL)
         self.gathering = gathering(self.toy)
         self.grid = InProcessGrid()
-        self.told: list[str] = []
+        self.log: list[str] = []
         self.counts = counts
         for number, clients in ((10, [0, 1]), (20, [2]), (30, [3])):
             self.grid.add(number, self.host(clients))
-        self.roll = Roll(self.grid, range(4), AGREED, self.told.append)
+        self.registry = NodeRegistry(self.grid, range(4), AGREED, self.log.append)
         self.engine = FlowerEngine(
             self.grid,
-            self.roll,
+            self.registry,
             timeout_s=0.5,
             needs_all=needs_all,
-            tell=self.told.append,
+            log=self.log.append,
         )
 
-    def host(self, clients: Sequence[int]) -> Host:
+    def host(self, clients: Sequence[int]) -> ClientHost:
         theirs = [client for client in self.toy.clients if client.id in clients]
         participant = Participant(self.method, theirs, self.toy.learner, self.gathering, STREAM)
-        return Host(participant, AGREED, self.counts)
+        return ClientHost(participant, AGREED, self.counts)
 
     def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
-        """The clients that answer."""
-        return sorted(self.answers(clients, number))
+        """The clients that reply."""
+        return sorted(self.replies(clients, number))
 
-    def answers(self, clients: Sequence[int], number: int = 1) -> Iterator[int]:
-        """The clients that answer, as their answers come."""
+    def replies(self, clients: Sequence[int], number: int = 1) -> Iterator[int]:
+        """The clients that reply, as their replies arrive."""
         model = wire_from(self.toy.weights).pack_model(self.toy.weights)
         for reply in self.engine.ask([Request(number, client, len(clients), model) for client in clients]):
             yield reply.client
@@ -93,12 +93,12 @@ class Federation:
 @pytest.fixture
 def federation() -> Federation:
     made = Federation()
-    made.roll.await_all(5)
+    made.registry.await_all(5)
     return made
 
 
 def test_a_run_over_flower_gives_what_a_local_one_gives(base: Path, data: Path, tmp_path: Path) -> None:
-    # An optimizer that goes on from round to round: without what the nodes keep, round 2 would differ.
+    # The optimizer keeps statistics from round to round: without what the nodes keep, round 2 would differ.
     changes = [
         "clients_per_round=3",
         "rounds=3",
@@ -107,10 +107,10 @@ def test_a_run_over_flower_gives_what_a_local_one_gives(base: Path, data: Path, 
     ]
     settings = quick_settings("fedavg", [*changes, "local.shampoo.roots_every=1", "local.learning_rate=1.0"])
     grid = InProcessGrid()
-    for number, clients, keeping in ((10, [2, 0], InMemory()), (20, [1], InContext())):
+    for number, clients, states in ((10, [2, 0], InMemory()), (20, [1], InContext())):
         setup = RunSetup(settings, data=data, base=base)
-        grid.add(number, replace(Host.of(setup, clients, Watcher().pages), keeping=keeping))
-    apart = run(settings, base, data, tmp_path / "apart", over(grid, wait_s=5, timeout_s=30))
+        grid.add(number, replace(ClientHost.of(setup, clients, Watcher().pages), states=states))
+    apart = run(settings, base, data, tmp_path / "apart", over_grid(grid, wait_s=5, timeout_s=30))
     together = run(settings, base, data, tmp_path / "together")
     assert torch.allclose(trained_tensor(apart), trained_tensor(together), rtol=0, atol=1e-5)
     logs = [(folder.path / "communication_log.csv").read_text() for folder in (apart, together)]
@@ -129,7 +129,7 @@ def test_what_travels_is_the_payload_and_a_few_hundred_bytes(federation: Federat
 def test_loss_and_counts_travel_only_where_the_server_may_know_them() -> None:
     for public in (True, False):
         federation = Federation(counts=public)
-        federation.roll.await_all(5)
+        federation.registry.await_all(5)
         finished = federation.round()
         assert set(finished.sampled.values()) == ({5} if public else {0})
         assert (finished.loss is not None) is public
@@ -143,20 +143,20 @@ def test_the_text_of_an_error_stays_at_the_node() -> None:
             return super().client_update(task)
 
     federation = Federation(Talkative(4, LOCAL))
-    federation.roll.await_all(5)
+    federation.registry.await_all(5)
     assert federation.ask([1, 2]) == [1]
-    assert federation.told[-1] == "round 1: client 2 is lost (ValueError)"
+    assert federation.log[-1] == "round 1: client 2 is lost (ValueError)"
 
 
-def test_an_answer_that_counts_what_cannot_be_is_none() -> None:
+def test_a_reply_with_an_impossible_count_is_rejected() -> None:
     class Miscounting(FedAvg):
         def client_update(self, task):
             return replace(super().client_update(task), sampled=-1 if task.client.id == 2 else 2**40)
 
     federation = Federation(Miscounting(4, LOCAL))
-    federation.roll.await_all(5)
+    federation.registry.await_all(5)
     assert federation.ask([1, 2]) == []
-    assert federation.told[-1] == "round 1: client 2 is lost (not an answer)"
+    assert federation.log[-1] == "round 1: client 2 is lost (not a reply)"
 
 
 def test_what_a_node_says_of_an_error_cannot_steer_the_servers_terminal() -> None:
@@ -167,13 +167,13 @@ def test_what_a_node_says_of_an_error_cannot_steer_the_servers_terminal() -> Non
             raise odd
 
     federation = Federation(Odd(4, LOCAL))
-    federation.roll.await_all(5)
+    federation.registry.await_all(5)
     assert federation.ask([1]) == []
-    assert federation.told[-1].isprintable()
-    assert len(federation.told[-1]) < 300
+    assert federation.log[-1].isprintable()
+    assert len(federation.log[-1]) < 300
 
 
-def test_a_second_answer_to_the_same_request_is_not_taken(federation: Federation) -> None:
+def test_a_second_reply_to_the_same_request_is_ignored(federation: Federation) -> None:
     class Twice(InProcessGrid):
         def pull_messages(self, message_ids):
             return [message for message in super().pull_messages(message_ids) for _ in range(2)]
@@ -185,26 +185,26 @@ def test_a_second_answer_to_the_same_request_is_not_taken(federation: Federation
 def test_secure_aggregation_works_over_nodes() -> None:
     openly = Toy().server(FedAvg(4, LOCAL)).run(Toy().weights, [1])
     federation = Federation(None, lambda toy: Securely(wire_from(toy.weights), 1.0), needs_all=True)
-    federation.roll.await_all(5)
+    federation.registry.await_all(5)
     assert torch.allclose(federation.round().weights, next(iter(openly)).weights, atol=1e-6)
     assert federation.engine.apart
     for node in federation.grid.nodes.values():  # no secret is left
-        assert all(not node.host.keeping.state(node.context, client) for client in range(4))
+        assert all(not node.host.states.load(node.context, client) for client in range(4))
 
 
-def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_answered(
+def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_replied(
     federation: Federation,
 ) -> None:
     node = federation.grid.nodes[20]
     node.mute = True
     assert federation.ask([0, 2, 3], 1) == [0, 3]
-    assert federation.told[-1] == "round 1: client 2 is lost (no answer within 0.5 s)"
+    assert federation.log[-1] == "round 1: client 2 is lost (no reply within 0.5 s)"
     pushed = len(federation.grid.sent_bytes)
     assert federation.ask([0, 2], 2) == [0]  # at once: it is not even asked
     assert len(federation.grid.sent_bytes) == pushed + 2
     node.mute = False
     assert federation.ask([0, 2], 3) == [0, 2]
-    assert "client 2: node 20 is back" in federation.told
+    assert "client 2: node 20 is back" in federation.log
 
 
 def test_a_node_that_is_lost_in_the_middle_of_a_round_is_not_waited_for(federation: Federation) -> None:
@@ -214,16 +214,16 @@ def test_a_node_that_is_lost_in_the_middle_of_a_round_is_not_waited_for(federati
     assert next(replies).client == 2
     del federation.grid.nodes[30]
     assert list(replies) == []
-    assert federation.told[-1] == "round 1: client 3 is lost (the node is unavailable)"
+    assert federation.log[-1] == "round 1: client 3 is lost (the node is unavailable)"
     assert federation.ask([2, 3], 2) == [2]
-    assert federation.told[-1] == "round 2: client 3 is lost (its node is away)"
+    assert federation.log[-1] == "round 2: client 3 is lost (its node is away)"
 
 
-def test_a_node_that_was_started_anew_takes_its_clients_over(federation: Federation) -> None:
+def test_a_node_that_was_started_again_takes_its_clients_over(federation: Federation) -> None:
     del federation.grid.nodes[20]
     assert federation.ask([2, 3], 1) == [3]
     federation.grid.add(21, federation.host([2]))
-    assert federation.ask([2, 3], 2) in ([3], [2, 3])  # its hello may take longer than the others' answers
+    assert federation.ask([2, 3], 2) in ([3], [2, 3])  # its handshake may take longer than the other's reply
     assert federation.ask([2, 3], 3) == [2, 3]
 
 
@@ -232,37 +232,37 @@ def test_a_round_without_any_node_is_rejected(federation: Federation) -> None:
     with pytest.raises(ProblemError) as rejected:
         federation.round()
     assert rejected.value.problems[0].code is ErrorCode.CLIENTS_LOST
-    assert federation.told[-1] == "round 1: client 3 is lost (its node is away)"
+    assert federation.log[-1] == "round 1: client 3 is lost (its node is away)"
 
 
 def test_a_round_that_needs_all_waits_for_a_node_that_is_away() -> None:
     federation = Federation(needs_all=True)
-    federation.roll.await_all(5)
+    federation.registry.await_all(5)
     node = federation.grid.nodes.pop(20)
-    answers = federation.answers([2, 3])
-    assert next(answers) == 3
+    replies = federation.replies([2, 3])
+    assert next(replies) == 3
     federation.grid.nodes[21] = node
-    assert list(answers) == [2]
+    assert list(replies) == [2]
 
 
-def test_clients_without_a_node_are_named() -> None:
+def test_clients_without_a_node_are_listed() -> None:
     federation = Federation()
     del federation.grid.nodes[10]
     with pytest.raises(ProblemError, match=r"none for client 0, 1 after 0\.3 s"):
-        federation.roll.await_all(0.3)
+        federation.registry.await_all(0.3)
 
 
-def test_a_node_with_other_settings_takes_no_part_and_both_sides_are_told(
+def test_a_node_with_other_settings_takes_no_part_and_both_sides_report_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     federation = Federation()
     node = federation.grid.nodes[20]
     node.host = replace(node.host, agreement=replace(AGREED, settings="5", base="6"))
     with pytest.raises(ProblemError, match="none for client 2"):
-        federation.roll.await_all(0.3)
-    told = "\n".join(federation.told)
-    assert "the node of client 2, settings" in told
-    assert "the node of client 2, base" in told
+        federation.registry.await_all(0.3)
+    log = "\n".join(federation.log)
+    assert "the node of client 2, settings" in log
+    assert "the node of client 2, base" in log
     assert "this node, settings" in capsys.readouterr().err
 
 
@@ -281,8 +281,8 @@ def over_nodes(settings: RunSettings, base: Path, data: Path, **given: float) ->
     """Clients at two nodes in this process."""
     grid = InProcessGrid()
     for number, clients in ((10, [2, 0]), (20, [1])):
-        grid.add(number, Host.of(RunSetup(settings, data=data, base=base), clients, Watcher().pages))
-    return over(grid, wait_s=5, timeout_s=30)
+        grid.add(number, ClientHost.of(RunSetup(settings, data=data, base=base), clients, Watcher().pages))
+    return over_grid(grid, wait_s=5, timeout_s=30)
 
 
 def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluator_accepts(
@@ -303,7 +303,7 @@ def test_a_private_run_with_a_trusted_server_ends_with_a_record_that_the_evaluat
     assert all(line.providers is None and line.loss is None for line in read_metrics(folder.path / METRICS))
 
 
-def test_a_client_whose_update_is_masked_tells_no_number_of_its_own(
+def test_a_client_whose_update_is_masked_reports_no_number_of_its_own(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     settings = quick_settings("fedavg", ["clients_per_round=3", "secure_aggregation={bound: 1.0}"])
@@ -320,13 +320,13 @@ def test_a_private_run_whose_server_is_not_trusted_is_rejected_as_it_would_learn
 ) -> None:
     settings = quick_settings("fl-provider-dp", changes)
     with pytest.raises(ProblemError, match="trusted with what is in it") as rejected:
-        run(settings, base, data, tmp_path / "run", over(InProcessGrid(), wait_s=1, timeout_s=1))
+        run(settings, base, data, tmp_path / "run", over_grid(InProcessGrid(), wait_s=1, timeout_s=1))
     assert rejected.value.problems[0].code is ErrorCode.CONFIGURATION
     with pytest.raises(ProblemError, match="trusted with what is in it"):  # whatever server would ask it
-        Host.of(RunSetup(settings, data=data, base=base), [0], Watcher().pages)
+        ClientHost.of(RunSetup(settings, data=data, base=base), [0], Watcher().pages)
 
 
-def test_a_resumed_run_is_rejected_only_if_its_clients_had_kept_something() -> None:
+def test_a_resumed_run_is_rejected_only_if_its_clients_kept_something() -> None:
     class Keeping(FedAvg):
         def client_update(self, task):
             task.state["dual"] = task.weights + task.round
@@ -334,27 +334,27 @@ def test_a_resumed_run_is_rejected_only_if_its_clients_had_kept_something() -> N
 
     for method, resumes in ((FedAvg(4, LOCAL), True), (Keeping(4, LOCAL), False)):
         federation = Federation(method)
-        federation.roll.await_all(5)
+        federation.registry.await_all(5)
         if resumes:
             assert federation.ask([0, 1], 3) == [0, 1]
         else:
-            with pytest.raises(ProblemError, match="from its first round on"):
+            with pytest.raises(ProblemError, match="starts with its first round"):
                 federation.ask([0, 1], 3)
 
 
 def test_a_run_whose_clients_kept_something_at_their_nodes_is_not_resumed_without_them(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
-    def broken_off(name: str, *changes: str) -> RunSettings:
+    def interrupted(name: str, *changes: str) -> RunSettings:
         settings = quick_settings("fedavg", ["clients_per_round=3", "rounds=3", *changes])
         nodes = over_nodes(settings, base, data)
         with pytest.raises(CutError):
             run(settings, base, data, tmp_path / name, nodes, watcher=CutOff(5))
         return settings
 
-    nothing = broken_off("nothing")
+    nothing = interrupted("nothing")
     assert run(nothing, base, data, tmp_path / "nothing", resume=True).files()
-    statistics = broken_off("statistics", "local.optimizer=shampoo")
+    statistics = interrupted("statistics", "local.optimizer=shampoo")
     with pytest.raises(ProblemError) as rejected:
         run(statistics, base, data, tmp_path / "statistics", resume=True)
     assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
@@ -369,15 +369,15 @@ def test_a_machine_without_a_gpu_says_so(base: Path, data: Path) -> None:
 
 def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) -> None:
     with pytest.raises(ProblemError, match="some of 0, 1, 2"):
-        Host.of(RunSetup(quick_settings(), data=data, base=base), [7], Watcher().pages)
+        ClientHost.of(RunSetup(quick_settings(), data=data, base=base), [7], Watcher().pages)
 
 
 def test_what_clients_keep_is_of_one_run_only() -> None:
     context = InProcessGrid().add(10, Federation().host([0])).context
-    keeping = InMemory()
-    assert keeping.state(context, 0) == {}
-    keeping.keep(context, 0, {"dual": torch.ones(2)})
-    keeping.state(context, 0)["another"] = torch.zeros(2)  # not kept
-    assert keeping.state(context, 0).keys() == {"dual"}
+    states = InMemory()
+    assert states.load(context, 0) == {}
+    states.save(context, 0, {"dual": torch.ones(2)})
+    states.load(context, 0)["another"] = torch.zeros(2)  # not saved
+    assert states.load(context, 0).keys() == {"dual"}
     context.run_id = 2
-    assert keeping.state(context, 0) == {}
+    assert states.load(context, 0) == {}

@@ -1,11 +1,9 @@
-"""What stands between a server and its nodes: addresses, keys, the gate of the SuperLink, the app that Flower sends."""
+"""The connection between a server and its nodes: addresses, keys, Flower's commands and the app that Flower sends."""
 
 import signal
 import socket
 import tomllib
-import zipfile
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -13,18 +11,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
-from flwr.superlink import extensions, main
-from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.engines.flower import gate
 from starter_kit.engines.flower.address import Address, ServerTLS, free_port, server_tls
-from starter_kit.engines.flower.bundle import fab, write_app
-from starter_kit.engines.flower.child import LOG, last_line
+from starter_kit.engines.flower.app_folder import FILES, write_app
+from starter_kit.engines.flower.child_process import LOG, last_line
 from starter_kit.engines.flower.commands import flower_app
-from starter_kit.engines.flower.node import Calling
-from starter_kit.engines.flower.superlink import Listening, public_keys
+from starter_kit.engines.flower.superlink import ServerOptions, public_keys
+from starter_kit.engines.flower.supernode import NodeOptions
 
 
 @pytest.mark.parametrize(
@@ -56,29 +51,29 @@ def test_another_text_is_no_address(text: str) -> None:
 def test_a_port_that_is_taken_is_rejected_before_anything_is_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = Address("127.0.0.1", listener.getsockname()[1])
-        assert address.answers(0.0)
+        assert address.accepts_connections(0.0)
         with pytest.raises(ProblemError, match="free port"):
             address.check_free()
     address.check_free()
-    assert not address.answers(0.0)
+    assert not address.accepts_connections(0.0)
 
 
 def test_only_this_machine_is_served_without_encryption(tmp_path: Path) -> None:
-    assert "--insecure" in Listening(Address("127.0.0.1", 9092)).options
+    assert "--insecure" in ServerOptions(Address("127.0.0.1", 9092)).for_superlink
     for address, node_keys in ((Address("0.0.0.0", 9092), None), (Address("127.0.0.1", 9092), tmp_path)):
         with pytest.raises(ProblemError) as rejected:
-            Listening(address, None, node_keys)
+            ServerOptions(address, None, node_keys)
         assert rejected.value.problems[0].code is ErrorCode.CONFIGURATION
     tls = ServerTLS(tmp_path / "server.pem", tmp_path / "server.key", tmp_path / "ca.pem")
-    options = Listening(Address("0.0.0.0", 9092), tls, tmp_path).options
+    options = ServerOptions(Address("0.0.0.0", 9092), tls, tmp_path).for_superlink
     assert "--insecure" not in options
     assert "--enable-supernode-auth" in options
 
 
-def test_a_node_encrypts_the_way_to_another_machine() -> None:
-    assert "--insecure" in Calling(Address("127.0.0.1", 9092)).options
-    assert "--insecure" not in Calling(Address("fl.example.org", 9092)).options
-    assert "--insecure" not in Calling(Address("127.0.0.1", 9092), authority=Path("ca.pem")).options
+def test_a_node_encrypts_the_connection_to_another_machine() -> None:
+    assert "--insecure" in NodeOptions(Address("127.0.0.1", 9092)).for_supernode
+    assert "--insecure" not in NodeOptions(Address("fl.example.org", 9092)).for_supernode
+    assert "--insecure" not in NodeOptions(Address("127.0.0.1", 9092), authority=Path("ca.pem")).for_supernode
 
 
 def test_the_files_of_a_certificate_come_together(tmp_path: Path) -> None:
@@ -100,31 +95,17 @@ def test_public_keys_of_nodes_are_read_and_others_rejected(tmp_path: Path) -> No
         public_keys(file)
 
 
-def test_a_commands_last_words_are_told_without_its_colors(tmp_path: Path) -> None:
+def test_a_commands_last_line_is_reported_without_its_colors(tmp_path: Path) -> None:
     (tmp_path / LOG).write_text("first\n\x1b[91mERROR \x1b[0m:  no such key\n\n")
     assert last_line(tmp_path) == "ERROR :  no such key"
     (tmp_path / LOG).write_text("")
     assert last_line(tmp_path) == "nothing"
 
 
-def test_other_machines_reach_what_is_for_nodes_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extensions, "get_middleware", extensions.get_middleware)  # restored afterwards
-    gate.install()
-    app = main.create_app()
-    elsewhere, here = TestClient(app, client=("192.0.2.7", 5000)), TestClient(app, client=("127.0.0.1", 5000))
-    for path in ("/v1/control/start-run", "/v1/control/register-node", "/v1/runtime/acquire-task", "/docs"):
-        assert elsewhere.post(path).status_code == 403
-        assert here.post(path).status_code != 403
-    assert elsewhere.post("/v1/fleet/register-node").status_code != 403
-
-
 def test_the_app_holds_no_code_but_imports_of_the_installed_kit(tmp_path: Path) -> None:
-    with zipfile.ZipFile(BytesIO(fab())) as app:
-        components = tomllib.loads(app.read("pyproject.toml").decode())["tool"]["flwr"]["app"]["components"]
-        modules = [name for name in app.namelist() if name.endswith(".py")]
-        for name in modules:
-            assert len(app.read(name).decode().splitlines()) <= 3
     write_app(tmp_path / "app")
+    assert all(len(text.splitlines()) <= 3 for name, text in FILES.items() if name.endswith(".py"))
+    components = tomllib.loads(FILES["pyproject.toml"])["tool"]["flwr"]["app"]["components"]
     for component, kind in (("serverapp", ServerApp), ("clientapp", ClientApp)):
         module, _, attribute = components[component].partition(":")
         text = (tmp_path / "app" / f"{module.replace('.', '/')}.py").read_text()

@@ -16,6 +16,7 @@ import torch
 
 from evaluator.communication.log import read_log
 from starter_kit.engines.flower.address import free_port
+from starter_kit.engines.flower.child_process import entry_point
 from starter_kit.runs.folder import RunFolder
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
@@ -23,9 +24,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
 
 DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
 COMMAND = "from starter_kit.engines.flower.commands import flower_app; flower_app()"
-PATIENCE_S = 150
+PATIENCE_S = 600  # far more than a busy machine takes: a process that ends early ends the wait
+REPLY_S = 20
 
-# FedAvg, whose client 2 stops in the middle of round 2, once it has said so.
+# FedAvg, whose client 2 stops in the middle of round 2, and leaves a file as a sign of it.
 STOPPING = """
 import time
 from pathlib import Path
@@ -46,7 +48,7 @@ class Settings(fedavg.Settings):
 
 @dataclass
 class Parties:
-    """The processes of one federation, in a folder of their own; see `ended`."""
+    """The processes of one federation, in a folder of their own."""
 
     folder: Path
     data: Path
@@ -69,15 +71,18 @@ class Parties:
         return process
 
     def look(self) -> list[psutil.Process]:
-        """All processes of the federation, which are remembered."""
+        """Note and return all processes of the federation that are running."""
         for process in self.started:
             if process.poll() is None:
                 self.family |= set(psutil.Process(process.pid).children(recursive=True))
         return [process for process in self.family if process.is_running()]
 
     def await_file(self, path: Path) -> None:
+        """Wait for a file that the first process, the server, or one of its nodes writes."""
         deadline = time.monotonic() + PATIENCE_S
         while not path.exists():
+            ended = self.started[0].poll() is not None
+            assert not ended or path.exists(), self.started[0].communicate()[0]
             assert time.monotonic() < deadline
             self.look()
             time.sleep(0.2)
@@ -86,7 +91,7 @@ class Parties:
         (found,) = [
             child.pid
             for child in psutil.Process(node.pid).children()
-            if "flwr.supernode.cli:flower_supernode" in child.cmdline()
+            if entry_point("flower-supernode") in child.cmdline()
         ]
         return found
 
@@ -143,7 +148,7 @@ def changes(given: Sequence[str]) -> list[str]:
 def test_server_and_nodes_train_as_one_machine_would(
     parties: Parties, data: Path, base: Path, tmp_path: Path
 ) -> None:
-    # An optimizer that goes on from round to round: without what the nodes keep, round 2 would differ.
+    # The optimizer keeps statistics from round to round: without what the nodes keep, round 2 would differ.
     given = ["clients_per_round=3", "local.optimizer=shampoo", "local.shampoo.statistics_every=1"]
     given += ["local.shampoo.roots_every=1", "local.learning_rate=1.0"]
     same = ["fedavg", *changes([*QUICK, *given]), "--wait", str(PATIENCE_S)]
@@ -153,7 +158,7 @@ def test_server_and_nodes_train_as_one_machine_would(
     nodes = [parties.start(*node, "--client", "0", "--client", "1"), parties.start(*node, "--client", "2")]
     parties.await_file(tmp_path / "run")
     for process in (server, *nodes):
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, printed
     together = run(quick_settings("fedavg", given), base, data, tmp_path / "together")
     apart = RunFolder(tmp_path / "run")
@@ -163,7 +168,7 @@ def test_server_and_nodes_train_as_one_machine_would(
     assert not (tmp_path / "home" / ".flwr").exists()
 
 
-def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
+def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     parties: Parties, tmp_path: Path
 ) -> None:
     subprocess.run(
@@ -179,7 +184,15 @@ def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
         f"--port {port} --certificate server.pem --certificate-key server.key --authority authority.pem"
     )
     server = parties.start(
-        "server", *same, *listening.split(), "--node-keys", "nodes.pub", "--out", "run", "--timeout", "10"
+        "server",
+        *same,
+        *listening.split(),
+        "--node-keys",
+        "nodes.pub",
+        "--out",
+        "run",
+        "--timeout",
+        str(REPLY_S),
     )
     node = ["node", *same, "--server", f"127.0.0.1:{port}", "--authority", "authority.pem"]
     staying = parties.start(*node, "--client", "0", "--client", "1", "--node-key", "node-a")
@@ -188,9 +201,9 @@ def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
     parties.await_file(tmp_path / "stopped")
     os.kill(parties.supernode_of(killed), signal.SIGKILL)
     parties.await_file(tmp_path / "run")
-    printed, _ = server.communicate(timeout=60)
+    printed, _ = server.communicate(timeout=PATIENCE_S)
     assert server.returncode == 0, printed
-    assert "round 2: client 2 is lost (no answer within 10 s)" in printed
+    assert f"round 2: client 2 is lost (no reply within {REPLY_S} s)" in printed
     assert "round 3: client 2 is lost (its node is away)" in printed
     assert answered(tmp_path / "run" / "communication_log.csv") == {
         (1, 0),
@@ -201,7 +214,7 @@ def test_a_run_goes_on_without_a_node_that_is_killed_and_lets_no_stranger_in(
         (3, 0),
         (3, 1),
     }
-    assert staying.wait(60) == 0
-    rejected, _ = stranger.communicate(timeout=60)
+    assert staying.wait(PATIENCE_S) == 0
+    rejected, _ = stranger.communicate(timeout=PATIENCE_S)
     assert stranger.returncode == 2
     assert "E_CONFIGURATION" in rejected

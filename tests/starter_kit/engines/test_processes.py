@@ -70,7 +70,7 @@ def ended(pid: int) -> bool:
 
 
 def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Path, tmp_path: Path) -> None:
-    # An optimizer that goes on from round to round: without its state, round 2 would differ.
+    # The optimizer keeps statistics from round to round: without its state, round 2 would differ.
     changes = [
         "clients_per_round=3",
         "rounds=3",
@@ -104,7 +104,7 @@ def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
     assert all(ended(pid) for pid in watcher.pids)
 
 
-def test_what_a_client_rejects_is_told_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
+def test_what_a_client_rejects_is_reported_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
     fault = "raise ProblemError.of(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
     settings = quick_settings(faulty_config(tmp_path, fault))
     with pytest.raises(ProblemError) as rejected:

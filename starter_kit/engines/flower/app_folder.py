@@ -1,11 +1,9 @@
-"""The kit as a Flower app: three small files, for `flwr run` and for the runs that the kit itself starts.
+"""The kit as a Flower app: a folder of small files, for `flwr run`.
 
 The app holds no code but two imports: server and nodes run the kit that is installed on their own machines.
 """
 
 from pathlib import Path
-
-from flwr.cli.build import build_fab_from_files
 
 _PROJECT = """\
 [project]
@@ -45,13 +43,8 @@ FILES = {
 }
 
 
-def fab() -> bytes:
-    """The app as Flower sends it."""
-    return build_fab_from_files({name: text.encode() for name, text in FILES.items()})[0]
-
-
 def write_app(folder: Path) -> None:
-    """Write the app into `folder`, for `flwr run`. Raises OSError where that can't be done or a file exists."""
+    """Write the app into `folder`. Raises OSError where that can't be done or a file exists."""
     for name, text in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
