@@ -1,7 +1,7 @@
 """ANLS and accuracy against a literal, slow re-implementation of the published definition.
 
 The definition is computed twice, with the distance of `editdistance`, which the published metric uses and whose code
-is its own, and with that of python-Levenshtein, which most other implementations use.
+is its own, and with that of python-Levenshtein, which is the usual choice elsewhere.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from evaluator.scoring.metrics import GoldAnswers, score
 
 Cases = list[tuple[str, list[str]]]
-
-
 Distance = Callable[[str, str], int]
 
 
