@@ -146,7 +146,9 @@ class MessageFile:
         self._renewer: threading.Thread | None = None
 
     def put(self, queue: str, payload: str) -> None:
-        self._execute("INSERT INTO messages (queue, payload) VALUES (?, ?)", queue, payload)
+        self._execute(
+            "INSERT INTO messages (queue, payload) VALUES (:queue, :payload)", queue=queue, payload=payload
+        )
 
     def take(self, queue: str) -> Delivery | None:
         """Lease the oldest free message of `queue`; None if there is none."""
@@ -154,13 +156,18 @@ class MessageFile:
             now = time.time()
             # Most polls find nothing, so look before asking for the write lock; another process may be faster.
             while free := self._execute(
-                "SELECT id FROM messages WHERE queue = ? AND lease_until <= ? ORDER BY id LIMIT 1", queue, now
+                "SELECT id FROM messages WHERE queue = :queue AND lease_until <= :now ORDER BY id LIMIT 1",
+                queue=queue,
+                now=now,
             ):
                 lease = uuid4().hex
                 taken = self._execute(
-                    "UPDATE messages SET lease = ?, lease_until = ?, deliveries = deliveries + 1"
-                    " WHERE id = ? AND lease_until <= ? RETURNING deliveries, payload",
-                    *(lease, now + self.lease_s, free[0][0], now),
+                    "UPDATE messages SET lease = :lease, lease_until = :until, deliveries = deliveries + 1"
+                    " WHERE id = :id AND lease_until <= :now RETURNING deliveries, payload",
+                    lease=lease,
+                    until=now + self.lease_s,
+                    id=free[0][0],
+                    now=now,
                 )
                 if taken:
                     self._hold(lease)
@@ -171,20 +178,24 @@ class MessageFile:
     def delete(self, lease: str) -> None:
         """Remove a message that was dealt with, unless it has meanwhile been handed out again."""
         self._drop(lease)
-        self._execute("DELETE FROM messages WHERE lease = ?", lease)
+        self._execute("DELETE FROM messages WHERE lease = :lease", lease=lease)
 
     def give_back(self, lease: str, *, untouched: bool = False) -> None:
         """Free a message for others. If it is `untouched`, this hand-over isn't counted."""
         self._drop(lease)
         self._execute(
-            "UPDATE messages SET lease = NULL, lease_until = 0, deliveries = deliveries - ? WHERE lease = ?",
-            *(int(untouched), lease),
+            "UPDATE messages SET lease = NULL, lease_until = 0, deliveries = deliveries - :uncounted"
+            " WHERE lease = :lease",
+            uncounted=int(untouched),
+            lease=lease,
         )
 
     def size(self, queue: str) -> int:
         """Number of messages of `queue` that are free to be taken."""
         rows = self._execute(
-            "SELECT count(*) FROM messages WHERE queue = ? AND lease_until <= ?", queue, time.time()
+            "SELECT count(*) FROM messages WHERE queue = :queue AND lease_until <= :now",
+            queue=queue,
+            now=time.time(),
         )
         return int(rows[0][0])
 
@@ -192,7 +203,9 @@ class MessageFile:
         """Remove the free messages of `queue`; return how many there were."""
         return len(
             self._execute(
-                "DELETE FROM messages WHERE queue = ? AND lease_until <= ? RETURNING id", queue, time.time()
+                "DELETE FROM messages WHERE queue = :queue AND lease_until <= :now RETURNING id",
+                queue=queue,
+                now=time.time(),
             )
         )
 
@@ -206,7 +219,7 @@ class MessageFile:
                 self._connection.close()
                 self._connection = None
 
-    def _execute(self, statement: str, *values: object) -> list[Any]:
+    def _execute(self, statement: str, **values: object) -> list[Any]:
         if self._pid != os.getpid():  # neither the connection nor the leases may be used across a fork
             self._start_afresh()
         # Each statement is a transaction of its own. Fetching all rows runs it to its end, which commits.
@@ -243,8 +256,9 @@ class MessageFile:
                 try:
                     for lease in self._held:
                         self._execute(
-                            "UPDATE messages SET lease_until = ? WHERE lease = ?",
-                            *(time.time() + self.lease_s, lease),
+                            "UPDATE messages SET lease_until = :until WHERE lease = :lease",
+                            until=time.time() + self.lease_s,
+                            lease=lease,
                         )
                 except sqlite3.OperationalError as error:  # a full disk, say: the next round may do better
                     logger.warning("Leases could not be renewed: %s", error)
