@@ -20,7 +20,7 @@ class UntrustedJSONError(ValueError):
 
 
 def parse(text: bytes) -> object:
-    """The value of a UTF-8 JSON text. Raises `UntrustedJSONError`."""
+    """Return the value of a UTF-8 JSON text. Raises `UntrustedJSONError`."""
     if _depth(text) > MAX_DEPTH:
         raise UntrustedJSONError(f"nested more than {MAX_DEPTH} deep")
     try:

@@ -79,7 +79,7 @@ def read_header(path: Path) -> Header:
 
 
 def untied(header: Header) -> dict[str, Tensor]:
-    """The tensors without the copies of the shared embedding that some writers save beside it."""
+    """Return the tensors without the copies of the shared embedding that some writers save beside it."""
     ties = ALIASES if SHARED_EMBEDDING in header.tensors else frozenset()
     return {name: tensor for name, tensor in header.tensors.items() if name not in ties}
 
@@ -176,7 +176,7 @@ def _read_entry(name: str, entry: object) -> Tensor:
 
 
 def _is_counts(value: object) -> bool:
-    """Whether `value` is a list of whole numbers from 0; JSON's true and 1.0 are none."""
+    """Return whether `value` is a list of whole numbers from 0; JSON's true and 1.0 are none."""
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 
 

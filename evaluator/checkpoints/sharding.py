@@ -91,7 +91,7 @@ def _check_shards_are_there(path: Path, shards: Sequence[str]) -> None:
 
 
 def shard_names(weight_map: Mapping[str, str]) -> list[str]:
-    """The shards, in the order in which they are joined."""
+    """Return the shards, in the order in which they are joined."""
     return sorted(set(weight_map.values()))
 
 
@@ -115,7 +115,7 @@ def join(index: Path, target: Path) -> None:
 
 
 def joined_sha256(index: Path) -> str:
-    """The SHA-256 of the file that `join` would write; raises `ProblemError` as it does."""
+    """Return the SHA-256 of the file that `join` would write; raises `ProblemError` as it does."""
     digest = hashlib.sha256()
     for chunk in _joined_chunks(index):
         digest.update(chunk)
@@ -138,7 +138,7 @@ def check_same(checkpoint: Path, index: Path) -> None:
 
 
 def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
-    """The first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight.
+    """Return the first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight.
 
     Raises `ProblemError` (`E_CHECKPOINT_HEADER`) where a name can't be written as UTF-8.
     """
@@ -199,7 +199,7 @@ def _plan(index: Path) -> _Joined:
 
 
 def _read_shard(path: Path, weight_map: Mapping[str, str]) -> Header:
-    """A shard's header, holding exactly the tensors that the index places there."""
+    """Return a shard's header, holding exactly the tensors that the index places there."""
     try:
         header = read_header(path)
     except ProblemError as error:
@@ -234,7 +234,7 @@ def _in_shard(problem: Problem, shard: str) -> Problem:
 
 
 def _is_text(name: str) -> bool:
-    """Whether `name` can be written as UTF-8; JSON can hold halves of surrogate pairs."""
+    """Return whether `name` can be written as UTF-8; JSON can hold halves of surrogate pairs."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 

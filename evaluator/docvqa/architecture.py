@@ -52,7 +52,7 @@ class VT5Config(BaseModel):
         layer_norm_eps, hidden_dropout_prob: Of the box embedding; T5 has its own two.
         box_scale: What word boxes in [0, 1] are multiplied by before they are cut down to whole numbers. The
             published model was trained with 1, by which nearly every coordinate becomes 0 and the layout is
-            lost; 1000 keeps it.
+            lost; 1000 preserves it.
         max_input_tokens: Longest text, question and words, that is read of a page.
         published_batching: Follow the published code in how rows of a batch are padded and how long their
             confidence runs on, by which results depend on the rows that share a batch. To reproduce its numbers.
@@ -98,7 +98,7 @@ class VT5Config(BaseModel):
 
 
 def tiny_config(vocab_size: int) -> VT5Config:
-    """A model of the same make with under half a million weights, for demonstrations and tests.
+    """Return a model of the same make with under half a million weights, for demonstrations and tests.
 
     It reads the question and the first words of a page only, which keeps it quick.
     """
@@ -119,7 +119,7 @@ def tiny_config(vocab_size: int) -> VT5Config:
 
 
 def read_config(folder: Path) -> VT5Config:
-    """The model's make-up as `folder` tells it; without a `visual_config.json`, the tower is DiT-base.
+    """Return the architecture that `folder` describes; without a `visual_config.json`, the tower is DiT-base.
 
     Raises `ProblemError` (`E_REFERENCE_FORMAT`) where a file is missing or describes no VT5.
     """

@@ -59,7 +59,7 @@ class Batch:
         *,
         pad_token_id: int = 0,
     ) -> Self:
-        """A batch of encoded texts and their pages' features, with the tokens of their answers where given."""
+        """Return a batch of encoded texts and their pages' features, with the tokens of their answers where given."""
         length = max(len(text.ids) for text in texts)
         # numpy reads lists five times as fast as torch does.
         ids = np.full((len(texts), length), pad_token_id, np.int64)
@@ -101,14 +101,14 @@ class VT5(nn.Module):
 
     @classmethod
     def from_config(cls, config: VT5Config, *, seed: int) -> Self:
-        """A model with random weights, the same for the same seed."""
+        """Return a model with random weights, the same for the same seed."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             return cls(config)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:
-        """The model of a folder, its weights in `model.safetensors` or, as published, `pytorch_model.bin`.
+        """Return the model of a folder, its weights in `model.safetensors` or, as published, `pytorch_model.bin`.
 
         Raises `ProblemError` where the configuration can't be read or the weights are not this model's.
         """
@@ -119,7 +119,7 @@ class VT5(nn.Module):
 
     @classmethod
     def from_checkpoint(cls, reference: Path, checkpoint: Path) -> Self:
-        """The architecture of the folder `reference` with the weights of a safetensors file.
+        """Return the architecture of the folder `reference` with the weights of a safetensors file.
 
         This is how the workers open a submission. Raises `ProblemError` as `from_folder` does.
         """
@@ -141,11 +141,11 @@ class VT5(nn.Module):
         write_safetensors(self, folder / WEIGHTS)
 
     def trainable_parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that training changes, by their name in a checkpoint; tied ones once."""
+        """Return the parameters that training changes, by their name in a checkpoint; tied ones once."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
     def page_features(self, pixel_values: Tensor) -> Tensor:
-        """The image tower's output (P, V, dv) for pixels (P, 3, H, W).
+        """Return the image tower's output (P, V, dv) for pixels (P, 3, H, W).
 
         It depends on the page alone: compute it once and use it for all of a page's questions. No gradient
         passes unless the tower is trained.
@@ -155,14 +155,14 @@ class VT5(nn.Module):
             return features
 
     def embed(self, input_ids: Tensor, boxes: Tensor, features: Tensor) -> Tensor:
-        """What T5's encoder reads, (B, L+V, d): the text with its boxes, then the page's visual tokens."""
+        """Return what T5's encoder reads, (B, L+V, d): the text with its boxes, then the page's visual tokens."""
         text = self.language_backbone.shared(input_ids) + self.spatial_embedding(boxes)
         return torch.cat([text, self.visual_embedding(features)], dim=1)
 
     def encoder_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What the encoder reads of a batch (B, L+V, d) and its mask (B, L+V), false at padding.
+        """Return what the encoder reads of a batch (B, L+V, d) and its mask (B, L+V), false at padding.
 
-        Padding comes last, but for `published_batching`, under which it stands between text and page.
+        Padding comes last; under `published_batching` it comes between text and page.
         """
         embeddings = self.embed(batch.input_ids, batch.boxes, batch.features)
         seen = batch.attention_mask.new_ones(batch.features.shape[:2])
@@ -170,13 +170,13 @@ class VT5(nn.Module):
         return (embeddings, mask) if self.config.published_batching else _move_padding_last(embeddings, mask)
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The encoder's output (B, L+V, d) and its mask (B, L+V)."""
+        """Return the encoder's output (B, L+V, d) and its mask (B, L+V)."""
         embeddings, mask = self.encoder_input(batch)
         output = self.language_backbone.encoder(inputs_embeds=embeddings, attention_mask=mask)
         return output.last_hidden_state, mask
 
     def logits(self, batch: Batch) -> Tensor:
-        """The scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
+        """Return the scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
         encoded, mask = self.encode(batch)
         output = self.language_backbone(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
@@ -197,7 +197,7 @@ class VT5(nn.Module):
 
     @torch.no_grad()
     def generate(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Greedy answers: token ids (B, T), T < 20, padded after their end, and confidences (B,).
+        """Return greedy answers: token ids (B, T), T < 20, padded after their end, and confidences (B,).
 
         The confidence is the product of the probabilities of an answer's tokens but for its last, which is its
         end. A row leaves the batch at its end. With `published_batching` it stays to the end of the longest

@@ -1,9 +1,9 @@
 """All answers to a test set, in shards that outlast the process.
 
-Every shard's answers are written to disk as soon as they are there. A scoring that is begun again, after a crash or
-elsewhere on the machine, takes the finished shards and computes the others, each by itself as it would have been: the
-result is the same. Finished shards are kept for two weeks under a name that says all that they depend on. They quote
-the answers to the test set and are as secret as it is.
+Every shard's answers are written to disk as soon as they are computed. A scoring that is started again, after a crash
+or elsewhere on the machine, takes the finished shards and computes the others, each by itself as it would have been:
+the result is the same. Finished shards stay for two weeks under a name that is a hash of all that they depend on. They
+quote the answers to the test set and are as secret as it is.
 
 Several GPUs share a scoring by its shards, each from a process of its own.
 """
@@ -84,14 +84,14 @@ class Answered:
 
 
 class ShardStore:
-    """A folder of finished shards, one file each, which appears when it is whole."""
+    """A folder of finished shards, one file each, which appears when it is complete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, number: int, asked: Sequence[str]) -> ShardAnswers | None:
-        """A finished shard with the answers to the questions of the ids `asked`; None where there is none."""
+        """Return a finished shard with the answers to the questions of the ids `asked`; None if there is none."""
         path = self._path(number)
         try:
             answers = ShardAnswers.model_validate_json(path.read_bytes())
@@ -100,11 +100,12 @@ class ShardStore:
         except ValidationError:
             answers = None
         if answers is None or [prediction.question_id for prediction in answers.predictions] != list(asked):
-            logger.warning("%s isn't what it should be; the shard is answered again", path)
+            logger.warning("%s doesn't hold the answers to this shard; it is answered again", path)
             return None
         return answers
 
     def write(self, number: int, answers: ShardAnswers) -> None:
+        """Store a finished shard; its file appears only when it is complete."""
         path = self._path(number)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(answers.model_dump_json(), encoding="utf-8")
@@ -304,7 +305,7 @@ def _answer_part(
 
 
 def _give_back_memory() -> None:
-    """Return what the model took: the C library keeps it in pieces, and a worker lives long."""
+    """Return what the model took: the C library holds on to freed pieces, and a worker runs for weeks."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -313,7 +314,7 @@ def _give_back_memory() -> None:
 
 
 def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, budget: Budget) -> str:
-    """A name for all that the answers depend on, to the last bit."""
+    """Return a name for all that the answers depend on, to the last bit."""
     parts = {
         "checkpoint": checkpoint_sha256,
         "reference": {path.name: sha256_of(path) for path in _small_files(scoring.reference)},
@@ -330,14 +331,14 @@ def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, bu
 
 
 def _small_files(reference: Path) -> Iterator[Path]:
-    """The reference's configuration and tokenizer; its weights play no part."""
+    """Return the reference's configuration and tokenizer; its weights play no part."""
     return (
         path for path in sorted(reference.iterdir()) if path.is_file() and path.suffix in {".json", ".model"}
     )
 
 
 def _images_digest(dataset: Dataset) -> str:
-    """Which images there are, by size and time: reading them would take as long as scoring."""
+    """Return which images there are, by size and time: reading them would take as long as scoring."""
     digest = hashlib.sha256()
     for page in dataset.pages:
         try:
@@ -349,11 +350,12 @@ def _images_digest(dataset: Dataset) -> str:
 
 
 def _forget_old(kept: Path, current: str) -> None:
-    """Remove the shards of scorings that nobody has asked for in two weeks."""
+    """Remove the shards of scorings that were not used for two weeks."""
     (kept / current).mkdir(parents=True, exist_ok=True)
     (kept / current).touch()
     for folder in kept.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # another worker forgets them too
+        # Another worker may be removing them as well.
+        with contextlib.suppress(FileNotFoundError):
             if folder.name != current and time.time() - folder.stat().st_mtime > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
 

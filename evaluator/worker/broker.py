@@ -4,7 +4,7 @@ The embedded broker is a Celery (kombu) transport for installations without a br
 least once: a message that is handed out is leased, not removed. Acknowledging deletes it; rejecting gives it
 back; a process renews its leases from a thread while it lives, and what a killed process held is handed out
 again when the lease runs out. Messages of a queue come in the order in which they were sent, and one that is
-given back keeps its place. Every hand-over is counted in the message header `deliveries`, so that a consumer
+given back stays at its position. Every hand-over is counted in the message header `deliveries`, so that a consumer
 can reject a message that keeps killing it.
 
 All processes must see the file on one local disk: SQLite's write-ahead log doesn't work over a network.
@@ -51,10 +51,10 @@ CREATE INDEX IF NOT EXISTS messages_by_queue ON messages (queue, id);
 
 
 def broker_settings(url: str) -> dict[str, Any]:
-    """The Celery settings under which no message is lost on the broker at `url`.
+    """Return the Celery settings under which no message is lost on the broker at `url`.
 
     Both ends use them: the site's Celery app and the workers'. Messages are JSON, acknowledged when the task
-    is done and given back when its process dies; a worker takes one at a time; no results are kept.
+    is done and given back when its process dies; a worker takes one at a time; no results are stored.
 
     Args:
         url: `sqlite:////absolute/path`, `redis://…`, `rediss://…`, `amqp://…` or `amqps://…`.
@@ -100,7 +100,7 @@ def broker_settings(url: str) -> dict[str, Any]:
 
 
 def broker_path(url: str) -> Path:
-    """The file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
+    """Return the file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
     path = unquote(urlsplit(url).path)
     if not path.startswith("//"):
         raise ValueError("The broker's path must be absolute: sqlite:////var/lib/pfl/broker.sqlite3")
@@ -108,10 +108,10 @@ def broker_path(url: str) -> Path:
 
 
 def delivery_number(headers: Mapping[str, object]) -> int:
-    """Which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
-    ours, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
-    if isinstance(ours, int):
-        return ours
+    """Return which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
+    counted, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
+    if isinstance(counted, int):
+        return counted
     return rabbitmq + 1 if isinstance(rabbitmq, int) else 1
 
 
@@ -135,9 +135,9 @@ class MessageFile:
     def __init__(self, path: Path, lease_s: float = LEASE_S) -> None:
         self.path = path
         self.lease_s = lease_s
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -146,6 +146,7 @@ class MessageFile:
         self._renewer: threading.Thread | None = None
 
     def put(self, queue: str, payload: str) -> None:
+        """Append a message to `queue`."""
         self._execute(
             "INSERT INTO messages (queue, payload) VALUES (:queue, :payload)", queue=queue, payload=payload
         )
@@ -191,7 +192,7 @@ class MessageFile:
         )
 
     def size(self, queue: str) -> int:
-        """Number of messages of `queue` that are free to be taken."""
+        """Return the number of messages of `queue` that are free to be taken."""
         rows = self._execute(
             "SELECT count(*) FROM messages WHERE queue = :queue AND lease_until <= :now",
             queue=queue,
@@ -220,8 +221,9 @@ class MessageFile:
                 self._connection = None
 
     def _execute(self, statement: str, **values: object) -> list[Any]:
-        if self._pid != os.getpid():  # neither the connection nor the leases may be used across a fork
-            self._start_afresh()
+        # Neither the connection nor the leases may be used across a fork.
+        if self._pid != os.getpid():
+            self._reset()
         # Each statement is a transaction of its own. Fetching all rows runs it to its end, which commits.
         with self._lock:
             return self._open().execute(statement, values).fetchall()
@@ -260,7 +262,8 @@ class MessageFile:
                             until=time.time() + self.lease_s,
                             lease=lease,
                         )
-                except sqlite3.OperationalError as error:  # a full disk, say: the next round may do better
+                except sqlite3.OperationalError as error:
+                    # The disk may be full, for example: the next attempt may succeed.
                     logger.warning("Leases could not be renewed: %s", error)
 
 
@@ -278,7 +281,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 class QoS(virtual.QoS):
-    """What a channel holds unacknowledged."""
+    """The unacknowledged messages of a channel."""
 
     channel: "Channel"
 
