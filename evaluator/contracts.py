@@ -19,22 +19,27 @@ from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 
-EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
-SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers listen here
-INTAKE_QUEUE = "portal.intake"  # reports and progress, back to the site
+# The queue of the steps that need only a CPU, that of the steps that run the model, to which GPU workers listen, and that
+# of reports and progress, back to the site.
+EVALUATOR_QUEUE = "evaluator"
+SCORING_QUEUE = "evaluator.scoring"
+INTAKE_QUEUE = "portal.intake"
 
-STEP_TASK = "evaluator.run_step"  # (job)
-REPORT_TASK = "portal.take_report"  # (step report)
-PROGRESS_TASK = "portal.take_progress"  # (progress)
+# The tasks, each with one argument: an `EvaluationJob`, a `StepReport`, a `Progress`.
+STEP_TASK = "evaluator.run_step"
+REPORT_TASK = "portal.take_report"
+PROGRESS_TASK = "portal.take_progress"
 
-SERVER = -1  # the server's id in the communication log
+# The server's id in the communication log.
+SERVER = -1
 
 
 def evaluator_version() -> str:
     """Return the version that every score is stamped with."""
     try:
         return version("pfl-docvqa-benchmark")
-    except PackageNotFoundError:  # run from a source tree that was never installed
+    except PackageNotFoundError:
+        # The code runs from a source tree that was never installed.
         return "0+source"
 
 
@@ -144,10 +149,14 @@ class EvaluationJob(Message):
 class TrustLevel(IntEnum):
     """How far a run's record has been checked against what really happened."""
 
-    RECOMPUTED = 0  # every number follows from the files
-    CONFORMANT = 1  # the submitted trainer passed the conformance tests
-    REPLAYED = 2  # a round drawn by the site was replayed
-    RERUN = 3  # the organizers trained it again
+    # Every number follows from the files.
+    RECOMPUTED = 0
+    # The submitted trainer passed the conformance tests.
+    CONFORMANT = 1
+    # A round drawn by the site was replayed.
+    REPLAYED = 2
+    # The organizers trained it again.
+    RERUN = 3
 
     @property
     def label(self) -> str:

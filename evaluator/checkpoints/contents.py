@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
 
-CHUNK_BYTES = 1024**2  # a multiple of every item size
-CHUNKS = 4  # in memory: one is looked at, the others are being hashed or wait for it
+# A multiple of every item size.
+CHUNK_BYTES = 1024**2
+# Chunks in memory: one is inspected, the others are being hashed or wait for it.
+CHUNKS = 4
 
 Bytes = NDArray[np.uint8]
 
@@ -100,7 +102,8 @@ def read_contents(
     look = _Look()
     with _HashedFile(file) as hashed:
         for _ in hashed.chunks(start):
-            pass  # the header was checked before; it is only hashed here
+            # The header was checked before; it is only hashed here.
+            pass
         on_progress(start)
         done = start
         for tensor in tensors:

@@ -12,7 +12,8 @@ from pathlib import Path
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
-MAX_HEADER_BYTES = 4 * 1024**2  # the format allows 100 MB; a thousand tensors take a tenth of one
+# The format allows 100 MB; a thousand tensors take a tenth of a megabyte.
+MAX_HEADER_BYTES = 4 * 1024**2
 MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 256
 MAX_RANK = 8

@@ -108,7 +108,8 @@ def join(index: Path, target: Path) -> None:
     try:
         with unfinished.open("wb") as out:
             out.writelines(_joined_chunks(index))
-        read_header(unfinished)  # what changed while it was copied doesn't get through
+        # A file that changed while it was copied is rejected here.
+        read_header(unfinished)
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)

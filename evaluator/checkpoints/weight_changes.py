@@ -27,10 +27,13 @@ from evaluator.checkpoints.header import ITEM_BYTES, Header, Tensor, read_header
 from evaluator.checkpoints.inspection import architecture_problems
 from evaluator.errors import ProblemError
 
-MAX_RANK = 64  # above it a change counts as one of full rank
+# A change of a higher rank counts as one of full rank.
+MAX_RANK = 64
 SKETCH_ROWS = 2 * MAX_RANK
-MERGES = 16  # roundings of independent merges, one on the other, that still count as rounding
-SLICE = 2**21  # numbers in memory at once
+# The roundings of so many independent merges, one on the other, still count as rounding.
+MERGES = 16
+# How many numbers are in memory at once.
+SLICE = 2**21
 
 # Largest relative error of rounding to the nearest number.
 UNIT_ROUNDOFF = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}

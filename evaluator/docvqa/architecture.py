@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
 
-MAX_ANSWER_LENGTH = 20  # tokens of a generated answer, the start token included
+# The most tokens of a generated answer, including the start token.
+MAX_ANSWER_LENGTH = 20
 
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}

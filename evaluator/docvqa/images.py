@@ -14,7 +14,8 @@ from evaluator.errors import ErrorCode, ProblemError
 ImageFile.LOAD_TRUNCATED_IMAGES = True
 Image.MAX_IMAGE_PIXELS = None
 
-MAX_PIXELS = 2**26  # decoded at once, 200 MB in RGB: an A4 page at 800 dots an inch
+# The most pixels that are decoded, 200 MB in RGB: an A4 page at 800 dots per inch.
+MAX_PIXELS = 2**26
 
 
 def read_page(path: Path, size: int) -> Tensor:

@@ -36,9 +36,11 @@ from pydantic import (
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
 
-MAX_IMDB_BYTES = 8 << 30  # room for all of the competition's training questions in one file
+# This leaves room for all of the competition's training questions in one file.
+MAX_IMDB_BYTES = 8 << 30
 MAX_INDEX_BYTES = 256 << 20
-PIXELS = 2.0  # a coordinate above this is no rounding error: the boxes are in pixels, not relative
+# A coordinate above this is no rounding error: the boxes are in pixels, not relative.
+PIXELS = 2.0
 
 # What a damaged or hostile file makes the unpickler, or NumPy's parser of the header, raise.
 PARSING_ERRORS = (
@@ -91,7 +93,8 @@ class ImdbQuestion(BaseModel):
     @field_validator("ocr_normalized_boxes", mode="before")
     @classmethod
     def _relative(cls, value: object) -> NDArray[np.float64]:
-        if not isinstance(value, np.ndarray):  # checked first: NumPy would follow lists to any depth
+        if not isinstance(value, np.ndarray):
+            # Validated before NumPy sees it, which would follow lists to any depth.
             value = _BOXES.validate_python(value)
         boxes = np.asarray(value, dtype=np.float64)
         if boxes.size == 0:

@@ -24,7 +24,8 @@ from evaluator.docvqa.vt5 import VT5, Batch
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Read = Callable[[range], tuple[list[EncodedText], Tensor]]  # rows to their texts and their pages' features
+# Returns the texts of some rows, and their pages' features.
+Read = Callable[[range], tuple[list[EncodedText], Tensor]]
 # What PyTorch, CUDA, cuBLAS and oneDNN say.
 OUT_OF_MEMORY = (
     "can't allocate memory",

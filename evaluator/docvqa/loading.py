@@ -19,7 +19,8 @@ from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.errors import ProblemError
 
 MAX_THREADS = 16
-GRAY = 0.0  # the middle of the pixels' range, as what is missing of a truncated image
+# The middle of the pixels' range, as what is missing of a truncated image.
+GRAY = 0.0
 
 
 @dataclass(frozen=True)

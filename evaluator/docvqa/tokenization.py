@@ -19,7 +19,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from evaluator.docvqa.dataset import Box
 from evaluator.errors import ErrorCode, ProblemError
 
-PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"  # ids 0, 1 and 2, as in T5
+# Their ids are 0, 1 and 2, as in T5.
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 
 PROMPT_BOX: Box = (0.0, 0.0, 1000.0, 1000.0)
 END_BOX: Box = (0.0, 0.0, 0.0, 0.0)
@@ -65,7 +66,8 @@ class Tokenizer:
             return cls(_convert_sentencepiece(folder))
         try:
             backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-        except Exception as error:  # the library raises no narrower class for a broken file
+        except Exception as error:
+            # The library raises no narrower class for a broken file.
             raise ProblemError.of(
                 ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
             ) from error
@@ -162,7 +164,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 
 
 def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
-    from transformers.models.t5.tokenization_t5 import T5Tokenizer  # slow to import, and seldom needed
+    # Imported here: it is slow to import, and rarely needed.
+    from transformers.models.t5.tokenization_t5 import T5Tokenizer
 
     try:
         converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)

@@ -27,7 +27,8 @@ from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.weights import fill, read_original, read_safetensors, write_safetensors
 
 MAX_COORDINATE = 1000
-IGNORED = -100  # the label of a position that counts for no loss
+# The label of a position that counts for no loss.
+IGNORED = -100
 WEIGHTS = "model.safetensors"
 ORIGINAL_WEIGHTS = "pytorch_model.bin"
 

@@ -26,7 +26,8 @@ ALIASES = (
 )
 
 PROBLEMS_SHOWN = 20
-PROTOCOL = b"\x80"  # a pickle's first byte, from its second protocol on
+# A pickle's first byte, from its second protocol on.
+PROTOCOL = b"\x80"
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
@@ -90,7 +91,8 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
         TypeError,
         AttributeError,
         struct.error,
-    ) as error:  # over bytes that are no pickle
+    ) as error:
+        # The bytes are not a pickle.
         raise not_saved_by_torch(path, "another format") from error
     return content
 
@@ -131,7 +133,8 @@ def write_safetensors(model: nn.Module, path: Path) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, path, metadata={"format": "pt"})
-    path.chmod(0o644)  # safetensors leaves files that only their owner can read
+    # safetensors writes files that only their owner can read.
+    path.chmod(0o644)
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], *, where: str) -> None:

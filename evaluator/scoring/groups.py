@@ -33,15 +33,18 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 RESAMPLES = 2_000
-MIN_CLUSTERS = 6  # the fewest with 2^(1-n) <= 1 - LEVEL
+# The smallest n with 2^(1-n) <= 1 - LEVEL.
+MIN_CLUSTERS = 6
 SEED = 20_240_501
-DRAWS_AT_ONCE = 1 << 19  # fits a processor's cache
+# As many as a processor's cache holds.
+DRAWS_AT_ONCE = 1 << 19
 
 MAX_KEYS = 100
 OTHER = "other"
 
 Integers = NDArray[np.int64]
-Members = Mapping[str, Sequence[int]]  # group -> places of its questions
+# The positions of each group's questions, by its name.
+Members = Mapping[str, Sequence[int]]
 
 
 def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]:

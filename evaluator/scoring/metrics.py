@@ -99,7 +99,8 @@ def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Score
 def _places(wanted: str, texts: list[str]) -> Iterator[int]:
     """Yield the positions of `wanted` among `texts`."""
     place = -1
-    with contextlib.suppress(ValueError):  # there is no further one
+    # `index` raises ValueError when there is no further one.
+    with contextlib.suppress(ValueError):
         while True:
             place = texts.index(wanted, place + 1)
             yield place

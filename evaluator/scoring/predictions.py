@@ -309,7 +309,8 @@ def _give_back_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    with contextlib.suppress(OSError, AttributeError):  # another system's C library
+    # The C library of another system may not have it.
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -109,7 +109,8 @@ def _download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, i
         try:
             _continue_download(ref, partial, on_progress)
         except requests.RequestException as error:
-            reason = type(error).__name__  # its message names the URL
+            # The class only: the message would name the URL.
+            reason = type(error).__name__
             continue
         return
     raise FetchError(f"the {ref.kind} could not be fetched in {TRIES} tries, the last ended with {reason}")
@@ -138,7 +139,8 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
                     _check_size(ref, partial.size + len(chunk))
                 partial.append(file, chunk)
                 on_progress(partial.size, ref.size_bytes)
-    if partial.size < ref.size_bytes:  # it said no length, or it would have been rejected above
+    if partial.size < ref.size_bytes:
+        # The response had no length, or it would have been rejected above.
         raise requests.ConnectionError("the connection ended early")
 
 
@@ -163,7 +165,8 @@ def _make_room(cache: Path, budget_bytes: int) -> None:
     for path in cache.iterdir():
         try:
             entries.append((path.stat(), path))
-        except FileNotFoundError:  # another worker was quicker
+        except FileNotFoundError:
+            # Another worker has removed it.
             continue
     total = sum(stat.st_size for stat, _ in entries)
     for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime):

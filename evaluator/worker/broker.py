@@ -78,7 +78,8 @@ def broker_settings(url: str) -> dict[str, Any]:
             broker_path(url)
             return common | {
                 "broker_transport": "evaluator.worker.broker:Transport",
-                "worker_enable_remote_control": False,  # needs broadcasts, which a polled file does badly
+                # It needs broadcasts, which a polled file does badly.
+                "worker_enable_remote_control": False,
             }
         case "redis" | "rediss":
             return common | {
@@ -359,7 +360,8 @@ class Transport(virtual.Transport):
     """
 
     Channel = Channel
-    can_parse_url = True  # kombu leaves the URL whole
+    # kombu passes the URL on as it is.
+    can_parse_url = True
     driver_type = "sqlite"
     driver_name = "sqlite3"
     polling_interval = POLLING_INTERVAL_S
@@ -376,7 +378,8 @@ class Transport(virtual.Transport):
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
-        return {}  # a file has no host, and kombu warns where one is missing but has a default
+        # A file has no host, and kombu warns where one is missing but has a default.
+        return {}
 
     def driver_version(self) -> str:
         return sqlite3.sqlite_version
