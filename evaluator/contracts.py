@@ -19,8 +19,8 @@ from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 
-# The queue of the steps that need only a CPU, that of the steps that run the model, to which GPU workers listen, and that
-# of reports and progress, back to the site.
+# The queues of the steps that need only a CPU, of the steps that run the model, to which GPU workers listen, and of
+# reports and progress, back to the site.
 EVALUATOR_QUEUE = "evaluator"
 SCORING_QUEUE = "evaluator.scoring"
 INTAKE_QUEUE = "portal.intake"

@@ -59,7 +59,7 @@ class Encoded:
 
     @classmethod
     def join(cls, parts: Sequence["Encoded"]) -> "Encoded":
-        """Return all rows of `parts`, padded to the longest."""
+        """Return all rows of `parts`, padded to the longest (B, N, d)."""
         if len(parts) == 1:
             return parts[0]
         longest = max(part.hidden.shape[1] for part in parts)
@@ -72,7 +72,7 @@ class Encoded:
         return cls(hidden, torch.cat([part.lengths for part in parts]))
 
     def rows(self, some: range) -> "Encoded":
-        """Return the rows from the first to the last of `some`."""
+        """Return the rows of `some`, still padded to the same length (len(some), N, d)."""
         chosen = slice(some.start, some.stop)
         return Encoded(self.hidden[chosen], self.lengths[chosen])
 
@@ -146,7 +146,7 @@ class Generator:
 
     @torch.inference_mode()
     def decode(self, encoded: Encoded) -> list[Answer]:
-        """Return the greedy answer to each row."""
+        """Return the greedy answer to each of the rows (B, N, d)."""
         size, steps = len(encoded), MAX_ANSWER_LENGTH - 1
         ids = torch.full((size, steps), self._pad, device=self.device)
         confidences = torch.ones(size, device=self.device)
@@ -190,12 +190,14 @@ class Generator:
             x += linear(mixed.flatten(1), layer.output)
 
             query = linear(self._normed(x, cross.norm), cross.query)
-            query = query.view(rows, self.heads, -1).transpose(0, 1) @ cross.key  # (H, B, d)
-            scores = query.transpose(0, 1) @ state.hidden.transpose(1, 2)  # (B, H, N)
+            # (H, B, d), then (B, H, N).
+            query = query.view(rows, self.heads, -1).transpose(0, 1) @ cross.key
+            scores = query.transpose(0, 1) @ state.hidden.transpose(1, 2)
             if state.padding is not None:
                 scores = scores.masked_fill_(state.padding[:, None], -torch.inf)
-            mean = scores.softmax(-1) @ state.hidden  # (B, H, d)
-            mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)  # (B, H, K)
+            # (B, H, d), then (B, H, K).
+            mean = scores.softmax(-1) @ state.hidden
+            mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)
             x += linear(mixed.flatten(1), cross.output)
 
             widened = linear(self._normed(x, layer.feed_norm), layer.wi, relu=True)
@@ -277,8 +279,8 @@ class _State:
     """Rows on their way through the decoder.
 
     Attributes:
-        rows: (B,) their places among all rows.
-        token: (B,) the token that each read last.
+        rows: (B,), their positions among all rows.
+        token: (B,), the token that each read last.
         going: (B,) bool, whether the answer continues.
         hidden: (B, N, d) the encoder's output, and `padding` (B, N) or None.
         cache: (layers, 2, B, H, T, K), keys and values of the answer so far.
@@ -292,6 +294,7 @@ class _State:
     cache: Tensor
 
     def only(self, rows: Tensor) -> "_State":
+        """Return the state of the rows at the positions `rows` (R,)."""
         return _State(
             self.rows[rows],
             self.token[rows],

@@ -28,4 +28,5 @@ class Linear(nn.Linear):
     """`torch.nn.Linear`, faster on a CPU where no gradient is needed."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the product (..., m) for x (..., n), with the bias added."""
         return linear(x, self.weight, self.bias)

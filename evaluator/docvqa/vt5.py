@@ -60,7 +60,7 @@ class Batch:
         *,
         pad_token_id: int = 0,
     ) -> Self:
-        """Return a batch of encoded texts and their pages' features, with the tokens of their answers where given."""
+        """Return a batch of encoded texts, their pages' features (B, V, dv) and, if given, their answers' tokens."""
         length = max(len(text.ids) for text in texts)
         # numpy reads lists five times as fast as torch does.
         ids = np.full((len(texts), length), pad_token_id, np.int64)
@@ -79,6 +79,7 @@ class Batch:
         return cls(input_ids, boxes, attention_mask, features, labels)
 
     def to(self, device: torch.device | str) -> Self:
+        """Return the batch on a device."""
         return replace(
             self,
             input_ids=self.input_ids.to(device),
@@ -189,7 +190,7 @@ class VT5(nn.Module):
         return logits
 
     def loss(self, batch: Batch) -> Tensor:
-        """Mean cross-entropy over the tokens of all answers of the batch."""
+        """Return the mean cross-entropy (), a scalar, over the tokens of all answers of the batch."""
         if batch.labels is None:
             raise ValueError("the batch has no labels")
         return nn.functional.cross_entropy(
@@ -251,6 +252,7 @@ class SpatialEmbedding(nn.Module):
         self.spatial_emb_matcher = Matcher(config.d_model, config.d_model)
 
     def forward(self, boxes: Tensor) -> Tensor:
+        """Return the vectors (B, L, d) of boxes (B, L, 4)."""
         # The prompt's box, 0 to 1000 already, stays what it is under either scale.
         x0, y0, x1, y1 = (boxes * self.box_scale).long().clamp(0, MAX_COORDINATE).unbind(-1)
         summed = (
@@ -272,6 +274,7 @@ class VisualEmbedding(nn.Module):
         self.visual_emb_matcher = Matcher(config.visual.hidden_size, config.d_model)
 
     def forward(self, features: Tensor) -> Tensor:
+        """Return vectors (B, V, d) for the image tower's features (B, V, dv)."""
         matched: Tensor = self.visual_emb_matcher(features)
         return matched
 
@@ -284,6 +287,7 @@ class Matcher(nn.Module):
         self.layers = nn.ModuleList([Linear(width, target)])
 
     def forward(self, vectors: Tensor) -> Tensor:
+        """Return vectors (..., target) for vectors (..., width)."""
         matched: Tensor = self.layers[0](vectors)
         return matched
 

@@ -31,7 +31,7 @@ PROTOCOL = b"\x80"
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file, in memory of their own.
+    """Return the tensors of a safetensors file by name, in the shapes of the file and in memory of their own.
 
     Raises `ProblemError`: `E_ARTIFACT_MISSING` where there is no such file, `E_CHECKPOINT_FORMAT` where it is
     another kind of file.
