@@ -1,7 +1,7 @@
 """What each named check means, and what it can't detect: one table for workers, site, command line and documentation.
 
-C checks hold a training record against itself and the run's other files; P checks ask whether a communication log is
-plausible. Their results travel as `contracts.Check`; the words stand here.
+C checks compare a training record with itself and with the run's other files; P checks ask whether a communication log
+is plausible. Their results travel as `contracts.Check`; the texts are here.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from evaluator.errors import ErrorCode, Problem
 
 @dataclass(frozen=True)
 class CheckText:
-    """The words of a check.
+    """The texts of a check.
 
     Attributes:
-        name: In a few words.
-        meaning: What holds when it passes, in one sentence.
+        name: The check in a few words.
+        meaning: What is true when it passes, in one sentence.
         limit: What it can't detect, in one sentence.
-        code: With which a run is rejected when it fails; None where it only ever flags.
+        code: The error code of a run that is rejected because it fails; None where it only ever flags.
     """
 
     name: str
@@ -38,7 +38,7 @@ CHECKS: dict[str, CheckText] = {
         meaning="The record has as many rounds as it declares, numbered without a gap, and each has the rates, clip "
         "norm and noise that were planned; a round that differs from the plan is accounted as it is, and "
         "flagged, and so is a run that was interrupted and resumed.",
-        limit="Rounds that were run and never recorded, and breaks that the record doesn't tell.",
+        limit="Rounds that were run and never recorded, and interruptions that the record doesn't mention.",
         code=ErrorCode.RECORD_ROUNDS,
     ),
     "C3": CheckText(
@@ -60,9 +60,9 @@ CHECKS: dict[str, CheckText] = {
         name="clients of the rounds",
         meaning="The number of clients in each round is the fixed one, or varies over the rounds as independent coins"
         " make it vary; what coins show with a probability below 10⁻⁴ is flagged.",
-        limit="Clients who were chosen otherwise but as many as coins would choose, and little at all in a run of a"
-        " few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are about 20 "
-        "rounds.",
+        limit="Clients that were chosen in another way but in the number that coins would choose, and little at "
+        "all in a run of a few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are "
+        "about 20 rounds.",
         code=ErrorCode.RECORD_ROUNDS,
     ),
     "C6": CheckText(
@@ -107,8 +107,8 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C15": CheckText(
         name="joint ε",
-        meaning="It tells ε of all of the team's accounted trainings in this track together, which all learned from "
-        "the same data; no budget limits it.",
+        meaning="ε of all of the team's accounted trainings in this track together is shown: they all learned from the "
+        "same data. No budget limits it.",
         limit="Models that were trained on the data and never submitted.",
     ),
     "C16": CheckText(
@@ -155,21 +155,21 @@ CHECKS: dict[str, CheckText] = {
     ),
     "P3": CheckText(
         name="bits per parameter",
-        meaning="Exchanges are of one size each way, from 1 bit for each parameter that says the change to 64 bits for "
-        "each entry of the tensors that changed.",
-        limit="Sizes made up within that range; and codecs whose messages vary in size are honest all the same.",
+        meaning="Exchanges are of one size each way, from 1 bit for each parameter that describes the change to 64 "
+        "bits for each entry of the tensors that changed.",
+        limit="Sizes made up within that range. A codec whose messages vary in size is flagged and may be honest.",
     ),
     "P4": CheckText(
         name="floor",
         meaning="Each way, the bytes could have carried what changed in the weights once, at 4.5 bits a parameter and "
         "with a matrix's change as two factors of its rank.",
-        limit="Messages beyond the first that were left out; and a codec of fewer bits is honest all the same.",
+        limit="Messages beyond the first that were left out. A codec of fewer bits is flagged and may be honest.",
     ),
 }
 
 
 def failures(checks: list[Check]) -> list[Problem]:
-    """The problems that failed checks amount to."""
+    """Return the problems that failed checks amount to."""
     return [_problem(check) for check in checks if check.status is CheckStatus.FAILED]
 
 
@@ -186,7 +186,7 @@ def _problem(check: Check) -> Problem:
 
 
 def catalog() -> str:
-    """The table as Markdown: docs/checks.md is this text."""
+    """Return the table as Markdown: docs/checks.md is this text."""
     rows = [
         f"| {name} | {text.name} | {text.meaning} | {text.limit} | {f'`{text.code}`' if text.code else 'flagged'} |"
         for name, text in CHECKS.items()
@@ -195,12 +195,12 @@ def catalog() -> str:
         [
             "# Checks",
             "",
-            "Generated by `make docs` from `evaluator/checks.py`. C checks hold a training record against itself, the",
-            "run's other files and the team's other runs, P checks ask whether a communication log is plausible. A",
-            "check that fails rejects the run with the code in the last column; one that is only flagged is for the",
-            "reviewers to look at.",
+            "Generated by `make docs` from `evaluator/checks.py`. C checks compare a training record with itself, the",
+            "run's other files and the team's other runs; P checks ask whether a communication log is plausible. A",
+            "check that fails rejects the run with the code in the last column; reviewers look at one that is only",
+            "flagged.",
             "",
-            "| check | name | what holds when it passes | what it can't detect | otherwise |",
+            "| check | name | what is true when it passes | what it can't detect | otherwise |",
             "| --- | --- | --- | --- | --- |",
             *rows,
             "",

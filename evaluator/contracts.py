@@ -19,22 +19,27 @@ from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 
-EVALUATOR_QUEUE = "evaluator"  # steps that need a CPU only
-SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers listen here
-INTAKE_QUEUE = "portal.intake"  # reports and progress, back to the site
+# The queues of the steps that need only a CPU, of the steps that run the model, to which GPU workers listen, and of
+# reports and progress, back to the site.
+EVALUATOR_QUEUE = "evaluator"
+SCORING_QUEUE = "evaluator.scoring"
+INTAKE_QUEUE = "portal.intake"
 
-STEP_TASK = "evaluator.run_step"  # (job)
-REPORT_TASK = "portal.take_report"  # (step report)
-PROGRESS_TASK = "portal.take_progress"  # (progress)
+# The tasks, each with one argument: an `EvaluationJob`, a `StepReport`, a `Progress`.
+STEP_TASK = "evaluator.run_step"
+REPORT_TASK = "portal.take_report"
+PROGRESS_TASK = "portal.take_progress"
 
-SERVER = -1  # the server's id in the communication log
+# The server's id in the communication log.
+SERVER = -1
 
 
 def evaluator_version() -> str:
     """Return the version that every score is stamped with."""
     try:
         return version("pfl-docvqa-benchmark")
-    except PackageNotFoundError:  # run from a source tree that was never installed
+    except PackageNotFoundError:
+        # The code runs from a source tree that was never installed.
         return "0+source"
 
 
@@ -54,10 +59,12 @@ class Step(StrEnum):
 
 
 class ArtifactKind(StrEnum):
+    """The kinds of files that a submission has. Only the organizers read a training annex."""
+
     CHECKPOINT = "checkpoint"
     COMMUNICATION_LOG = "communication_log"
     TRAINING_RECORD = "training_record"
-    TRAINING_ANNEX = "training_annex"  # for the organizers only
+    TRAINING_ANNEX = "training_annex"
     PRIVACY_PROOF = "privacy_proof"
 
 
@@ -85,14 +92,14 @@ class ArtifactRef(Message):
 
 
 class PrivacyRules(Message):
-    """What a track 2 run is accounted by.
+    """The rules by which a run of track 2 is accounted.
 
     Attributes:
         epsilon: The budget that the recomputed ε must not exceed.
         delta: δ, fixed by the track.
-        accountant: Whose ε decides; the other's is shown beside it.
-        sampling_rule: Whose ε decides; the other rule's is shown beside it.
-        adjacency: That records must declare.
+        accountant: The accountant whose ε decides; that of the other is shown beside it.
+        sampling_rule: The amplification rule whose ε decides; that of the other is shown beside it.
+        adjacency: The adjacency that records must declare.
     """
 
     epsilon: float = Field(gt=0)
@@ -103,14 +110,14 @@ class PrivacyRules(Message):
 
 
 class TrackRules(Message):
-    """The rules that the evaluator applies, as they stood when the run was submitted.
+    """The rules that the evaluator applies, as they were when the run was submitted.
 
     Attributes:
         reference: Name of the reference architecture and base weights, a folder on the worker.
-        trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
-            is none, all may.
-        clients: Number of clients; their ids are 0 … clients-1.
-        max_rounds: Longest training run that the track allows.
+        trainable: Shell-style patterns of the names of tensors that may differ from the base weights; all may where
+            the list is empty.
+        clients: The number of clients; their ids are 0 … clients-1.
+        max_rounds: The longest training run that the track allows.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -121,7 +128,7 @@ class TrackRules(Message):
     privacy: PrivacyRules | None = None
 
     def steps(self) -> list[Step]:
-        """The steps that a run under these rules goes through, in order."""
+        """Return the steps that a run under these rules goes through, in order."""
         return [step for step in Step if step is not Step.ACCOUNTING or self.privacy is not None]
 
 
@@ -135,16 +142,21 @@ class EvaluationJob(Message):
     artifacts: list[ArtifactRef]
 
     def artifact(self, kind: ArtifactKind) -> ArtifactRef | None:
+        """Return the address of an artifact; None if the step doesn't read it."""
         return next((ref for ref in self.artifacts if ref.kind is kind), None)
 
 
 class TrustLevel(IntEnum):
     """How far a run's record has been checked against what really happened."""
 
-    RECOMPUTED = 0  # every number follows from the files
-    CONFORMANT = 1  # the submitted trainer passed the conformance tests
-    REPLAYED = 2  # a round drawn by the site was replayed
-    RERUN = 3  # the organizers trained it again
+    # Every number follows from the files.
+    RECOMPUTED = 0
+    # The submitted trainer passed the conformance tests.
+    CONFORMANT = 1
+    # A round drawn by the site was replayed.
+    REPLAYED = 2
+    # The organizers trained it again.
+    RERUN = 3
 
     @property
     def label(self) -> str:
@@ -152,10 +164,10 @@ class TrustLevel(IntEnum):
 
 
 class ValidationResult(Message):
-    """What a checkpoint holds.
+    """The tensors of a checkpoint.
 
     Attributes:
-        changed: Names of the tensors that differ from the base weights, in the order of the base weights' file.
+        changed: The names of the tensors that differ from the base weights, in the order of the base weights' file.
     """
 
     kind: Literal["validate"] = "validate"
@@ -166,7 +178,7 @@ class ValidationResult(Message):
 
 
 class CheckStatus(StrEnum):
-    """`failed` rejects the run; `flagged` asks the reviewers to look; the rest is good or can't be said."""
+    """How a check ended: `failed` rejects the run, `flagged` asks the reviewers to look at it."""
 
     PASSED = "passed"
     FLAGGED = "flagged"
@@ -178,8 +190,8 @@ class Check(Message):
     """One named comparison of what a run says with what it should be.
 
     Attributes:
-        id: Such as `C4`; `evaluator.checks` says what each means and can't detect.
-        where: File and place, where there is one.
+        id: The check's name, such as `C4`; `evaluator.checks` says what each means and can't detect.
+        where: The file and the place in it, where there is one.
     """
 
     id: str = Field(pattern=r"^[A-Z][0-9]{1,2}$")
@@ -190,7 +202,7 @@ class Check(Message):
 
 
 class CommunicationResult(Message):
-    """Totals of the communication log, in bytes, and what speaks for and against them.
+    """The totals of the communication log in bytes, and the checks of its plausibility.
 
     Attributes:
         bytes_needed: The fewest bytes that could have carried what changed between the base weights and the checkpoint.
@@ -220,14 +232,14 @@ class AccountingResult(Message):
     """ε of the run, recomputed from its record, at the track's δ.
 
     Attributes:
-        epsilon: By the track's accountant under its sampling rule: what is compared with the budget.
-        epsilons: By every accountant under every rule.
-        epsilon_claimed: As the record claims.
-        accountant: Name, version and precision of the deciding accountant.
+        epsilon: ε by the track's accountant under its amplification rule, which is compared with the budget.
+        epsilons: ε by every accountant under every rule.
+        epsilon_claimed: The ε that the record claims.
+        accountant: The name, version and precision of the deciding accountant.
         events: The run's releases under the two-stage rule, from which a team's joint ε is composed.
-        run_token: As the record carries it.
+        run_token: The run token that the record carries.
         public_key: The key that signed the record, in hexadecimal.
-        tuning_runs: Training runs on the private data before this one, as the record declares them.
+        tuning_runs: How many training runs on the private data before this one the record declares.
     """
 
     kind: Literal["accounting"] = "accounting"
@@ -265,9 +277,9 @@ class GroupScore(Message):
     """Means over some of the test set's questions, with the 95 % bootstrap interval of the mean ANLS.
 
     Attributes:
-        by: What the questions are grouped by: all of them, what is asked for, or whether their page's provider was
-            among the training providers.
-        group: Such as `total_amount`, or `seen` and `unseen`.
+        by: What the questions are grouped by: nothing, their key, or whether their page's provider was among the
+            training providers.
+        group: The group's name, such as `total_amount`, or `seen` and `unseen`.
     """
 
     by: Literal["all", "key", "provider"]
@@ -280,7 +292,7 @@ class GroupScore(Message):
 
 
 class ScoringDetail(Message):
-    """What the organizers alone are told of a score.
+    """The detail of a score that only the organizers see.
 
     Attributes:
         pages_without_image: Pages whose image is missing or can't be read; the model saw gray in its place.
@@ -296,7 +308,7 @@ StepResult = Annotated[
 
 
 class Outcome(StrEnum):
-    """How a step ended. `rejected` is the participant's to mend, `failed` is ours."""
+    """How a step ended. The participant must fix a `rejected` one; a `failed` one is the platform's fault."""
 
     PASSED = "passed"
     REJECTED = "rejected"
@@ -304,7 +316,7 @@ class Outcome(StrEnum):
 
 
 class Provenance(Message):
-    """Where a result comes from; shown beside it."""
+    """Where a result comes from, which is shown beside it."""
 
     worker: str
     evaluator_version: str
@@ -329,7 +341,7 @@ class StepReport(Message):
 
 
 class Progress(Message):
-    """A heartbeat: `done` of `total` units of the step are finished; a total of 0 is not known yet.
+    """A heartbeat: `done` of `total` units of the step are finished; a total of 0 means that it isn't known yet.
 
     `remaining_s` is the worker's estimate of the seconds left, None until it has seen some units finish.
     """

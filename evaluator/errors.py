@@ -117,8 +117,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Upload the file that is named and submit again.",
     ),
     ErrorCode.ARTIFACT_KIND: Explanation(
-        "The track doesn't ask for a file of this kind in this place.",
-        "See the track's page for the files that it asks for; the privacy proof goes with the submission, not a run.",
+        "The track requires no file of this kind in this place.",
+        "See the track's page for the files that it requires; a privacy proof belongs to the submission, not to a run.",
     ),
     ErrorCode.CHECKPOINT_FORMAT: Explanation(
         "The file is not a safetensors file.",
@@ -138,7 +138,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Merge adapters into the base model and save every tensor of the reference architecture.",
     ),
     ErrorCode.CHECKPOINT_EXTRA_TENSOR: Explanation(
-        "A tensor is there that the track's reference architecture doesn't have.",
+        "The file has a tensor that the track's reference architecture doesn't have.",
         "Remove it: adapters are merged into the base model before saving, optimizer state is not saved.",
     ),
     ErrorCode.CHECKPOINT_DTYPE: Explanation(
@@ -166,8 +166,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Where the model was trained, save its state dict alone, best with safetensors.torch.save_file.",
     ),
     ErrorCode.CHECKPOINT_NETWORK: Explanation(
-        "A pickled file is read in a process without network only, and this system doesn't allow to make one.",
-        "Convert it on Linux or macOS, or, only if you trust the file, say `--allow-network`.",
+        "A pickled file is read only in a process without network, which this system can't provide.",
+        "Convert it on Linux or macOS or, only if you trust the file, give `--allow-network`.",
     ),
     ErrorCode.CHECKPOINT_FROZEN_TENSOR: Explanation(
         "A tensor that the track holds fixed differs from the base weights.",
@@ -183,14 +183,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.LOG_ROW: Explanation(
         "A line of the communication log is not four whole numbers separated by commas.",
-        "Mend the line: round, sender, receiver and bytes, each a plain decimal number.",
+        "Fix the line: round, sender, receiver and bytes, each a plain decimal number.",
     ),
     ErrorCode.LOG_ROUND: Explanation(
         "A round number is out of range or goes backwards.",
         "Rounds count from 1 and never go backwards from one line to the next.",
     ),
     ErrorCode.LOG_PARTY: Explanation(
-        "A sender or receiver is no party of this track, or no end of the message is the server.",
+        "A sender or receiver is not a party of this track, or neither of them is the server.",
         "The server is -1 and the clients count from 0; every message goes between the server and a client.",
     ),
     ErrorCode.LOG_BYTES: Explanation(
@@ -198,8 +198,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Write the number of bytes that this one message took.",
     ),
     ErrorCode.LOG_TOO_LONG: Explanation(
-        "The communication log has more lines than any allowed training run could produce.",
-        "Write one line a message: each round at most one each way for each client and payload.",
+        "The communication log has more lines than any allowed training run can produce.",
+        "Write one line for each message: in each round, at most one each way for each client and payload.",
     ),
     ErrorCode.RECORD_FORMAT: Explanation(
         "The training record is not made of the expected JSON lines.",
@@ -207,7 +207,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_ROUNDS: Explanation(
         "The training record's rounds don't match what it declares: one is missing, repeated or out of order.",
-        "Every round that touched the data is recorded once, in order, also when nobody was sampled.",
+        "Record every round that touched the data once and in order, including those in which nobody was sampled.",
     ),
     ErrorCode.RECORD_CHECKPOINT: Explanation(
         "The training record belongs to another checkpoint.",
@@ -215,7 +215,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_RULES: Explanation(
         "The training record declares something that the track's rules don't allow.",
-        "Train under the track's rules: its δ, its unit and its adjacency.",
+        "Train under the track's rules: its δ, its privacy unit and its adjacency.",
     ),
     ErrorCode.RECORD_CLAIM: Explanation(
         "The ε that the record claims is below the one recomputed from its rounds.",
@@ -224,10 +224,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.RECORD_CHAIN: Explanation(
         "A line of the training record was changed, dropped, moved or added: its hash doesn't follow from the lines "
         "before it.",
-        "Upload the record as the trainer wrote it. A record can't be mended by hand.",
+        "Upload the record as the trainer wrote it. A record can't be repaired by hand.",
     ),
     ErrorCode.RECORD_SIGNATURE: Explanation(
-        "The signature in the training record's last line is not that key's over these lines.",
+        "The signature in the training record's last line doesn't match its key and these lines.",
         "Upload the record as the trainer wrote it, signed with your team's key.",
     ),
     ErrorCode.RECORD_KEY: Explanation(
@@ -246,7 +246,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_TENSORS: Explanation(
         "The tensors that the training record declares don't fit the checkpoint.",
-        "Declare every tensor that leaves a client, with its shape; all others keep their base weights.",
+        "Declare every tensor that leaves a client, with its shape; all others must have their base weights.",
     ),
     ErrorCode.RECORD_MODELS: Explanation(
         "The rounds of the training record don't lead from the base weights to the checkpoint.",
@@ -262,7 +262,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
         "The accountant can't bound this combination of mechanism, sampling and adjacency.",
-        "Use a combination listed in docs/privacy.md; nothing is guessed.",
+        "Use a combination that docs/privacy.md lists; nothing is guessed.",
     ),
     ErrorCode.DATASET_FORMAT: Explanation(
         "The data can't be read in the expected layout.",
@@ -281,12 +281,12 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Train with more noise, a lower sampling rate or fewer rounds: see `pfl privacy noise`.",
     ),
     ErrorCode.CLIENTS_LOST: Explanation(
-        "Clients didn't answer, and the round can't do without them.",
-        "See that their machines run and can be reached, then go on with --resume.",
+        "Clients that the round needs didn't answer.",
+        "Check that their machines run and can be reached, then resume the run with --resume.",
     ),
     ErrorCode.SECURE_AGGREGATION: Explanation(
-        "The clients' updates could not be added under their masks, and nothing of them was released.",
-        "See that as many clients answer as it takes and that all run the same version, then go on with --resume.",
+        "The clients' masked updates could not be added, and nothing of them was released.",
+        "Check that enough clients answer and that all run the same version, then resume the run with --resume.",
     ),
     ErrorCode.SIGNING_KEY: Explanation(
         "The key can't be used: it isn't an Ed25519 key, or its file can't be read.",
@@ -298,7 +298,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.SITE_UNREACHABLE: Explanation(
         "The site doesn't answer as expected.",
-        "Check the address, the token and the network, then run the command again; it goes on where it stopped.",
+        "Check the address, the token and the network, then run the command again; it resumes where it stopped.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",
@@ -306,7 +306,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.UPLOAD_PART: Explanation(
         "A part of the upload doesn't have the size or the SHA-256 that was announced for it.",
-        "Send the part again; the parts already stored are kept.",
+        "Send the part again; the parts already stored remain.",
     ),
     ErrorCode.UPLOAD_STATE: Explanation(
         "The upload is already completed, was abandoned, or its artifact is frozen.",
@@ -314,11 +314,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.UPLOAD_INCOMPLETE: Explanation(
         "Parts of the upload are missing.",
-        "Ask for the list of stored parts, send the missing ones and complete again.",
+        "Request the list of stored parts, send the missing ones and complete the upload again.",
     ),
     ErrorCode.UPLOAD_URL: Explanation(
         "The address is not one that this site signed, or it has expired.",
-        "Ask for a new address and send the request again.",
+        "Request a new address and send the request again.",
     ),
     ErrorCode.UPLOAD_LIMIT: Explanation(
         "The team has too many unfinished uploads.",
@@ -334,7 +334,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.SUBMISSION_QUOTA: Explanation(
         "The team has used its submissions of this track for now.",
-        "Wait until the time that is named; slots lost by our fault are given back.",
+        "Wait until the time that is named. Slots lost through no fault of yours are given back.",
     ),
     ErrorCode.SUBMISSION_DUPLICATE: Explanation(
         "This checkpoint has already been submitted in this track.",
@@ -345,7 +345,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Choose one of the track's budgets; leave it empty in a track where ε plays no part.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(
-        "The track takes no submissions at this time.",
+        "The track accepts no submissions at this time.",
         "See the track's page for when it opens.",
     ),
     ErrorCode.TEAM_KEY: Explanation(
@@ -354,7 +354,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RUN_TOKEN: Explanation(
         "The site can't issue a run token.",
-        "Only tracks with a privacy budget issue them; use the tokens that your team has before asking for more.",
+        "Only tracks with a privacy budget have them; use the tokens that your team has before you request more.",
     ),
     ErrorCode.REQUEST_INVALID: Explanation(
         "A field of the request is missing, unknown or not valid.",
@@ -365,7 +365,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Make a token on your profile's page and send it as `Authorization: Bearer …`.",
     ),
     ErrorCode.REQUEST_TEAM: Explanation(
-        "You are in no team, and only teams submit.",
+        "You are not a member of a team, and only teams can submit.",
         "Create a team on the site, or accept an invitation to one.",
     ),
     ErrorCode.REQUEST_NOT_FOUND: Explanation(
@@ -373,18 +373,18 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Check the address and that the token belongs to a member of the right team.",
     ),
     ErrorCode.PLATFORM_FAULT: Explanation(
-        "The evaluation failed by our fault.",
-        "Nothing is needed from you: the slot was given back and the organizers see the details.",
+        "The evaluation failed, through no fault of yours.",
+        "You don't need to do anything: the submission doesn't count against your quota, and the organizers see why.",
     ),
     ErrorCode.WORKER_LOST: Explanation(
         "The worker stopped answering in the middle of the evaluation.",
-        "Nothing is needed from you: the evaluation is started again, or the slot is given back.",
+        "You don't need to do anything: the evaluation is started again, or no longer counts against your quota.",
     ),
 }
 
 
 class Problem(BaseModel):
-    """One thing that is wrong, told to the participant.
+    """One thing that is wrong, described for the participant.
 
     Attributes:
         where: File and place, such as "checkpoint.safetensors, tensor shared.weight" or "line 7".
@@ -465,13 +465,13 @@ class ProblemError(Exception):
 
 
 def shorten(value: object, limit: int = 200) -> str:
-    """`value` as printable text of at most `limit` characters, so that hostile input can't flood a message."""
+    """Return `value` as printable text of at most `limit` characters, so that hostile input can't flood a message."""
     text = "".join(c if c.isprintable() else "�" for c in str(value)[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def catalog() -> str:
-    """The table as Markdown: docs/errors.md is this text."""
+    """Return the table as Markdown: docs/errors.md is this text."""
     rows = [f"| `{code}` | {text.meaning} | {text.next_step} |" for code, text in EXPLANATIONS.items()]
     return "\n".join(
         [

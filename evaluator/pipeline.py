@@ -37,23 +37,24 @@ if TYPE_CHECKING:
     from evaluator.scoring.metrics import QuestionScores
 
 Result = TypeVar("Result", bound=StepResult, covariant=True)
-OnProgress = Callable[[int, int], None]  # units of work done, and their total
+# Receives the units of work done, and their total.
+OnProgress = Callable[[int, int], None]
 
 WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What a step works with.
+    """The files and rules that a step works with.
 
     Attributes:
         files: The run's artifacts.
         rules: The track's rules.
-        reference: Folder of the reference architecture and base weights.
-        test_set: Data folder; only scoring reads it.
+        reference: The folder of the reference architecture and base weights.
+        test_set: The data folder, which only scoring reads.
         split: The split of the data folder that is scored.
-        kept: Folder in which scoring keeps what it has finished, to go on from after a crash, or None.
-        answers: File for the single predictions, or None. They never leave the machine.
+        kept: The folder of finished shards, from which scoring resumes after a crash; None to keep none.
+        answers: The file for the single predictions, which never leave the machine; None to write none.
     """
 
     files: Mapping[ArtifactKind, Path]
@@ -65,6 +66,7 @@ class StepInputs:
     answers: Path | None = None
 
     def file(self, kind: ArtifactKind) -> Path:
+        """Return the path of an artifact; raises ProblemError (`E_ARTIFACT_MISSING`) if there is none."""
         try:
             return self.files[kind]
         except KeyError:
@@ -75,7 +77,7 @@ class StepInputs:
 
 @dataclass(frozen=True)
 class StepOutput(Generic[Result]):
-    """What a step found: the result that everyone concerned may see, and what is for the organizers alone."""
+    """The result of a step, which everyone concerned may see, and `detail`, which only the organizers may."""
 
     result: Result
     detail: ScoringDetail | None = None
@@ -91,6 +93,7 @@ def run_step(step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepOut
 
 
 def validate(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ValidationResult]:
+    """Compare the checkpoint with the reference, and list the tensors that training changed."""
     return StepOutput(
         inspect_checkpoint(
             inputs.file(ArtifactKind.CHECKPOINT),
@@ -102,6 +105,7 @@ def validate(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[Validati
 
 
 def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[CommunicationResult]:
+    """Add up the communication log, and compare it with what changed in the weights."""
     traffic = plausibility.Traffic()
     totals = communication.read_log(
         inputs.file(ArtifactKind.COMMUNICATION_LOG),
@@ -123,6 +127,7 @@ def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[Communi
 
 
 def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
+    """Check the training record against the run's other files, and recompute its ε."""
     # Imported here: accounting takes a second to load, and half the tracks don't need it.
     from evaluator.records import epsilon as rules
     from evaluator.records.check_groups import Case, RunFile, check_record
@@ -138,7 +143,8 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
         RunFile.LOG: inputs.file(ArtifactKind.COMMUNICATION_LOG),
         RunFile.ANNEX: inputs.file(ArtifactKind.TRAINING_ANNEX),
     }
-    rules.releases(record, privacy.sampling_rule)  # what can't be accounted needs no long checks
+    # What can't be accounted is rejected here, before the checks, which take longer.
+    rules.releases(record, privacy.sampling_rule)
     checks = check_record(Case(record, inputs.rules, files))
     if problems := failures(checks):
         raise ProblemError(*problems)
@@ -146,6 +152,7 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
 
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
+    """Answer every question of the test set, and score the answers."""
     from evaluator.docvqa.dataset import Dataset
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
@@ -155,7 +162,8 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
         raise ValueError("scoring needs a test set")
     checkpoint = inputs.file(ArtifactKind.CHECKPOINT)
     dataset = Dataset(inputs.test_set, inputs.split)
-    _ = dataset.info  # read now, so that a folder without it doesn't fail after minutes of work
+    # Read now, so that a folder without it doesn't fail after minutes of work.
+    _ = dataset.info
     scoring = Scoring(checkpoint, inputs.reference, dataset)
     with contextlib.ExitStack() as stack:
         kept = inputs.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -191,7 +199,7 @@ STEPS: dict[Step, Callable[[StepInputs, OnProgress], StepOutput[StepResult]]] = 
 def _write_answers(
     path: Path, predictions: "Sequence[Prediction]", dataset: "Dataset", scores: "QuestionScores"
 ) -> None:
-    """One JSON line a question, for the organizers' own analysis; replaced as a whole."""
+    """Write one JSON line for each question, for the organizers' own analysis; the file is replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     rows = zip(predictions, dataset.questions, scores.anls.tolist(), scores.accuracy.tolist(), strict=True)

@@ -11,10 +11,10 @@ SAFE_TO_QUOTE = (OSError, RuntimeError, ImportError, MemoryError, ProblemError)
 
 
 def trace_of(error: BaseException, *, quoted: bool) -> str:
-    """The places that `error` passed, its causes first.
+    """Return the places that `error` passed, its causes first.
 
     Args:
-        quoted: Whether all messages may be told; else those of `SAFE_TO_QUOTE` only.
+        quoted: Whether all messages may be quoted; else only those of `SAFE_TO_QUOTE`.
     """
     parts = []
     current: BaseException | None = error

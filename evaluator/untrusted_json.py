@@ -20,7 +20,7 @@ class UntrustedJSONError(ValueError):
 
 
 def parse(text: bytes) -> object:
-    """The value of a UTF-8 JSON text. Raises `UntrustedJSONError`."""
+    """Return the value of a UTF-8 JSON text. Raises `UntrustedJSONError`."""
     if _depth(text) > MAX_DEPTH:
         raise UntrustedJSONError(f"nested more than {MAX_DEPTH} deep")
     try:
@@ -31,7 +31,8 @@ def parse(text: bytes) -> object:
         raise UntrustedJSONError("not UTF-8") from error
     except json.JSONDecodeError as error:
         raise UntrustedJSONError(f"{error.msg} at character {error.pos + 1}") from error
-    except ValueError as error:  # an integer longer than the interpreter converts
+    except ValueError as error:
+        # The text has an integer that is longer than the interpreter converts.
         raise UntrustedJSONError("a number with too many digits") from error
 
 

@@ -1,0 +1,1 @@
+"""Tests of the whole repository: they mirror the code's tree."""

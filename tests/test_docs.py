@@ -11,7 +11,13 @@ from evaluator.accounting import published
 from starter_kit.settings import reference
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    ROOT / ".github" / "pull_request_template.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# Pages that lead a reader to files of the code by their paths.
+GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "docs" / "glossary.md"]
 
 
 @pytest.mark.parametrize(
@@ -40,3 +46,11 @@ def test_make_targets_that_are_named_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"`make ([a-z]+)", page.read_text()))
     assert named <= targets
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_files_that_a_guide_names_exist(page: Path) -> None:
+    named = re.findall(r"`((?:[a-z_.]+/)+[\w.]*|[\w.]+\.(?:py|toml|txt|cff))`", page.read_text())
+    folders = [ROOT, ROOT / "platform/portal", ROOT / "evaluator", ROOT / "starter_kit"]
+    assert named
+    assert [path for path in named if not any((folder / path).exists() for folder in folders)] == []

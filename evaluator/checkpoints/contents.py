@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
 
-CHUNK_BYTES = 1024**2  # a multiple of every item size
-CHUNKS = 4  # in memory: one is looked at, the others are being hashed or wait for it
+# A multiple of every item size.
+CHUNK_BYTES = 1024**2
+# Chunks in memory: one is inspected, the others are being hashed or wait for it.
+CHUNKS = 4
 
 Bytes = NDArray[np.uint8]
 
@@ -47,7 +49,7 @@ FLOATS = {
 
 @dataclass(frozen=True)
 class Original:
-    """What a tensor is compared with: the bytes from `begin` on, in a file that nobody else reads meanwhile."""
+    """What a tensor is compared with: the bytes from `begin` on, in a file that no other thread reads meanwhile."""
 
     file: FileIO
     begin: int
@@ -100,7 +102,8 @@ def read_contents(
     look = _Look()
     with _HashedFile(file) as hashed:
         for _ in hashed.chunks(start):
-            pass  # the header was checked before; it is only hashed here
+            # The header was checked before; it is only hashed here.
+            pass
         on_progress(start)
         done = start
         for tensor in tensors:
@@ -116,7 +119,7 @@ def read_contents(
 class _HashedFile:
     """Reads a file from its first byte, in chunks, each of which a second thread hashes.
 
-    A chunk is good until the next one is asked for, and must not be changed.
+    A chunk is valid until the next one is requested, and must not be changed.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -134,7 +137,7 @@ class _HashedFile:
         self._thread.shutdown(cancel_futures=True)
 
     def chunks(self, length: int) -> Iterator[Bytes]:
-        """The next `length` bytes."""
+        """Yield the next `length` bytes."""
         while length:
             if not self._free:
                 self._await_hash()
@@ -151,7 +154,7 @@ class _HashedFile:
             length -= chunk.size
 
     def sha256(self) -> str:
-        """Of everything that was read, in hexadecimal."""
+        """Return the SHA-256 of everything that was read, in hexadecimal."""
         while self._hashing:
             self._await_hash()
         return self._digest.hexdigest()
@@ -163,7 +166,7 @@ class _HashedFile:
 
 
 class _Look:
-    """What was seen in the chunks so far."""
+    """The findings in the chunks so far."""
 
     def __init__(self) -> None:
         self.not_finite: dict[str, int] = {}
@@ -202,7 +205,7 @@ class _Look:
 
 
 def _fill(chunk: Bytes, file: FileIO) -> bool:
-    """Read until `chunk` is full; whether the file had enough. One read may bring less than was asked for."""
+    """Read until `chunk` is full, and return whether the file had enough. One read may return less than requested."""
     have = 0
     while have < chunk.size:
         read = file.readinto(chunk[have:].data)
@@ -213,10 +216,10 @@ def _fill(chunk: Bytes, file: FileIO) -> bool:
 
 
 def _first_not_finite(chunk: Bytes, bits: FloatBits) -> int | None:
-    """The index of the first NaN or infinity; None where all numbers are finite.
+    """Return the index of the first NaN or infinity; None where all numbers are finite.
 
     Read as integers with a sign, positive NaN and infinity are the numbers from the exponent's bits on; read without
-    one, the negative ones are those from sign and exponent on. Two maxima tell whether there is any, without a copy.
+    one, the negative ones are those from sign and exponent on. Two maxima show whether there is any, without a copy.
     """
     signed, unsigned = chunk.view(f"<i{bits.item_bytes}"), chunk.view(f"<u{bits.item_bytes}")
     if signed.max() < bits.exponent and unsigned.max() < bits.sign | bits.exponent:

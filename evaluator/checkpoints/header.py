@@ -12,7 +12,8 @@ from pathlib import Path
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
-MAX_HEADER_BYTES = 4 * 1024**2  # the format allows 100 MB; a thousand tensors take a tenth of one
+# The format allows 100 MB; a thousand tensors take a tenth of a megabyte.
+MAX_HEADER_BYTES = 4 * 1024**2
 MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 256
 MAX_RANK = 8
@@ -79,7 +80,7 @@ def read_header(path: Path) -> Header:
 
 
 def untied(header: Header) -> dict[str, Tensor]:
-    """The tensors without the copies of the shared embedding that some writers save beside it."""
+    """Return the tensors without the copies of the shared embedding that some writers save beside it."""
     ties = ALIASES if SHARED_EMBEDDING in header.tensors else frozenset()
     return {name: tensor for name, tensor in header.tensors.items() if name not in ties}
 
@@ -176,7 +177,7 @@ def _read_entry(name: str, entry: object) -> Tensor:
 
 
 def _is_counts(value: object) -> bool:
-    """Whether `value` is a list of whole numbers from 0; JSON's true and 1.0 are none."""
+    """Return whether `value` is a list of whole numbers from 0; JSON's true and 1.0 are none."""
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 
 

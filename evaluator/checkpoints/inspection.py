@@ -39,7 +39,7 @@ def inspect_checkpoint(
 
     Args:
         path: The checkpoint.
-        reference: The base weights, a safetensors file: their names, shapes and dtypes are asked for.
+        reference: The base weights, a safetensors file: the checkpoint must have their names, shapes and dtypes.
         trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
             is none, all may.
         on_progress: Called with the bytes read so far and in all.
@@ -66,7 +66,7 @@ def inspect_checkpoint(
             name: tensor for name, tensor in header.tensors.items() if name not in ALIASES or name in expected
         }
         if aliases := header.tensors.keys() - own.keys():
-            # Opened once more: while the pass goes on in one place, the embedding is read in another.
+            # Opened once more: the embedding is read in one place while the pass continues in another.
             originals |= _originals_of_aliases(header, aliases, opened(path))
         size = header.data_start + header.data_bytes
         contents = read_contents(
@@ -106,7 +106,7 @@ def _reference_header(file: FileIO, path: Path) -> Header:
 def _originals(
     header: Header, expected: Mapping[str, Tensor], base: FileIO, data_start: int
 ) -> dict[str, Original]:
-    """The base weights' tensors of the same name, dtype and shape."""
+    """Return the base weights' tensors of the same name, dtype and shape."""
     return {
         name: Original(base, data_start + wanted.begin)
         for name, wanted in expected.items()
@@ -117,7 +117,7 @@ def _originals(
 def _originals_of_aliases(
     header: Header, aliases: Collection[str], checkpoint: FileIO
 ) -> dict[str, Original]:
-    """For each alias that could be a copy of the shared embedding, that embedding."""
+    """Return the shared embedding for each alias that could be a copy of it."""
     shared = header.tensors.get(SHARED_EMBEDDING)
     if shared is None:
         return {}
@@ -130,7 +130,7 @@ def _is_alike(tensor: Tensor, other: Tensor) -> bool:
 
 
 def architecture_problems(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> Iterator[Problem]:
-    """What keeps `tensors` from having exactly the names, dtypes and shapes of `expected`."""
+    """Yield the differences between `tensors` and the names, dtypes and shapes of `expected`."""
     for name, wanted in expected.items():
         tensor = tensors.get(name)
         if tensor is None:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,13 +39,23 @@ _SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 def read_index(path: Path, *, suffix: str = ".safetensors") -> dict[str, str]:
-    """The shard file of each tensor, as an index names them; the shards are there and not opened.
+    """Return the shard file of each tensor, as an index names them; the shards are there and not opened.
 
     Raises:
         ProblemError: ``E_CHECKPOINT_INDEX``, or ``E_CHECKPOINT_SHARD`` where shards are missing.
     """
-    if path.stat().st_size > MAX_INDEX_BYTES:
-        raise _index_rejection(path, f"at most {MAX_INDEX_BYTES} bytes", f"{path.stat().st_size} bytes")
+    weight_map = _read_weight_map(path)
+    for tensor, shard in weight_map.items():
+        _check_entry(path, tensor, shard, suffix)
+    _check_shards_are_there(path, shard_names(weight_map))
+    return weight_map
+
+
+def _read_weight_map(path: Path) -> dict[str, str]:
+    """Return the index's map from tensors to files, whose entries are yet to be checked."""
+    size = path.stat().st_size
+    if size > MAX_INDEX_BYTES:
+        raise _index_rejection(path, f"at most {MAX_INDEX_BYTES} bytes", f"{size} bytes")
     try:
         content = parse(path.read_bytes())
     except UntrustedJSONError as error:
@@ -55,14 +65,19 @@ def read_index(path: Path, *, suffix: str = ".safetensors") -> dict[str, str]:
         raise _index_rejection(path, "a weight_map from tensors to files", "none")
     if len(weight_map) > MAX_TENSORS:
         raise _index_rejection(path, f"at most {MAX_TENSORS} tensors", len(weight_map))
-    for tensor, shard in weight_map.items():
-        if len(tensor) > MAX_NAME_LENGTH or not _is_text(tensor):
-            raise _index_rejection(path, f"names of at most {MAX_NAME_LENGTH} characters", tensor)
-        if not isinstance(shard, str) or not _SHARD_NAME.fullmatch(shard) or not shard.endswith(suffix):
-            raise _index_rejection(
-                path, f"the name of a {suffix} file in the same folder", shard, f"tensor {tensor}"
-            )
-    shards = shard_names(weight_map)
+    return weight_map
+
+
+def _check_entry(path: Path, tensor: str, shard: object, suffix: str) -> None:
+    if len(tensor) > MAX_NAME_LENGTH or not _is_text(tensor):
+        raise _index_rejection(path, f"names of at most {MAX_NAME_LENGTH} characters", tensor)
+    if not isinstance(shard, str) or not _SHARD_NAME.fullmatch(shard) or not shard.endswith(suffix):
+        raise _index_rejection(
+            path, f"the name of a {suffix} file in the same folder", shard, f"tensor {tensor}"
+        )
+
+
+def _check_shards_are_there(path: Path, shards: Sequence[str]) -> None:
     if len(shards) > MAX_SHARDS:
         raise _index_rejection(path, f"at most {MAX_SHARDS} shards", len(shards))
     missing = [shard for shard in shards if not (path.parent / shard).is_file()]
@@ -73,11 +88,10 @@ def read_index(path: Path, *, suffix: str = ".safetensors") -> dict[str, str]:
             expected=f"its {len(shards)} shards",
             found=f"{len(missing)} missing: {', '.join(missing)}",
         )
-    return weight_map
 
 
 def shard_names(weight_map: Mapping[str, str]) -> list[str]:
-    """The shards, in the order in which they are joined."""
+    """Return the shards, in the order in which they are joined."""
     return sorted(set(weight_map.values()))
 
 
@@ -94,14 +108,15 @@ def join(index: Path, target: Path) -> None:
     try:
         with unfinished.open("wb") as out:
             out.writelines(_joined_chunks(index))
-        read_header(unfinished)  # what changed while it was copied doesn't get through
+        # A file that changed while it was copied is rejected here.
+        read_header(unfinished)
         unfinished.replace(target)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def joined_sha256(index: Path) -> str:
-    """The SHA-256 of the file that `join` would write; raises `ProblemError` as it does."""
+    """Return the SHA-256 of the file that `join` would write; raises `ProblemError` as it does."""
     digest = hashlib.sha256()
     for chunk in _joined_chunks(index):
         digest.update(chunk)
@@ -124,7 +139,7 @@ def check_same(checkpoint: Path, index: Path) -> None:
 
 
 def encode_header(tensors: Mapping[str, Tensor]) -> bytes:
-    """The first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight.
+    """Return the first bytes of a safetensors file, up to the first tensor, which begins at a multiple of eight.
 
     Raises `ProblemError` (`E_CHECKPOINT_HEADER`) where a name can't be written as UTF-8.
     """
@@ -185,7 +200,7 @@ def _plan(index: Path) -> _Joined:
 
 
 def _read_shard(path: Path, weight_map: Mapping[str, str]) -> Header:
-    """A shard's header, holding exactly the tensors that the index places there."""
+    """Return a shard's header, holding exactly the tensors that the index places there."""
     try:
         header = read_header(path)
     except ProblemError as error:
@@ -220,7 +235,7 @@ def _in_shard(problem: Problem, shard: str) -> Problem:
 
 
 def _is_text(name: str) -> bool:
-    """Whether `name` can be written as UTF-8; JSON can hold halves of surrogate pairs."""
+    """Return whether `name` can be written as UTF-8; JSON can hold halves of surrogate pairs."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 

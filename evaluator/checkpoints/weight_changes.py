@@ -9,7 +9,7 @@ counts as one of full rank.
 
 The rank is read off a random sketch: G·A for a change A (m, n) and Gaussian G (128, m) has the rank of A up to 128
 almost surely, and singular values within a small factor of those of A (Halko, Martinsson and Tropp, 2011,
-arXiv:0909.4061). G is drawn from the hash of the checkpoint's tensor: the same files give the same answer, and nobody
+arXiv:0909.4061). G is drawn from the hash of the checkpoint's tensor: the same files give the same result, and nobody
 can fit a change to G.
 """
 
@@ -27,10 +27,13 @@ from evaluator.checkpoints.header import ITEM_BYTES, Header, Tensor, read_header
 from evaluator.checkpoints.inspection import architecture_problems
 from evaluator.errors import ProblemError
 
-MAX_RANK = 64  # above it a change counts as one of full rank
+# A change of a higher rank counts as one of full rank.
+MAX_RANK = 64
 SKETCH_ROWS = 2 * MAX_RANK
-MERGES = 16  # roundings of independent merges, one on the other, that still count as rounding
-SLICE = 2**21  # numbers in memory at once
+# The roundings of so many independent merges, one on the other, still count as rounding.
+MERGES = 16
+# How many numbers are in memory at once.
+SLICE = 2**21
 
 # Largest relative error of rounding to the nearest number.
 UNIT_ROUNDOFF = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
@@ -58,7 +61,7 @@ class TensorChange:
 
 
 def changed_tensors(base: Path, checkpoint: Path) -> list[TensorChange]:
-    """The tensors of `base` that `checkpoint` holds with other bits, in the order of the base weights' file.
+    """Return the tensors of `base` that `checkpoint` holds with other bits, in the order of the base weights' file.
 
     Copies of the shared embedding are not looked at, and neither is what only the checkpoint has. Takes memory for a
     few slices and a map of one tensor of each file.
@@ -134,7 +137,7 @@ def _rank_of_change(tensor: Tensor, before: NDArray[np.uint8], after: NDArray[np
 
 
 def _slices(stored: NDArray[np.uint8], tensor: Tensor) -> Iterator[NDArray[np.float64]]:
-    """A matrix in float64, in slices along its longer side, which comes first."""
+    """Yield a matrix in float64, in slices along its longer side, which comes first."""
     matrix = stored.view(STORED_AS[tensor.dtype]).reshape(tensor.shape)
     if tensor.shape[0] < tensor.shape[1]:
         matrix = matrix.T
@@ -144,12 +147,12 @@ def _slices(stored: NDArray[np.uint8], tensor: Tensor) -> Iterator[NDArray[np.fl
 
 
 def _numbers(stored: NDArray[Any], dtype: str) -> NDArray[np.floating]:
-    """As numbers what is stored; a BF16 is the upper half of a float32."""
+    """Return the stored bytes as numbers; a BF16 is the upper half of a float32."""
     return (stored.astype("<u4") << 16).view("<f4") if dtype == "BF16" else stored
 
 
 def _bytes(path: Path, header: Header, tensor: Tensor) -> NDArray[np.uint8]:
-    """A map of a tensor's bytes, one-dimensional; an empty tensor can't be mapped."""
+    """Return a map of a tensor's bytes, one-dimensional; an empty tensor can't be mapped."""
     size = tensor.end - tensor.begin
     if not size:
         return np.zeros(0, np.uint8)

@@ -15,7 +15,7 @@ from pathlib import Path
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
 
-# The columns in order: the error code for a number that can't stand there, and what can.
+# The columns in order, each with the error code for a number that it can't hold, and with what it can.
 COLUMNS = {
     "federated_round": (ErrorCode.LOG_ROUND, "a round from 1"),
     "sender": (ErrorCode.LOG_PARTY, "-1 for the server, or a client from 0"),
@@ -55,6 +55,7 @@ class Exchange:
     bytes_up: int = 0
 
     def add(self, entry: LogEntry) -> None:
+        """Count a message of this client and round."""
         if entry.sender == SERVER:
             self.messages_down += 1
             self.bytes_down += entry.size_bytes
@@ -167,7 +168,7 @@ def _read_row(line: bytes, number: int) -> LogEntry:
 
 
 def _row_problem(line: bytes, number: int) -> ProblemError:
-    """Why `line` is not a row: asked only when it isn't one, so that good rows are read fast."""
+    """Return why `line` is not a row; called only when it isn't one, so that good rows are read fast."""
     where = f"line {number}"
     if len(line) > MAX_LINE_BYTES:
         return ProblemError.of(

@@ -1,7 +1,7 @@
-"""Whether a communication log is plausible: checks P1 to P4, which hold it against itself and against what changed.
+"""Whether a communication log is plausible: checks P1 to P4, which compare it with itself and with what changed.
 
-They need no training record, so every track has them. They only ever flag: nobody but the participant saw the
-messages, a log that passes may still be made up, and a codec that nobody thought of may pass below the floor. Where a
+They need no training record, so every track has them. They only ever flag: only the participant saw the
+messages, a log that passes may still be made up, and an unforeseen codec may pass below the floor. Where a
 record declares the tensors that were sent and their codec, check C4 compares exactly.
 """
 
@@ -16,8 +16,10 @@ from evaluator.contracts import Check, CheckStatus
 # NF4 with a float32 scale for each 64 numbers (Dettmers et al., 2023, arXiv:2305.14314): the tightest codec that runs
 # on this benchmark have used.
 CHEAPEST_BITS = 4.5
-MIN_BITS = 1.0  # a sign for each number that says the change
-MAX_BITS = 64.0  # two float32 numbers, such as a weight and its optimizer state, for each number that changed
+# A sign for each number that describes the change.
+MIN_BITS = 1.0
+# Two float32 numbers, such as a weight and its optimizer state, for each number that changed.
+MAX_BITS = 64.0
 # How rarely honest sampling of clients leaves out as many rounds as the log does, for it to be flagged.
 RARE = 1e-3
 
@@ -30,6 +32,7 @@ class Deviations:
     first: str = ""
 
     def add(self, exchange: Exchange) -> None:
+        """Count an exchange that is unlike the others."""
         self.count += 1
         self.first = self.first or (
             f"round {exchange.round}, client {exchange.client}: "
@@ -45,6 +48,7 @@ class Sizes:
     largest: float = 0
 
     def add(self, size_bytes: int) -> None:
+        """Include a size."""
         self.smallest = min(self.smallest, size_bytes)
         self.largest = max(self.largest, size_bytes)
 
@@ -54,12 +58,12 @@ class Traffic:
     """What the exchanges of a log have in common, gathered one by one in constant memory.
 
     Attributes:
-        exchanges: Number of clients' exchanges, over all rounds.
-        rounds: Number of rounds with a message.
+        exchanges: The number of clients' exchanges, over all rounds.
+        rounds: The number of rounds with a message.
         one_way: Exchanges without a message down, or without one up.
         usual: Messages down and up of the first exchange that went both ways; None as long as there is none.
         unusual: Exchanges both ways with other numbers of messages.
-        down: Of the exchanges with a message down; `up` likewise.
+        down: The sizes of the exchanges with a message down; `up` likewise.
     """
 
     exchanges: int = 0
@@ -90,25 +94,25 @@ class Traffic:
 
 
 def transfer_bytes(changes: Sequence[TensorChange]) -> int:
-    """The fewest bytes in which what changed goes over the wire once, at `CHEAPEST_BITS` a parameter."""
+    """Return the fewest bytes in which what changed goes over the wire once, at `CHEAPEST_BITS` a parameter."""
     return math.ceil(sum(change.parameters for change in changes) * CHEAPEST_BITS / 8)
 
 
 def bytes_needed(changes: Sequence[TensorChange]) -> int:
-    """Twice `transfer_bytes`: once up, or the server couldn't know it, and once down, as the first download counts."""
+    """Return twice `transfer_bytes`: once up, or the server couldn't know it, and once down, the first download."""
     return 2 * transfer_bytes(changes)
 
 
 def checks(
     totals: CommunicationTotals, traffic: Traffic, changes: Sequence[TensorChange], *, clients: int
 ) -> list[Check]:
-    """P1 to P4 of one log.
+    """Return the checks P1 to P4 of one log.
 
     Args:
-        totals: Of the log.
-        traffic: Of the same log, with all its exchanges.
-        changes: Between the base weights and the checkpoint.
-        clients: How many the track has.
+        totals: The totals of the log.
+        traffic: All exchanges of the same log.
+        changes: What changed between the base weights and the checkpoint.
+        clients: How many clients the track has.
     """
     return [
         _both_directions(traffic),
@@ -141,7 +145,7 @@ def _regular(totals: CommunicationTotals, traffic: Traffic, clients: int) -> Che
 
 
 def _empty_rounds_are_rare(gaps: int, rounds: int, client_rate: float, clients: int) -> bool:
-    """Whether independent coins of `client_rate` for each client hardly ever leave `gaps` of `rounds` rounds empty.
+    """Return whether independent coins of `client_rate` hardly ever leave `gaps` of `rounds` rounds without clients.
 
     The probability is at most mean^gaps/gaps!, by a union bound over the choices of the empty rounds.
     """

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
 
-MAX_ANSWER_LENGTH = 20  # tokens of a generated answer, the start token included
+# The most tokens of a generated answer, including the start token.
+MAX_ANSWER_LENGTH = 20
 
 OWN_KEY = "pfl_docvqa"
 OWN_FIELDS = {"box_scale", "max_input_tokens", "published_batching", "train_visual_tower"}
@@ -52,7 +53,7 @@ class VT5Config(BaseModel):
         layer_norm_eps, hidden_dropout_prob: Of the box embedding; T5 has its own two.
         box_scale: What word boxes in [0, 1] are multiplied by before they are cut down to whole numbers. The
             published model was trained with 1, by which nearly every coordinate becomes 0 and the layout is
-            lost; 1000 keeps it.
+            lost; 1000 preserves it.
         max_input_tokens: Longest text, question and words, that is read of a page.
         published_batching: Follow the published code in how rows of a batch are padded and how long their
             confidence runs on, by which results depend on the rows that share a batch. To reproduce its numbers.
@@ -98,7 +99,7 @@ class VT5Config(BaseModel):
 
 
 def tiny_config(vocab_size: int) -> VT5Config:
-    """A model of the same make with under half a million weights, for demonstrations and tests.
+    """Return a model of the same make with under half a million weights, for demonstrations and tests.
 
     It reads the question and the first words of a page only, which keeps it quick.
     """
@@ -119,7 +120,7 @@ def tiny_config(vocab_size: int) -> VT5Config:
 
 
 def read_config(folder: Path) -> VT5Config:
-    """The model's make-up as `folder` tells it; without a `visual_config.json`, the tower is DiT-base.
+    """Return the architecture that `folder` describes; without a `visual_config.json`, the tower is DiT-base.
 
     Raises `ProblemError` (`E_REFERENCE_FORMAT`) where a file is missing or describes no VT5.
     """

@@ -48,7 +48,7 @@ class Page(BaseModel):
 
 
 class Question(BaseModel):
-    """One question about one page. `key` names what is asked for (`total_amount`), where it is known."""
+    """One question about one page. `key` names the field that it is about (`total_amount`), where that is known."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,7 +103,7 @@ class Dataset:
         return self.folder / "images" / f"{page}.jpg"
 
     def questions_by_provider(self) -> dict[str, list[Question]]:
-        """The questions of each provider, providers in order of first appearance."""
+        """Return the questions of each provider, providers in order of first appearance."""
         grouped: dict[str, list[Question]] = {}
         for question in self.questions:
             grouped.setdefault(self.pages[question.page].provider, []).append(question)
@@ -129,7 +129,7 @@ def read_info(folder: Path) -> DatasetInfo:
 
 
 def read_lines(path: Path, model: type[Row]) -> Iterator[Row]:
-    """The rows of a JSON-lines file, validated."""
+    """Yield the rows of a JSON-lines file, validated."""
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -163,7 +163,7 @@ def write_lines(path: Path, rows: Iterable[BaseModel]) -> None:
 
 
 def to_line(row: BaseModel) -> str:
-    """`row` as one line of a JSON-lines file, with its line end."""
+    """Return `row` as one line of a JSON-lines file, with its line end."""
     return json.dumps(row.model_dump(), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
@@ -173,7 +173,7 @@ def write_info(folder: Path, info: DatasetInfo) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in a line: for the problem that it becomes."""
+    """Return what an error says, in a line: for the problem that it becomes."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, ValidationError):

@@ -32,6 +32,7 @@ class ImageTower(nn.Module):
         self.apply(_initialize)
 
     def forward(self, pixel_values: Tensor) -> Tensor:
+        """Return the features (P, V, hidden) of pixels (P, 3, size, size)."""
         hidden: Tensor = self.embeddings(pixel_values)
         for block in self.encoder["layer"].children():
             hidden = block(hidden)
@@ -39,6 +40,8 @@ class ImageTower(nn.Module):
 
 
 class PatchEmbeddings(nn.Module):
+    """Pixels to patches with their positions, after one token for the whole page."""
+
     def __init__(self, config: VisualConfig) -> None:
         super().__init__()
         self.cls_token = nn.Parameter(torch.empty(1, 1, config.hidden_size))
@@ -48,6 +51,7 @@ class PatchEmbeddings(nn.Module):
         )
 
     def forward(self, pixel_values: Tensor) -> Tensor:
+        """Return the tokens (P, V, hidden) of pixels (P, 3, size, size)."""
         patches = self.patch_embeddings["projection"](pixel_values).flatten(2).transpose(1, 2)
         first = self.cls_token.expand(len(patches), -1, -1)
         return torch.cat([first, patches], dim=1) + self.position_embeddings
@@ -80,6 +84,7 @@ class Block(nn.Module):
         self.layernorm_after = nn.LayerNorm(width, config.layer_norm_eps)
 
     def forward(self, hidden: Tensor) -> Tensor:
+        """Return the block's output (P, V, hidden) for its input of the same shape."""
         hidden = hidden + self.lambda_1 * self._attend(self.layernorm_before(hidden))
         widened = gelu(self.intermediate["dense"](self.layernorm_after(hidden)))
         hidden = hidden + self.lambda_2 * self.output["dense"](widened)

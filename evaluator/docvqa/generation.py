@@ -2,7 +2,7 @@
 
 The same arithmetic as `VT5.generate`, up to rounding, arranged for speed:
 
-- One projection gives queries, keys and values; nothing but the encoder's output is kept of it.
+- One projection gives queries, keys and values; only the encoder's output is stored.
 - The decoder works on many more rows at once than the encoder: what costs in decoding is to read its weights, once
   a step whatever the number of rows; what costs in encoding is arithmetic, and rows beyond the caches slow it down.
 - Cross-attention never builds keys and values of the page. With h the encoder's output, q·(K h) = (Kᵀ q)·h and
@@ -30,7 +30,8 @@ from evaluator.docvqa.linear import linear
 from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.vt5 import VT5, Batch
 
-STAYING = 0.75  # ended rows are taken out when no more than this share of the rows goes on
+# Ended rows are taken out when no more than this share of the rows continues.
+STAYING = 0.75
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Encoded:
     """What the encoder makes of some rows.
 
     Attributes:
-        hidden: (B, N, d).
-        lengths: Tokens of each row; behind them `hidden` means nothing.
+        hidden: (B, N, d), the encoder's output.
+        lengths: (B,), the number of tokens of each row; after them `hidden` means nothing.
     """
 
     hidden: Tensor
@@ -58,7 +59,7 @@ class Encoded:
 
     @classmethod
     def join(cls, parts: Sequence["Encoded"]) -> "Encoded":
-        """All rows of `parts`, padded to the longest."""
+        """Return all rows of `parts`, padded to the longest (B, N, d)."""
         if len(parts) == 1:
             return parts[0]
         longest = max(part.hidden.shape[1] for part in parts)
@@ -71,12 +72,12 @@ class Encoded:
         return cls(hidden, torch.cat([part.lengths for part in parts]))
 
     def rows(self, some: range) -> "Encoded":
-        """The rows from the first to the last of `some`."""
+        """Return the rows of `some`, still padded to the same length (len(some), N, d)."""
         chosen = slice(some.start, some.stop)
         return Encoded(self.hidden[chosen], self.lengths[chosen])
 
     def padding(self) -> Tensor | None:
-        """(B, N) bool, true behind a row's last token; None where there is none."""
+        """Return (B, N) bool, true after a row's last token; None where no row is padded."""
         longest = self.hidden.shape[1]
         if bool((self.lengths == longest).all()):
             return None
@@ -118,14 +119,14 @@ class Generator:
 
     @torch.inference_mode()
     def page_features(self, pixels: Tensor) -> Tensor:
-        """The image tower's output (P, V, dv) in float32 for pixels (P, 3, size, size)."""
+        """Return the image tower's output (P, V, dv) in float32 for pixels (P, 3, size, size)."""
         enabled = self.dtype is not torch.float32
         with torch.autocast(self.device.type, dtype=self.dtype, enabled=enabled):
             return self.model.page_features(pixels.to(self.device)).float()
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[EncodedText], features: Tensor) -> Encoded:
-        """The encoder's output for questions with the features (B, V, dv) of their pages."""
+        """Return the encoder's output for questions with the features (B, V, dv) of their pages."""
         batch = Batch.pad(texts, features, pad_token_id=self._pad).to(self.device)
         x, mask = self.model.encoder_input(batch)
         encoded = Encoded(x, mask.sum(1))
@@ -145,7 +146,7 @@ class Generator:
 
     @torch.inference_mode()
     def decode(self, encoded: Encoded) -> list[Answer]:
-        """The greedy answer to each row."""
+        """Return the greedy answer to each of the rows (B, N, d)."""
         size, steps = len(encoded), MAX_ANSWER_LENGTH - 1
         ids = torch.full((size, steps), self._pad, device=self.device)
         confidences = torch.ones(size, device=self.device)
@@ -175,7 +176,7 @@ class Generator:
         ]
 
     def _next(self, state: "_State", step: int) -> tuple[Tensor, Tensor]:
-        """The most probable next token (B,) of each row, and its probability."""
+        """Return the most probable next token (B,) of each row, and its probability."""
         x = self._embedding[state.token]
         rows = len(x)
         for number, (layer, cross) in enumerate(self._decoder):
@@ -189,12 +190,14 @@ class Generator:
             x += linear(mixed.flatten(1), layer.output)
 
             query = linear(self._normed(x, cross.norm), cross.query)
-            query = query.view(rows, self.heads, -1).transpose(0, 1) @ cross.key  # (H, B, d)
-            scores = query.transpose(0, 1) @ state.hidden.transpose(1, 2)  # (B, H, N)
+            # (H, B, d), then (B, H, N).
+            query = query.view(rows, self.heads, -1).transpose(0, 1) @ cross.key
+            scores = query.transpose(0, 1) @ state.hidden.transpose(1, 2)
             if state.padding is not None:
                 scores = scores.masked_fill_(state.padding[:, None], -torch.inf)
-            mean = scores.softmax(-1) @ state.hidden  # (B, H, d)
-            mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)  # (B, H, K)
+            # (B, H, d), then (B, H, K).
+            mean = scores.softmax(-1) @ state.hidden
+            mixed = (mean.transpose(0, 1) @ cross.value).transpose(0, 1)
             x += linear(mixed.flatten(1), cross.output)
 
             widened = linear(self._normed(x, layer.feed_norm), layer.wi, relu=True)
@@ -206,7 +209,7 @@ class Generator:
         return best, (highest - logits.logsumexp(-1)).exp().nan_to_num(0.0)
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
-        """For a product of the encoder."""
+        """Return `x` (..., d) normed by `weight` (d,), in the precision of the encoder's products."""
         return self._normed(x, weight).to(self.dtype)
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
@@ -214,7 +217,7 @@ class Generator:
         return normed
 
     def _bias(self, tokens: int) -> Tensor:
-        """T5's bias (1, H, N, N) for relative positions, the same for all rows and layers."""
+        """Return T5's bias (1, H, N, N) for relative positions, the same for all rows and layers."""
         if self._encoder_bias.shape[2] < tokens:
             self._encoder_bias = self._encoder_attention.compute_bias(tokens, tokens).to(self.dtype)
         return self._encoder_bias[:, :, :tokens, :tokens]
@@ -276,9 +279,9 @@ class _State:
     """Rows on their way through the decoder.
 
     Attributes:
-        rows: (B,) their places among all rows.
-        token: (B,) the token that each read last.
-        going: (B,) bool, whether the answer goes on.
+        rows: (B,), their positions among all rows.
+        token: (B,), the token that each read last.
+        going: (B,) bool, whether the answer continues.
         hidden: (B, N, d) the encoder's output, and `padding` (B, N) or None.
         cache: (layers, 2, B, H, T, K), keys and values of the answer so far.
     """
@@ -291,6 +294,7 @@ class _State:
     cache: Tensor
 
     def only(self, rows: Tensor) -> "_State":
+        """Return the state of the rows at the positions `rows` (R,)."""
         return _State(
             self.rows[rows],
             self.token[rows],

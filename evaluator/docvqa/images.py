@@ -14,11 +14,12 @@ from evaluator.errors import ErrorCode, ProblemError
 ImageFile.LOAD_TRUNCATED_IMAGES = True
 Image.MAX_IMAGE_PIXELS = None
 
-MAX_PIXELS = 2**26  # decoded at once, 200 MB in RGB: an A4 page at 800 dots an inch
+# The most pixels that are decoded, 200 MB in RGB: an A4 page at 800 dots per inch.
+MAX_PIXELS = 2**26
 
 
 def read_page(path: Path, size: int) -> Tensor:
-    """The page image as pixels (3, size, size), float32 in [-1, 1].
+    """Return the page image as pixels (3, size, size), float32 in [-1, 1].
 
     A JPEG of more than `MAX_PIXELS` is decoded at an eighth of its size, or the next larger one that suffices.
 
@@ -36,7 +37,7 @@ def read_page(path: Path, size: int) -> Tensor:
 
 
 def to_pixels(image: Image.Image, size: int) -> Tensor:
-    """`image` in RGB, resized to size × size (bilinear) with mean 0.5 and deviation 0.5, as DiT expects it."""
+    """Return `image` in RGB, resized to size × size (bilinear) with mean 0.5 and deviation 0.5, as DiT expects it."""
     resized = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.array(resized)).permute(2, 0, 1)
     return pixels.to(torch.float32).div(255).sub(0.5).div(0.5)

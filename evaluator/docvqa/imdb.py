@@ -36,9 +36,11 @@ from pydantic import (
 from evaluator.docvqa.dataset import first_line
 from evaluator.errors import ErrorCode, ProblemError
 
-MAX_IMDB_BYTES = 8 << 30  # room for all of the competition's training questions in one file
+# This leaves room for all of the competition's training questions in one file.
+MAX_IMDB_BYTES = 8 << 30
 MAX_INDEX_BYTES = 256 << 20
-PIXELS = 2.0  # a coordinate above this is no rounding error: the boxes are in pixels, not relative
+# A coordinate above this is no rounding error: the boxes are in pixels, not relative.
+PIXELS = 2.0
 
 # What a damaged or hostile file makes the unpickler, or NumPy's parser of the header, raise.
 PARSING_ERRORS = (
@@ -91,7 +93,8 @@ class ImdbQuestion(BaseModel):
     @field_validator("ocr_normalized_boxes", mode="before")
     @classmethod
     def _relative(cls, value: object) -> NDArray[np.float64]:
-        if not isinstance(value, np.ndarray):  # checked first: NumPy would follow lists to any depth
+        if not isinstance(value, np.ndarray):
+            # Validated before NumPy sees it, which would follow lists to any depth.
             value = _BOXES.validate_python(value)
         boxes = np.asarray(value, dtype=np.float64)
         if boxes.size == 0:
@@ -153,7 +156,7 @@ def write_imdb(path: Path, split: str, questions: Sequence[ImdbQuestion]) -> Non
 
 
 def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
-    """The rows of each client's providers. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
+    """Return the rows of each client's providers. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
     try:
         if path.stat().st_size > MAX_INDEX_BYTES:
             raise _malformed(path, f"at most {MAX_INDEX_BYTES} bytes", path.stat().st_size)
@@ -165,7 +168,7 @@ def read_data_points(path: Path) -> dict[str, dict[str, list[int]]]:
 
 
 def _read_objects(path: Path, max_bytes: int) -> list[Any]:
-    """The elements of a one-dimensional object array on disk."""
+    """Return the elements of a one-dimensional object array on disk."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -214,7 +217,7 @@ class _Dtype:
             self.code = ">" + self.code
 
     def real(self) -> np.dtype[Any]:
-        """The dtype of plain numbers, truth values or text that the code names; nothing else is made."""
+        """Return the dtype of plain numbers, truth values or text that the code names; nothing else is made."""
         dtype = np.dtype(self.code)
         if dtype.kind not in "fiubU":
             raise pickle.UnpicklingError(f"arrays of {self.code!r} are not read")
@@ -222,7 +225,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands in for `numpy.ndarray`: keeps the pickled state until it is checked."""
+    """Stands in for `numpy.ndarray`: holds the pickled state until it is checked."""
 
     __slots__ = ("data", "dtype", "fortran", "shape")
 
@@ -230,7 +233,7 @@ class _Array:
         _, self.shape, self.dtype, self.fortran, self.data = state
 
     def rows(self) -> list[Any]:
-        """The elements of a one-dimensional array, arrays and scalars within them made real."""
+        """Return the elements of a one-dimensional array, arrays and scalars within them made real."""
         if not isinstance(self.data, list):
             raise pickle.UnpicklingError("the outer array does not hold objects")
         return [
@@ -239,7 +242,7 @@ class _Array:
         ]
 
     def real(self) -> NDArray[Any] | list[Any]:
-        """The array of numbers or text; an object array, as of words, becomes a list."""
+        """Return the array of numbers or text; an object array, as of words, becomes a list."""
         if isinstance(self.data, list):
             if self.shape == (len(self.data),):
                 return self.data
@@ -251,7 +254,7 @@ class _Array:
 
 
 def _real(value: Any) -> Any:
-    """What a field of a row stands for: an array, or a list that may hold arrays, such as one box a word.
+    """Return the value of a row's field: an array, or a list that may hold arrays, such as one box a word.
 
     Goes no deeper: lists within lists can repeat one another without end.
     """

@@ -2,7 +2,7 @@
 
 An answer doesn't depend on which questions share a batch with its own, so neither on the budget nor on the order
 of the questions; between budgets and devices, arithmetic differs by rounding only. With `published_batching` the
-published code's dependence on the batch is kept, and answers come from `VT5.generate`.
+published code's dependence on the batch is preserved, and answers come from `VT5.generate`.
 """
 
 import logging
@@ -24,7 +24,8 @@ from evaluator.docvqa.vt5 import VT5, Batch
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Read = Callable[[range], tuple[list[EncodedText], Tensor]]  # rows to their texts and their pages' features
+# Returns the texts of some rows, and their pages' features.
+Read = Callable[[range], tuple[list[EncodedText], Tensor]]
 # What PyTorch, CUDA, cuBLAS and oneDNN say.
 OUT_OF_MEMORY = (
     "can't allocate memory",
@@ -50,12 +51,12 @@ class Budget:
 
     @classmethod
     def of(cls, device: torch.device) -> "Budget":
-        """On a CPU what fits its caches, progress every few seconds at full size; on a GPU a few gigabytes."""
+        """Return the budget of a device: on a CPU what its caches hold, on a GPU a few gigabytes."""
         return cls(3_000, 16, 16) if device.type == "cpu" else cls(60_000, 512, 512)
 
 
 def precision_of(device: torch.device) -> torch.dtype:
-    """What a device computes in: bfloat16 on a GPU that has it, else float32."""
+    """Return what a device computes in: bfloat16 on a GPU that has it, else float32."""
     if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False):
         return torch.bfloat16
     return torch.float32
@@ -80,7 +81,7 @@ class ShardAnswers(BaseModel):
 
 
 def in_order(plan: Sequence[Shard], answered: Iterable[ShardAnswers]) -> list[Prediction]:
-    """The predictions of all shards of `plan`, in the order of the questions."""
+    """Return the predictions of all shards of `plan`, in the order of the questions."""
     predictions = {
         index: prediction
         for shard, answers in zip(plan, answered, strict=True)
@@ -100,23 +101,23 @@ def predict(
     on_progress: Callable[[int, int], None] | None = None,
     questions: Sequence[Question] | None = None,
 ) -> list[Prediction]:
-    """The model's answers to `questions`, all of the dataset's by default, in their order.
+    """Return the model's answers to `questions`, all of the dataset's by default, in their order.
 
     Moves the model to `device`. Every page image is read and encoded once; a page without an image that can be read is
-    gray. `on_progress` is told the questions done and their total after every pass, so every few seconds.
+    gray. `on_progress` receives the questions done and their total after every pass, which is every few seconds.
     """
     asked = dataset.questions if questions is None else questions
     answerer = Answerer(model, tokenizer, device=device, dtype=dtype, budget=budget)
     plan = shards(asked, answerer.budget.pages)
 
-    def tell(done: int) -> None:
+    def on_answered(done: int) -> None:
         if on_progress is not None:
             on_progress(done, len(asked))
 
     was_training = model.training
     model.eval()
     try:
-        return in_order(plan, answerer.answer_shards(dataset, asked, plan, tell))
+        return in_order(plan, answerer.answer_shards(dataset, asked, plan, on_answered))
     finally:
         model.train(was_training)
 
@@ -157,7 +158,7 @@ class Answerer:
         wanted: Sequence[Shard],
         on_progress: Callable[[int], None],
     ) -> Iterator[ShardAnswers]:
-        """The answers to each shard of `questions`; `on_progress` is told how many questions of them all are done."""
+        """Yield the answers to each shard of `questions`; `on_progress` receives how many of all questions are done."""
         done = 0
         loader = self.loader(dataset, questions)
         for shard, loaded in zip(wanted, loader.load(wanted), strict=True):
@@ -174,7 +175,7 @@ class Answerer:
     def answer(
         self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
     ) -> list[tuple[str, float]]:
-        """Answer and confidence for each of the shard's questions; `on_progress` is told how many are done."""
+        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done."""
         features = self._features(loaded.pixels, on_progress)
         answers: dict[int, Answer] = {}
         for places, some in self._answers(loaded.texts, features, loaded.page_rows):
@@ -186,7 +187,7 @@ class Answerer:
         ]
 
     def _features(self, pixels: Tensor, on_progress: Callable[[int], None]) -> Tensor:
-        """The image tower's output (P, V, dv), kept on the device."""
+        """Return the image tower's output (P, V, dv), which stays on the device."""
         visual_tokens = self._model.config.visual.tokens
         parts = []
         for group in self._groups([visual_tokens] * len(pixels)):
@@ -200,7 +201,7 @@ class Answerer:
     def _answers(
         self, texts: Sequence[EncodedText], features: Tensor, page_rows: Sequence[int]
     ) -> Iterator[tuple[list[int], list[Answer]]]:
-        """Places of questions with their answers, the longest texts first."""
+        """Yield positions of questions with their answers, the longest texts first."""
         places = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         lengths = [len(texts[place]) + features.shape[1] for place in places]
 
@@ -231,7 +232,7 @@ class Answerer:
                     begin, parts = rows.stop, []
 
     def _decode(self, parts: Sequence[Encoded], begin: int) -> Iterator[tuple[range, list[Answer]]]:
-        """Answers to the rows of `parts`, which are those from `begin` on."""
+        """Yield the answers to the rows of `parts`, which are those from `begin` on."""
         for _, encoded in self._within_memory(
             range(len(parts)), lambda some: Encoded.join(parts[some.start : some.stop])
         ):
@@ -244,7 +245,7 @@ class Answerer:
         return self.generator.decode(encoded.rows(rows))
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
-        """Rows of `lengths` tokens, which don't rise, in groups within the budget as it is when a group is formed."""
+        """Yield rows of `lengths` tokens, longest first, in groups within the budget at that time."""
         start = 0
         while start < len(lengths):
             stop = min(len(lengths), start + max(1, self.budget.tokens // lengths[start]))
@@ -252,7 +253,7 @@ class Answerer:
             start = stop
 
     def _within_memory(self, rows: range, run: Callable[[range], Result]) -> Iterator[tuple[range, Result]]:
-        """What `run` makes of `rows`, in halves where the device's memory doesn't suffice for all at once."""
+        """Yield what `run` makes of `rows`, in halves where the device's memory doesn't suffice for all at once."""
         try:
             result = run(rows)
         except Exception as error:
@@ -265,7 +266,7 @@ class Answerer:
         self.budget = replace(
             self.budget, tokens=max(1, self.budget.tokens // 2), rows=max(1, self.budget.rows // 2)
         )
-        logger.warning("the device's memory doesn't suffice; going on with %s", self.budget)
+        logger.warning("the device's memory doesn't suffice; continuing with %s", self.budget)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         middle = len(rows) // 2
@@ -273,12 +274,12 @@ class Answerer:
         yield from self._within_memory(rows[middle:], run)
 
 
-def _add(tell: Callable[[int], None], before: int, more: int) -> None:
-    tell(before + more)
+def _add(on_answered: Callable[[int], None], before: int, more: int) -> None:
+    on_answered(before + more)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device, or the machine, had no memory left. PyTorch has a class for it on GPUs only."""
+    """Return whether a device, or the machine, had no memory left. PyTorch has a class for it on GPUs only."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
     )

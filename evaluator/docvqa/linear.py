@@ -13,7 +13,7 @@ HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyp
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
-    """x (..., n) · weight (m, n)ᵀ + bias (m,), and of that the positive part where `relu`; shape (..., m)."""
+    """Return x (..., n) · weight (m, n)ᵀ + bias (m,), and of that the positive part where `relu`; shape (..., m)."""
     exact = x.dtype is torch.float32 and not torch.is_autocast_enabled("cpu")
     if HAS_ONEDNN and x.device.type == "cpu" and exact and not torch.is_grad_enabled():
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
@@ -25,7 +25,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool 
 
 
 class Linear(nn.Linear):
-    """`torch.nn.Linear`, quicker on a CPU where no gradient is asked for."""
+    """`torch.nn.Linear`, faster on a CPU where no gradient is needed."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the product (..., m) for x (..., n), with the bias added."""
         return linear(x, self.weight, self.bias)

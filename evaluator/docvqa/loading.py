@@ -19,7 +19,8 @@ from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.errors import ProblemError
 
 MAX_THREADS = 16
-GRAY = 0.0  # the middle of the pixels' range, as what is missing of a truncated image
+# The middle of the pixels' range, as what is missing of a truncated image.
+GRAY = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class LoadedShard:
 
 
 def shards(questions: Sequence[Question], pages: int) -> list[Shard]:
-    """All questions in shards of `pages` pages each, pages in the order of their first question."""
+    """Return all questions in shards of `pages` pages each, pages in the order of their first question."""
     by_page: dict[str, list[int]] = {}
     for index, question in enumerate(questions):
         by_page.setdefault(question.page, []).append(index)
@@ -79,17 +80,17 @@ class Loader:
         self._max_input_tokens = max_input_tokens
 
     def load(self, wanted: Iterable[Shard]) -> Iterator[LoadedShard]:
-        """The shards in their order, each prepared while the one before it is in use."""
+        """Yield the shards in their order, each prepared while the one before it is in use."""
         with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1), "loading") as pool:
-            begun: deque[tuple[Shard, list[Future[Tensor | None]], Future[list[EncodedText]]]] = deque()
+            started: deque[tuple[Shard, list[Future[Tensor | None]], Future[list[EncodedText]]]] = deque()
             try:
                 for shard in wanted:
                     images = [pool.submit(self._image, page) for page in shard.pages]
-                    begun.append((shard, images, pool.submit(self._encode, shard)))
-                    if len(begun) > 1:
-                        yield self._finish(*begun.popleft())
-                while begun:
-                    yield self._finish(*begun.popleft())
+                    started.append((shard, images, pool.submit(self._encode, shard)))
+                    if len(started) > 1:
+                        yield self._finish(*started.popleft())
+                while started:
+                    yield self._finish(*started.popleft())
             finally:
                 pool.shutdown(cancel_futures=True)
 

@@ -28,7 +28,7 @@ def create_reference(
 
 
 def open_reference(folder: Path) -> tuple[VT5, Tokenizer]:
-    """The model and tokenizer of a reference folder, in the published layout or ours.
+    """Return the model and tokenizer of a reference folder, in the published layout or in that of this benchmark.
 
     Raises `ProblemError` where a file is missing, broken or doesn't fit the others.
     """

@@ -1,7 +1,7 @@
 """Text to token ids and back, as VT5 reads a page.
 
 A question and its page become `question: {q}  context: `, then each word by itself, then the end token; every
-token carries the box of its word. Case is kept: answers are to be lower-cased by whoever trains on them, since
+token carries the box of its word. Case is preserved: whoever trains on answers must lower-case them, since
 the metric ignores case.
 
 A tokenizer is a `tokenizer.json`. T5's own ships as a SentencePiece model instead, which is converted on opening;
@@ -19,7 +19,8 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 from evaluator.docvqa.dataset import Box
 from evaluator.errors import ErrorCode, ProblemError
 
-PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"  # ids 0, 1 and 2, as in T5
+# Their ids are 0, 1 and 2, as in T5.
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
 
 PROMPT_BOX: Box = (0.0, 0.0, 1000.0, 1000.0)
 END_BOX: Box = (0.0, 0.0, 0.0, 0.0)
@@ -56,7 +57,7 @@ class Tokenizer:
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:
-        """The tokenizer of a model folder: `tokenizer.json`, or else `spiece.model`.
+        """Return the tokenizer of a model folder: `tokenizer.json`, or else `spiece.model`.
 
         Raises `ProblemError` (`E_REFERENCE_FORMAT`) where there is neither, or none that can be read.
         """
@@ -65,7 +66,8 @@ class Tokenizer:
             return cls(_convert_sentencepiece(folder))
         try:
             backend = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-        except Exception as error:  # the library raises no narrower class for a broken file
+        except Exception as error:
+            # The library raises no narrower class for a broken file.
             raise ProblemError.of(
                 ErrorCode.REFERENCE_FORMAT, where=str(path), expected="a tokenizer", found=error
             ) from error
@@ -82,7 +84,7 @@ class Tokenizer:
     def encode(
         self, question: str, words: Sequence[str], boxes: Sequence[Box], max_input_tokens: int
     ) -> EncodedText:
-        """The tokens that the model reads, at most `max_input_tokens`, the end token always among them."""
+        """Return the tokens that the model reads, at most `max_input_tokens`, the end token always among them."""
         ids = list(self._backend.encode(f"question: {question}  context: ", add_special_tokens=False).ids)
         token_boxes = [PROMPT_BOX] * len(ids)
         # No more words at a time than there is room for, since few have no tokens: a page may have very many.
@@ -93,23 +95,23 @@ class Tokenizer:
             for pieces, box in zip(self._encode_words(words[some]), boxes[some], strict=True):
                 ids += pieces
                 token_boxes += [box] * len(pieces)
-        kept = max_input_tokens - 1
-        return EncodedText([*ids[:kept], self.end], [*token_boxes[:kept], END_BOX])
+        room = max_input_tokens - 1
+        return EncodedText([*ids[:room], self.end], [*token_boxes[:room], END_BOX])
 
     def encode_answers(self, answers: Sequence[str]) -> list[list[int]]:
-        """The tokens of each answer as it stands, with the end token."""
+        """Return the tokens of each answer, unchanged, with the end token."""
         encodings = self._backend.encode_batch(list(answers), add_special_tokens=False)
         return [[*encoding.ids, self.end] for encoding in encodings]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of generated ids, without special tokens."""
+        """Return the text of generated ids, without special tokens."""
         text = self._backend.decode(list(ids), skip_special_tokens=True)
         for loose, tight in TIGHTENED:
             text = text.replace(loose, tight)
         return text
 
     def _encode_words(self, words: Sequence[str]) -> list[list[int]]:
-        # Several threads may encode at once: a full cache is left to those that still read it, and a new one begun.
+        # Several threads may encode at once: a full cache is left to those that still read it, and a new one started.
         known = self._words
         unseen = list({word for word in words if word not in known})
         if len(known) + len(unseen) > CACHED_WORDS:
@@ -129,9 +131,9 @@ class Tokenizer:
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """A byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
+    """Return a byte-pair tokenizer learned from `texts`, the same for the same texts in the same order.
 
-    Digits and punctuation stand alone, so that amounts, dates and e-mail addresses are spelled out the same way
+    Digits and punctuation are single tokens, so that amounts, dates and e-mail addresses are spelled out the same way
     wherever they appear; any text can be written, since single bytes are tokens too. `vocab_size` is an upper
     bound, and at least 259: the bytes and the special tokens.
     """
@@ -162,7 +164,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 
 
 def _convert_sentencepiece(folder: Path) -> tokenizers.Tokenizer:
-    from transformers.models.t5.tokenization_t5 import T5Tokenizer  # slow to import, and seldom needed
+    # Imported here: it is slow to import, and rarely needed.
+    from transformers.models.t5.tokenization_t5 import T5Tokenizer
 
     try:
         converted = T5Tokenizer.from_pretrained(folder, local_files_only=True)

@@ -27,7 +27,8 @@ from evaluator.docvqa.tokenization import EncodedText
 from evaluator.docvqa.weights import fill, read_original, read_safetensors, write_safetensors
 
 MAX_COORDINATE = 1000
-IGNORED = -100  # the label of a position that counts for no loss
+# The label of a position that counts for no loss.
+IGNORED = -100
 WEIGHTS = "model.safetensors"
 ORIGINAL_WEIGHTS = "pytorch_model.bin"
 
@@ -59,7 +60,7 @@ class Batch:
         *,
         pad_token_id: int = 0,
     ) -> Self:
-        """A batch of encoded texts and their pages' features, with the tokens of their answers where given."""
+        """Return a batch of encoded texts, their pages' features (B, V, dv) and, if given, their answers' tokens."""
         length = max(len(text.ids) for text in texts)
         # numpy reads lists five times as fast as torch does.
         ids = np.full((len(texts), length), pad_token_id, np.int64)
@@ -78,6 +79,7 @@ class Batch:
         return cls(input_ids, boxes, attention_mask, features, labels)
 
     def to(self, device: torch.device | str) -> Self:
+        """Return the batch on a device."""
         return replace(
             self,
             input_ids=self.input_ids.to(device),
@@ -101,14 +103,14 @@ class VT5(nn.Module):
 
     @classmethod
     def from_config(cls, config: VT5Config, *, seed: int) -> Self:
-        """A model with random weights, the same for the same seed."""
+        """Return a model with random weights, the same for the same seed."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             return cls(config)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:
-        """The model of a folder, its weights in `model.safetensors` or, as published, `pytorch_model.bin`.
+        """Return the model of a folder, its weights in `model.safetensors` or, as published, `pytorch_model.bin`.
 
         Raises `ProblemError` where the configuration can't be read or the weights are not this model's.
         """
@@ -119,7 +121,7 @@ class VT5(nn.Module):
 
     @classmethod
     def from_checkpoint(cls, reference: Path, checkpoint: Path) -> Self:
-        """The architecture of the folder `reference` with the weights of a safetensors file.
+        """Return the architecture of the folder `reference` with the weights of a safetensors file.
 
         This is how the workers open a submission. Raises `ProblemError` as `from_folder` does.
         """
@@ -141,11 +143,11 @@ class VT5(nn.Module):
         write_safetensors(self, folder / WEIGHTS)
 
     def trainable_parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that training changes, by their name in a checkpoint; tied ones once."""
+        """Return the parameters that training changes, by their name in a checkpoint; tied ones once."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
 
     def page_features(self, pixel_values: Tensor) -> Tensor:
-        """The image tower's output (P, V, dv) for pixels (P, 3, H, W).
+        """Return the image tower's output (P, V, dv) for pixels (P, 3, H, W).
 
         It depends on the page alone: compute it once and use it for all of a page's questions. No gradient
         passes unless the tower is trained.
@@ -155,14 +157,14 @@ class VT5(nn.Module):
             return features
 
     def embed(self, input_ids: Tensor, boxes: Tensor, features: Tensor) -> Tensor:
-        """What T5's encoder reads, (B, L+V, d): the text with its boxes, then the page's visual tokens."""
+        """Return what T5's encoder reads, (B, L+V, d): the text with its boxes, then the page's visual tokens."""
         text = self.language_backbone.shared(input_ids) + self.spatial_embedding(boxes)
         return torch.cat([text, self.visual_embedding(features)], dim=1)
 
     def encoder_input(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What the encoder reads of a batch (B, L+V, d) and its mask (B, L+V), false at padding.
+        """Return what the encoder reads of a batch (B, L+V, d) and its mask (B, L+V), false at padding.
 
-        Padding comes last, but for `published_batching`, under which it stands between text and page.
+        Padding comes last; under `published_batching` it comes between text and page.
         """
         embeddings = self.embed(batch.input_ids, batch.boxes, batch.features)
         seen = batch.attention_mask.new_ones(batch.features.shape[:2])
@@ -170,13 +172,13 @@ class VT5(nn.Module):
         return (embeddings, mask) if self.config.published_batching else _move_padding_last(embeddings, mask)
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The encoder's output (B, L+V, d) and its mask (B, L+V)."""
+        """Return the encoder's output (B, L+V, d) and its mask (B, L+V)."""
         embeddings, mask = self.encoder_input(batch)
         output = self.language_backbone.encoder(inputs_embeds=embeddings, attention_mask=mask)
         return output.last_hidden_state, mask
 
     def logits(self, batch: Batch) -> Tensor:
-        """The scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
+        """Return the scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
         encoded, mask = self.encode(batch)
         output = self.language_backbone(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
@@ -188,7 +190,7 @@ class VT5(nn.Module):
         return logits
 
     def loss(self, batch: Batch) -> Tensor:
-        """Mean cross-entropy over the tokens of all answers of the batch."""
+        """Return the mean cross-entropy (), a scalar, over the tokens of all answers of the batch."""
         if batch.labels is None:
             raise ValueError("the batch has no labels")
         return nn.functional.cross_entropy(
@@ -197,7 +199,7 @@ class VT5(nn.Module):
 
     @torch.no_grad()
     def generate(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Greedy answers: token ids (B, T), T < 20, padded after their end, and confidences (B,).
+        """Return greedy answers: token ids (B, T), T < 20, padded after their end, and confidences (B,).
 
         The confidence is the product of the probabilities of an answer's tokens but for its last, which is its
         end. A row leaves the batch at its end. With `published_batching` it stays to the end of the longest
@@ -250,6 +252,7 @@ class SpatialEmbedding(nn.Module):
         self.spatial_emb_matcher = Matcher(config.d_model, config.d_model)
 
     def forward(self, boxes: Tensor) -> Tensor:
+        """Return the vectors (B, L, d) of boxes (B, L, 4)."""
         # The prompt's box, 0 to 1000 already, stays what it is under either scale.
         x0, y0, x1, y1 = (boxes * self.box_scale).long().clamp(0, MAX_COORDINATE).unbind(-1)
         summed = (
@@ -271,6 +274,7 @@ class VisualEmbedding(nn.Module):
         self.visual_emb_matcher = Matcher(config.visual.hidden_size, config.d_model)
 
     def forward(self, features: Tensor) -> Tensor:
+        """Return vectors (B, V, d) for the image tower's features (B, V, dv)."""
         matched: Tensor = self.visual_emb_matcher(features)
         return matched
 
@@ -283,6 +287,7 @@ class Matcher(nn.Module):
         self.layers = nn.ModuleList([Linear(width, target)])
 
     def forward(self, vectors: Tensor) -> Tensor:
+        """Return vectors (..., target) for vectors (..., width)."""
         matched: Tensor = self.layers[0](vectors)
         return matched
 

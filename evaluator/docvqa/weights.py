@@ -26,11 +26,12 @@ ALIASES = (
 )
 
 PROBLEMS_SHOWN = 20
-PROTOCOL = b"\x80"  # a pickle's first byte, from its second protocol on
+# A pickle's first byte, from its second protocol on.
+PROTOCOL = b"\x80"
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, in memory of their own.
+    """Return the tensors of a safetensors file by name, in the shapes of the file and in memory of their own.
 
     Raises `ProblemError`: `E_ARTIFACT_MISSING` where there is no such file, `E_CHECKPOINT_FORMAT` where it is
     another kind of file.
@@ -49,7 +50,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_original(path: Path) -> dict[str, Tensor]:
-    """The tensors of a `pytorch_model.bin`, unpickled with tensors as the only allowed content.
+    """Return the tensors of a `pytorch_model.bin`, unpickled with tensors as the only allowed content.
 
     For a participant's own files; workers open safetensors only. Raises `ProblemError` as `unpickle` does.
     """
@@ -60,7 +61,7 @@ def read_original(path: Path) -> dict[str, Tensor]:
 
 
 def unpickle(path: Path, *, mmap: bool = False) -> object:
-    """What `torch.save` wrote, on the CPU: tensors in containers. Anything else is rejected before it is made.
+    """Return what `torch.save` wrote, on the CPU: tensors in containers. Anything else is rejected before it is made.
 
     Args:
         mmap: Leave the tensors in the file, which must not change then; where its format is the older one, which
@@ -90,13 +91,14 @@ def unpickle(path: Path, *, mmap: bool = False) -> object:
         TypeError,
         AttributeError,
         struct.error,
-    ) as error:  # over bytes that are no pickle
+    ) as error:
+        # The bytes are not a pickle.
         raise not_saved_by_torch(path, "another format") from error
     return content
 
 
 def not_saved_by_torch(path: Path, found: str) -> ProblemError:
-    """The rejection (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
+    """Return the rejection (`E_CHECKPOINT_FORMAT`) of a file that holds no pickled state dict."""
     return ProblemError.of(
         ErrorCode.CHECKPOINT_FORMAT,
         message="The file holds no state dict as torch.save writes it.",
@@ -108,7 +110,7 @@ def not_saved_by_torch(path: Path, found: str) -> ProblemError:
 
 
 def _is_pickled(path: Path) -> bool:
-    """Whether a file begins as what `torch.save` writes, in its newer or its older format."""
+    """Return whether a file begins as what `torch.save` writes, in its newer or its older format."""
     if is_zipfile(path):
         return True
     with path.open("rb") as file:
@@ -116,11 +118,11 @@ def _is_pickled(path: Path) -> bool:
 
 
 def _rejected_content(message: str) -> str:
-    """What `torch.load` rejected, from its long message, most of which says how to allow it."""
+    """Return what `torch.load` rejected, from its long message, most of which says how to allow it."""
     if named := re.search(r"GLOBAL (\S+)", message):
         return named[1]
-    told, _, _ = message.partition("Check the documentation")
-    return told.strip().rpartition("\n")[2].strip()
+    reason, _, _ = message.partition("Check the documentation")
+    return reason.strip().rpartition("\n")[2].strip()
 
 
 def write_safetensors(model: nn.Module, path: Path) -> None:
@@ -131,7 +133,8 @@ def write_safetensors(model: nn.Module, path: Path) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, path, metadata={"format": "pt"})
-    path.chmod(0o644)  # safetensors leaves files that only their owner can read
+    # safetensors writes files that only their owner can read.
+    path.chmod(0o644)
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor], *, where: str) -> None:

@@ -33,19 +33,22 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 RESAMPLES = 2_000
-MIN_CLUSTERS = 6  # the fewest with 2^(1-n) <= 1 - LEVEL
+# The smallest n with 2^(1-n) <= 1 - LEVEL.
+MIN_CLUSTERS = 6
 SEED = 20_240_501
-DRAWS_AT_ONCE = 1 << 19  # fits a processor's cache
+# As many as a processor's cache holds.
+DRAWS_AT_ONCE = 1 << 19
 
 MAX_KEYS = 100
 OTHER = "other"
 
 Integers = NDArray[np.int64]
-Members = Mapping[str, Sequence[int]]  # group -> places of its questions
+# The positions of each group's questions, by its name.
+Members = Mapping[str, Sequence[int]]
 
 
 def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]:
-    """Means over all questions, over those of each key, and over those of seen and of unseen providers.
+    """Return the means over all questions, over those of each key, and over those of seen and of unseen providers.
 
     Args:
         dataset: What was asked; `scores` holds its questions in their order.
@@ -80,7 +83,7 @@ def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]
 
 
 def by_key(keys: Sequence[str]) -> Members:
-    """The questions of each key, most questions first and then by name, `other` last; nothing where all are empty."""
+    """Return the questions of each key, most questions first and then by name, `other` last; {} if no key is known."""
     counted = Counter(key for key in keys if key and key != OTHER)
     named = sorted(counted, key=lambda key: (-counted[key], key))[:MAX_KEYS]
     groups: dict[str, list[int]] = {key: [] for key in [*named, OTHER]}
@@ -90,7 +93,7 @@ def by_key(keys: Sequence[str]) -> Members:
 
 
 def by_training(providers: Sequence[str], trained: set[str]) -> Members:
-    """The questions about `seen` and about `unseen` providers; nothing where no training provider is known."""
+    """Return the questions about `seen` and about `unseen` providers; nothing where no training provider is known."""
     groups: dict[str, list[int]] = {"seen": [], "unseen": []}
     for place, provider in enumerate(providers):
         if provider:
@@ -99,7 +102,7 @@ def by_training(providers: Sequence[str], trained: set[str]) -> Members:
 
 
 def interval_of_mean(values: NDArray[np.float64], clusters: Integers) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the mean of `values` in [0, 1], whose clusters are independent of each other.
+    """Return the 95 % bootstrap interval of the mean of `values` in [0, 1], whose clusters are independent.
 
     It is [0, 1] where there are fewer than `MIN_CLUSTERS`.
 
@@ -121,7 +124,7 @@ def interval_of_mean(values: NDArray[np.float64], clusters: Integers) -> tuple[f
 
 
 def _resampled_means(sums: NDArray[np.float64], sizes: Integers) -> Iterator[NDArray[np.float64]]:
-    """Means over `RESAMPLES` draws of clusters, each mean being the drawn clusters' sum over their size."""
+    """Yield the means over `RESAMPLES` draws of clusters, each mean being the drawn clusters' sum over their size."""
     rng = np.random.default_rng(SEED)
     count = len(sums)
     rows = max(1, DRAWS_AT_ONCE // count)
@@ -131,7 +134,7 @@ def _resampled_means(sums: NDArray[np.float64], sizes: Integers) -> Iterator[NDA
 
 
 def _expanded(tail: float, clusters: int) -> float:
-    """The percentile to read instead of `tail`, by Hesterberg (2015); close to `tail` where clusters are many."""
+    """Return the percentile to read instead of `tail`, by Hesterberg (2015); close to `tail` for many clusters."""
     return float(ndtr(np.sqrt(clusters / (clusters - 1)) * stdtrit(clusters - 1, tail)))
 
 
@@ -156,6 +159,6 @@ def _group_score(
 
 
 def _numbered(names: Sequence[tuple[str, str]]) -> Integers:
-    """Numbers in place of the names: the same for the same."""
+    """Return a number for each name, the same for the same name."""
     numbers: dict[tuple[str, str], int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)

@@ -3,7 +3,7 @@
 Predictions and gold answers are lower-cased and stripped. A question's ANLS is the best of 1 − d / max(length)
 over its gold answers, d being the Levenshtein distance in code points, and 0 where that is below one half
 (Biten et al., "Scene Text Visual Question Answering", ICCV 2019, section 4). Two rules of the published metric
-are kept as they are: an empty prediction has ANLS 0 even where the gold answer is empty (its accuracy is then
+are preserved: an empty prediction has ANLS 0 even where the gold answer is empty (its accuracy is then
 1), and the prediction "none" scores 0 in both.
 """
 
@@ -40,14 +40,14 @@ class QuestionScores:
     accuracy: NDArray[np.float64]
 
     def means(self) -> Scores:
-        """Raises ValueError if there is no question."""
+        """Return the means over all questions; raises ValueError if there is none."""
         if not self.anls.size:
             raise ValueError("there is no question to score")
         return Scores(float(self.anls.mean()), float(self.accuracy.mean()), self.anls.size)
 
 
 class GoldAnswers:
-    """The gold answers of a test set, made ready once for any number of scorings.
+    """The gold answers of a test set, prepared once for any number of scorings.
 
     Args:
         answers: For each question, its gold answers; there may be none.
@@ -67,7 +67,7 @@ class GoldAnswers:
         return self._count
 
     def score(self, predictions: Sequence[str]) -> QuestionScores:
-        """Every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
+        """Return every question's ANLS and accuracy. Raises ValueError unless there is one prediction a question."""
         if len(predictions) != len(self):
             raise ValueError(f"{len(predictions)} predictions for {len(self)} questions")
         predicted = _normalized(predictions)
@@ -88,7 +88,7 @@ class GoldAnswers:
 
 
 def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Scores:
-    """Mean ANLS and accuracy; `answers[i]` are the gold answers of the question that `predictions[i]` answers.
+    """Return the mean ANLS and accuracy; `answers[i]` are the gold answers to the question of `predictions[i]`.
 
     Raises:
         ValueError: There is no question, or not one prediction a question.
@@ -97,16 +97,17 @@ def score(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Score
 
 
 def _places(wanted: str, texts: list[str]) -> Iterator[int]:
-    """Where `wanted` is among `texts`."""
+    """Yield the positions of `wanted` among `texts`."""
     place = -1
-    with contextlib.suppress(ValueError):  # there is no further one
+    # `index` raises ValueError when there is no further one.
+    with contextlib.suppress(ValueError):
         while True:
             place = texts.index(wanted, place + 1)
             yield place
 
 
 def _similarities(predicted: Sequence[str], gold: Sequence[str]) -> NDArray[np.float64]:
-    """1 − d / max(length) of each pair, 0 where that is below the threshold."""
+    """Return 1 − d / max(length) of each pair, 0 where that is below the threshold."""
     similarities: NDArray[np.float64] = cpdist(
         predicted,
         gold,
@@ -118,7 +119,7 @@ def _similarities(predicted: Sequence[str], gold: Sequence[str]) -> NDArray[np.f
 
 
 def _normalized(texts: Sequence[str]) -> list[str]:
-    """Each text lower-cased and stripped."""
+    """Return each text lower-cased and stripped."""
     # In one text, where none holds the mark between them: lower-casing one long text is far quicker than many short
     # ones. What a letter becomes depends on its neighbors, and the mark is none that counts, as no text's end is.
     lowered = MARK.join(texts).lower().split(MARK)
@@ -128,5 +129,5 @@ def _normalized(texts: Sequence[str]) -> list[str]:
 
 
 def cut(score: float) -> str:
-    """A score in [0, 1] as text, cut to four decimals so that none seems to reach a threshold that it misses."""
+    """Return a score in [0, 1] as text, cut to four decimals so that none seems to reach a threshold that it misses."""
     return str(Decimal(repr(score)).quantize(Decimal("0.0001"), ROUND_FLOOR))

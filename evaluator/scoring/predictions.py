@@ -1,9 +1,9 @@
 """All answers to a test set, in shards that outlast the process.
 
-Every shard's answers are written to disk as soon as they are there. A scoring that is begun again, after a crash or
-elsewhere on the machine, takes the finished shards and computes the others, each by itself as it would have been: the
-result is the same. Finished shards are kept for two weeks under a name that says all that they depend on. They quote
-the answers to the test set and are as secret as it is.
+Every shard's answers are written to disk as soon as they are computed. A scoring that is started again, after a crash
+or elsewhere on the machine, takes the finished shards and computes the others, each by itself as it would have been:
+the result is the same. Finished shards stay for two weeks under a name that is a hash of all that they depend on. They
+quote the answers to the test set and are as secret as it is.
 
 Several GPUs share a scoring by its shards, each from a process of its own.
 """
@@ -20,7 +20,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from multiprocessing.process import BaseProcess
@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import evaluator_version
-from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import (
     Answerer,
     Budget,
@@ -56,6 +56,8 @@ POLL_S = 0.5
 LIBRARIES = ("torch", "transformers", "tokenizers", "pillow", "numpy")
 
 OnProgress = Callable[[int, int], None]
+# Receives how many questions have been answered so far.
+OnAnswered = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,14 @@ class Answered:
 
 
 class ShardStore:
-    """A folder of finished shards, one file each, which appears when it is whole."""
+    """A folder of finished shards, one file each, which appears when it is complete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, number: int, asked: Sequence[str]) -> ShardAnswers | None:
-        """A finished shard with the answers to the questions of the ids `asked`; None where there is none."""
+        """Return a finished shard with the answers to the questions of the ids `asked`; None if there is none."""
         path = self._path(number)
         try:
             answers = ShardAnswers.model_validate_json(path.read_bytes())
@@ -98,11 +100,12 @@ class ShardStore:
         except ValidationError:
             answers = None
         if answers is None or [prediction.question_id for prediction in answers.predictions] != list(asked):
-            logger.warning("%s isn't what it should be; the shard is answered again", path)
+            logger.warning("%s doesn't hold the answers to this shard; it is answered again", path)
             return None
         return answers
 
     def write(self, number: int, answers: ShardAnswers) -> None:
+        """Store a finished shard; its file appears only when it is complete."""
         path = self._path(number)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(answers.model_dump_json(), encoding="utf-8")
@@ -110,6 +113,37 @@ class ShardStore:
 
     def _path(self, number: int) -> Path:
         return self.folder / f"shard-{number:05}.json"
+
+
+@dataclass(frozen=True)
+class _PlannedShards:
+    """All shards of a scoring, by number, and where the finished ones are stored."""
+
+    store: ShardStore
+    plan: Sequence[Shard]
+    questions: Sequence[Question]
+
+    def finished(self) -> dict[int, ShardAnswers]:
+        """Return the shards that an earlier process finished."""
+        return {number: answers for number in range(len(self.plan)) if (answers := self._read(number))}
+
+    def all_after(self, finished: Mapping[int, ShardAnswers]) -> list[ShardAnswers]:
+        """Return all shards in order; those that are not in `finished` have been stored since.
+
+        Raises:
+            RuntimeError: A shard's file is gone.
+        """
+        in_plan = []
+        for number in range(len(self.plan)):
+            answers = finished.get(number) or self._read(number)
+            if answers is None:
+                raise RuntimeError(f"shard {number} was answered, and its file is gone")
+            in_plan.append(answers)
+        return in_plan
+
+    def _read(self, number: int) -> ShardAnswers | None:
+        shard = self.plan[number]
+        return self.store.read(number, [self.questions[index].question_id for index in shard.questions])
 
 
 def answer_all(
@@ -120,13 +154,13 @@ def answer_all(
     budget: Budget | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> Answered:
-    """Answer every question, going on from what `kept` holds of the same scoring.
+    """Answer every question, resuming from what `kept` holds of the same scoring.
 
     Args:
         kept: Folder of the finished shards of all scorings.
         devices: What to compute on, one process each where there are several; all GPUs by default, else the CPU.
-        budget: By default the device's.
-        on_progress: Told the questions done and their total, after every pass through the model.
+        budget: The batch budget; by default the device's.
+        on_progress: Receives the questions done and their total, after every pass through the model.
 
     Raises:
         ProblemError: The checkpoint, the reference or the test set can't be read.
@@ -140,38 +174,43 @@ def answer_all(
     checkpoint_sha256 = sha256_of(scoring.checkpoint)
     name = _identity(scoring, checkpoint_sha256, device, budget)
     _forget_old(kept, name)
-    store = ShardStore(kept / name)
-
-    def stored(number: int) -> ShardAnswers | None:
-        return store.read(number, [questions[index].question_id for index in plan[number].questions])
-
-    finished = {number: answers for number in range(len(plan)) if (answers := stored(number))}
-    missing = [number for number in range(len(plan)) if number not in finished]
-    done = sum(len(plan[number].questions) for number in finished)
-    on_progress(done, len(questions))
-    if finished and missing:
-        logger.info("going on after %d of %d shards", len(finished), len(plan))
-
-    def tell(more: int) -> None:
-        on_progress(done + more, len(questions))
-
-    if len(devices) == 1 or len(missing) < 2:
-        _answer(scoring, [(number, plan[number]) for number in missing], store, devices[0], budget, tell)
-    else:
-        _share(scoring, missing, store, devices, budget, tell)
+    planned = _PlannedShards(ShardStore(kept / name), plan, questions)
+    finished = planned.finished()
+    _answer_missing(scoring, planned, finished.keys(), devices, budget, on_progress)
     _give_back_memory()
-    for number in missing:
-        answers = stored(number)
-        if answers is None:
-            raise RuntimeError(f"shard {number} was answered, and its file is gone")
-        finished[number] = answers
-    in_plan = [finished[number] for number in range(len(plan))]
+    in_plan = planned.all_after(finished)
     return Answered(
         predictions=in_order(plan, in_plan),
         without_image=[page for answers in in_plan for page in answers.without_image],
         precision=_name_of(precision_of(device)),
         checkpoint_sha256=checkpoint_sha256,
     )
+
+
+def _answer_missing(
+    scoring: Scoring,
+    planned: _PlannedShards,
+    finished: Collection[int],
+    devices: Sequence[str],
+    budget: Budget,
+    on_progress: OnProgress,
+) -> None:
+    """Answer the shards that are not `finished` and store each, on as many devices as there are."""
+    plan, total = planned.plan, len(planned.questions)
+    missing = [number for number in range(len(plan)) if number not in finished]
+    done = sum(len(plan[number].questions) for number in finished)
+    on_progress(done, total)
+    if finished and missing:
+        logger.info("resuming after %d of %d shards", len(finished), len(plan))
+
+    def on_answered(more: int) -> None:
+        on_progress(done + more, total)
+
+    if len(devices) == 1 or len(missing) < 2:
+        wanted = [(number, plan[number]) for number in missing]
+        _answer(scoring, wanted, planned.store, devices[0], budget, on_answered)
+    else:
+        _share(scoring, missing, planned.store, devices, budget, on_answered)
 
 
 def _all_devices() -> list[str]:
@@ -184,9 +223,9 @@ def _answer(
     store: ShardStore,
     device: str,
     budget: Budget,
-    tell: Callable[[int], None],
+    on_answered: OnAnswered,
 ) -> None:
-    """Answer the `wanted` shards and store each; `tell` is told the questions done of them."""
+    """Answer the `wanted` shards and store each; `on_answered` receives the number of their questions done."""
     if not wanted:
         return
     answerer = Answerer(
@@ -196,7 +235,7 @@ def _answer(
         budget=budget,
     )
     answered = answerer.answer_shards(
-        scoring.dataset, scoring.dataset.questions, [shard for _, shard in wanted], tell
+        scoring.dataset, scoring.dataset.questions, [shard for _, shard in wanted], on_answered
     )
     for (number, _), answers in zip(wanted, answered, strict=True):
         store.write(number, answers)
@@ -208,7 +247,7 @@ def _share(
     store: ShardStore,
     devices: Sequence[str],
     budget: Budget,
-    tell: Callable[[int], None],
+    on_answered: OnAnswered,
 ) -> None:
     """Answer the `missing` shards on several devices at once, every device an equal part of them."""
     context = multiprocessing.get_context("spawn")
@@ -231,7 +270,7 @@ def _share(
             for process in processes:
                 process.join(POLL_S / len(processes))
             _check_alive(processes)
-            tell(sum(count.value for count in counts))
+            on_answered(sum(count.value for count in counts))
         _check_alive(processes)
     finally:
         for process in processes:
@@ -255,27 +294,28 @@ def _answer_part(
 ) -> None:
     plan = shards(scoring.dataset.questions, budget.pages)
 
-    def tell(done: int) -> None:
+    def on_answered(done: int) -> None:
         count.value = done
 
     try:
-        _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, tell)
+        _answer(scoring, [(number, plan[number]) for number in numbers], store, device, budget, on_answered)
     except Exception as error:  # noqa: BLE001 - the process ends here, and its trace would quote the test set
         sys.stderr.write(f"scoring on {device} failed\n{trace_of(error, quoted=False)}\n")
         sys.exit(1)
 
 
 def _give_back_memory() -> None:
-    """Return what the model took: the C library keeps it in pieces, and a worker lives long."""
+    """Return what the model took: the C library holds on to freed pieces, and a worker runs for weeks."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    with contextlib.suppress(OSError, AttributeError):  # another system's C library
+    # The C library of another system may not have it.
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, budget: Budget) -> str:
-    """A name for all that the answers depend on, to the last bit."""
+    """Return a name for all that the answers depend on, to the last bit."""
     parts = {
         "checkpoint": checkpoint_sha256,
         "reference": {path.name: sha256_of(path) for path in _small_files(scoring.reference)},
@@ -292,14 +332,14 @@ def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, bu
 
 
 def _small_files(reference: Path) -> Iterator[Path]:
-    """The reference's configuration and tokenizer; its weights play no part."""
+    """Return the reference's configuration and tokenizer; its weights play no part."""
     return (
         path for path in sorted(reference.iterdir()) if path.is_file() and path.suffix in {".json", ".model"}
     )
 
 
 def _images_digest(dataset: Dataset) -> str:
-    """Which images there are, by size and time: reading them would take as long as scoring."""
+    """Return which images there are, by size and time: reading them would take as long as scoring."""
     digest = hashlib.sha256()
     for page in dataset.pages:
         try:
@@ -311,11 +351,12 @@ def _images_digest(dataset: Dataset) -> str:
 
 
 def _forget_old(kept: Path, current: str) -> None:
-    """Remove the shards of scorings that nobody has asked for in two weeks."""
+    """Remove the shards of scorings that were not used for two weeks."""
     (kept / current).mkdir(parents=True, exist_ok=True)
     (kept / current).touch()
     for folder in kept.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # another worker forgets them too
+        # Another worker may be removing them as well.
+        with contextlib.suppress(FileNotFoundError):
             if folder.name != current and time.time() - folder.stat().st_mtime > KEPT_S:
                 shutil.rmtree(folder, ignore_errors=True)
 

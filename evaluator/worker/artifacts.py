@@ -1,7 +1,7 @@
 """Fetching artifacts: by a short-lived URL, into a cache in which a file's name is its SHA-256.
 
-A file appears in the cache only when it is whole and is what was announced; a broken download continues where it
-stopped. It is hashed as it comes in and not read again for that. URLs are secrets of minutes and are never logged.
+A file appears in the cache only when it is whole and is what was announced; an interrupted download is resumed. A file
+is hashed as it arrives, and not read again for that. URLs are secrets of minutes and are never logged.
 """
 
 import hashlib
@@ -19,17 +19,21 @@ from evaluator.contracts import ArtifactRef
 from evaluator.errors import ErrorCode, ProblemError
 
 logger = logging.getLogger(__name__)
-logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it writes every URL down
+# At DEBUG it would log every URL.
+logging.getLogger("urllib3").setLevel(logging.INFO)
 
-CHUNK_BYTES = 64 * 1024  # also what a broken connection loses at most
-TIMEOUT_S = (10, 60)  # to connect, and between two chunks
+# A broken connection loses one chunk at most.
+CHUNK_BYTES = 64 * 1024
+# The timeouts to connect, and between two chunks.
+TIMEOUT_S = (10, 60)
 TRIES = 6
-PAUSE_S = 0.5  # before the second try; doubled before each further one
+# The pause before the second try; it doubles before each further one.
+PAUSE_S = 0.5
 CACHE_BYTES = 50 * 1024**3
 
 
 class FetchError(RuntimeError):
-    """The artifact can't be had now. Not the participant's fault; says nothing of the URL."""
+    """The artifact can't be fetched now, through no fault of the participant; the message doesn't quote the URL."""
 
 
 def fetch(
@@ -39,11 +43,11 @@ def fetch(
     on_progress: Callable[[int, int], None] | None = None,
     cache_bytes: int = CACHE_BYTES,
 ) -> Path:
-    """The artifact as a local file whose size and SHA-256 are as announced.
+    """Return the artifact as a local file whose size and SHA-256 are as announced.
 
     Args:
         ref: What to fetch.
-        cache: The folder that keeps fetched files; its least recently used ones make room beyond `cache_bytes`.
+        cache: The folder of fetched files; the least recently used ones are removed beyond `cache_bytes`.
         on_progress: Called with the bytes fetched so far and in all.
 
     Raises:
@@ -66,7 +70,7 @@ def fetch(
 
 
 def _is_cached(target: Path, size_bytes: int) -> bool:
-    """Whether the file is there, whole; it counts as used now. Another worker may remove it at any time."""
+    """Return whether the file is there, whole; it counts as used now. Another worker may remove it at any time."""
     try:
         if target.stat().st_size != size_bytes:
             return False
@@ -105,7 +109,8 @@ def _download(ref: ArtifactRef, partial: _Partial, on_progress: Callable[[int, i
         try:
             _continue_download(ref, partial, on_progress)
         except requests.RequestException as error:
-            reason = type(error).__name__  # its message names the URL
+            # The class only: the message would name the URL.
+            reason = type(error).__name__
             continue
         return
     raise FetchError(f"the {ref.kind} could not be fetched in {TRIES} tries, the last ended with {reason}")
@@ -119,10 +124,10 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
         if response.status_code >= 500:
             raise requests.ConnectionError(f"status {response.status_code}")
         if response.status_code not in {200, 206}:
-            raise FetchError(f"the store answered {response.status_code} when asked for the {ref.kind}")
+            raise FetchError(f"the store answered {response.status_code} to the request for the {ref.kind}")
         continues = response.status_code == 206
         if continues and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise FetchError(f"the store sent another part of the {ref.kind} than was asked for")
+            raise FetchError(f"the store sent another part of the {ref.kind} than was requested")
         if not continues:
             partial.restart()
         length = response.headers.get("Content-Length", "")
@@ -134,7 +139,8 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
                     _check_size(ref, partial.size + len(chunk))
                 partial.append(file, chunk)
                 on_progress(partial.size, ref.size_bytes)
-    if partial.size < ref.size_bytes:  # it said no length, or it would have been rejected above
+    if partial.size < ref.size_bytes:
+        # The response had no length, or it would have been rejected above.
         raise requests.ConnectionError("the connection ended early")
 
 
@@ -159,7 +165,8 @@ def _make_room(cache: Path, budget_bytes: int) -> None:
     for path in cache.iterdir():
         try:
             entries.append((path.stat(), path))
-        except FileNotFoundError:  # another worker was quicker
+        except FileNotFoundError:
+            # Another worker has removed it.
             continue
     total = sum(stat.st_size for stat, _ in entries)
     for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime):

@@ -4,7 +4,7 @@ The embedded broker is a Celery (kombu) transport for installations without a br
 least once: a message that is handed out is leased, not removed. Acknowledging deletes it; rejecting gives it
 back; a process renews its leases from a thread while it lives, and what a killed process held is handed out
 again when the lease runs out. Messages of a queue come in the order in which they were sent, and one that is
-given back keeps its place. Every hand-over is counted in the message header `deliveries`, so that a consumer
+given back stays at its position. Every hand-over is counted in the message header `deliveries`, so that a consumer
 can reject a message that keeps killing it.
 
 All processes must see the file on one local disk: SQLite's write-ahead log doesn't work over a network.
@@ -51,10 +51,10 @@ CREATE INDEX IF NOT EXISTS messages_by_queue ON messages (queue, id);
 
 
 def broker_settings(url: str) -> dict[str, Any]:
-    """The Celery settings under which no message is lost on the broker at `url`.
+    """Return the Celery settings under which no message is lost on the broker at `url`.
 
     Both ends use them: the site's Celery app and the workers'. Messages are JSON, acknowledged when the task
-    is done and given back when its process dies; a worker takes one at a time; no results are kept.
+    is done and given back when its process dies; a worker takes one at a time; no results are stored.
 
     Args:
         url: `sqlite:////absolute/path`, `redis://…`, `rediss://…`, `amqp://…` or `amqps://…`.
@@ -78,7 +78,8 @@ def broker_settings(url: str) -> dict[str, Any]:
             broker_path(url)
             return common | {
                 "broker_transport": "evaluator.worker.broker:Transport",
-                "worker_enable_remote_control": False,  # needs broadcasts, which a polled file does badly
+                # It needs broadcasts, which a polled file does badly.
+                "worker_enable_remote_control": False,
             }
         case "redis" | "rediss":
             return common | {
@@ -100,7 +101,7 @@ def broker_settings(url: str) -> dict[str, Any]:
 
 
 def broker_path(url: str) -> Path:
-    """The file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
+    """Return the file that `sqlite:////absolute/path` names. Raises `ValueError` unless the path is absolute."""
     path = unquote(urlsplit(url).path)
     if not path.startswith("//"):
         raise ValueError("The broker's path must be absolute: sqlite:////var/lib/pfl/broker.sqlite3")
@@ -108,10 +109,10 @@ def broker_path(url: str) -> Path:
 
 
 def delivery_number(headers: Mapping[str, object]) -> int:
-    """Which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
-    ours, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
-    if isinstance(ours, int):
-        return ours
+    """Return which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
+    counted, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
+    if isinstance(counted, int):
+        return counted
     return rabbitmq + 1 if isinstance(rabbitmq, int) else 1
 
 
@@ -135,9 +136,9 @@ class MessageFile:
     def __init__(self, path: Path, lease_s: float = LEASE_S) -> None:
         self.path = path
         self.lease_s = lease_s
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -146,7 +147,10 @@ class MessageFile:
         self._renewer: threading.Thread | None = None
 
     def put(self, queue: str, payload: str) -> None:
-        self._execute("INSERT INTO messages (queue, payload) VALUES (?, ?)", queue, payload)
+        """Append a message to `queue`."""
+        self._execute(
+            "INSERT INTO messages (queue, payload) VALUES (:queue, :payload)", queue=queue, payload=payload
+        )
 
     def take(self, queue: str) -> Delivery | None:
         """Lease the oldest free message of `queue`; None if there is none."""
@@ -154,13 +158,18 @@ class MessageFile:
             now = time.time()
             # Most polls find nothing, so look before asking for the write lock; another process may be faster.
             while free := self._execute(
-                "SELECT id FROM messages WHERE queue = ? AND lease_until <= ? ORDER BY id LIMIT 1", queue, now
+                "SELECT id FROM messages WHERE queue = :queue AND lease_until <= :now ORDER BY id LIMIT 1",
+                queue=queue,
+                now=now,
             ):
                 lease = uuid4().hex
                 taken = self._execute(
-                    "UPDATE messages SET lease = ?, lease_until = ?, deliveries = deliveries + 1"
-                    " WHERE id = ? AND lease_until <= ? RETURNING deliveries, payload",
-                    *(lease, now + self.lease_s, free[0][0], now),
+                    "UPDATE messages SET lease = :lease, lease_until = :until, deliveries = deliveries + 1"
+                    " WHERE id = :id AND lease_until <= :now RETURNING deliveries, payload",
+                    lease=lease,
+                    until=now + self.lease_s,
+                    id=free[0][0],
+                    now=now,
                 )
                 if taken:
                     self._hold(lease)
@@ -171,20 +180,24 @@ class MessageFile:
     def delete(self, lease: str) -> None:
         """Remove a message that was dealt with, unless it has meanwhile been handed out again."""
         self._drop(lease)
-        self._execute("DELETE FROM messages WHERE lease = ?", lease)
+        self._execute("DELETE FROM messages WHERE lease = :lease", lease=lease)
 
     def give_back(self, lease: str, *, untouched: bool = False) -> None:
         """Free a message for others. If it is `untouched`, this hand-over isn't counted."""
         self._drop(lease)
         self._execute(
-            "UPDATE messages SET lease = NULL, lease_until = 0, deliveries = deliveries - ? WHERE lease = ?",
-            *(int(untouched), lease),
+            "UPDATE messages SET lease = NULL, lease_until = 0, deliveries = deliveries - :uncounted"
+            " WHERE lease = :lease",
+            uncounted=int(untouched),
+            lease=lease,
         )
 
     def size(self, queue: str) -> int:
-        """Number of messages of `queue` that are free to be taken."""
+        """Return the number of messages of `queue` that are free to be taken."""
         rows = self._execute(
-            "SELECT count(*) FROM messages WHERE queue = ? AND lease_until <= ?", queue, time.time()
+            "SELECT count(*) FROM messages WHERE queue = :queue AND lease_until <= :now",
+            queue=queue,
+            now=time.time(),
         )
         return int(rows[0][0])
 
@@ -192,7 +205,9 @@ class MessageFile:
         """Remove the free messages of `queue`; return how many there were."""
         return len(
             self._execute(
-                "DELETE FROM messages WHERE queue = ? AND lease_until <= ? RETURNING id", queue, time.time()
+                "DELETE FROM messages WHERE queue = :queue AND lease_until <= :now RETURNING id",
+                queue=queue,
+                now=time.time(),
             )
         )
 
@@ -206,9 +221,10 @@ class MessageFile:
                 self._connection.close()
                 self._connection = None
 
-    def _execute(self, statement: str, *values: object) -> list[Any]:
-        if self._pid != os.getpid():  # neither the connection nor the leases may be used across a fork
-            self._start_afresh()
+    def _execute(self, statement: str, **values: object) -> list[Any]:
+        # Neither the connection nor the leases may be used across a fork.
+        if self._pid != os.getpid():
+            self._reset()
         # Each statement is a transaction of its own. Fetching all rows runs it to its end, which commits.
         with self._lock:
             return self._open().execute(statement, values).fetchall()
@@ -243,10 +259,12 @@ class MessageFile:
                 try:
                     for lease in self._held:
                         self._execute(
-                            "UPDATE messages SET lease_until = ? WHERE lease = ?",
-                            *(time.time() + self.lease_s, lease),
+                            "UPDATE messages SET lease_until = :until WHERE lease = :lease",
+                            until=time.time() + self.lease_s,
+                            lease=lease,
                         )
-                except sqlite3.OperationalError as error:  # a full disk, say: the next round may do better
+                except sqlite3.OperationalError as error:
+                    # The disk may be full, for example: the next attempt may succeed.
                     logger.warning("Leases could not be renewed: %s", error)
 
 
@@ -264,7 +282,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 class QoS(virtual.QoS):
-    """What a channel holds unacknowledged."""
+    """The unacknowledged messages of a channel."""
 
     channel: "Channel"
 
@@ -342,7 +360,8 @@ class Transport(virtual.Transport):
     """
 
     Channel = Channel
-    can_parse_url = True  # kombu leaves the URL whole
+    # kombu passes the URL on as it is.
+    can_parse_url = True
     driver_type = "sqlite"
     driver_name = "sqlite3"
     polling_interval = POLLING_INTERVAL_S
@@ -359,7 +378,8 @@ class Transport(virtual.Transport):
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
-        return {}  # a file has no host, and kombu warns where one is missing but has a default
+        # A file has no host, and kombu warns where one is missing but has a default.
+        return {}
 
     def driver_version(self) -> str:
         return sqlite3.sqlite_version

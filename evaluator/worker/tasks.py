@@ -36,8 +36,9 @@ from evaluator.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-MAX_DELIVERIES = 5  # a job that killed its worker so often is reported, not tried again
-# What is wrong with the worker's own folders says something of the test set, and is not for participants.
+# A job that has killed so many workers is reported as failed, not tried again.
+MAX_DELIVERIES = 5
+# A problem with the worker's own folders is the organizers' to fix, and would reveal something of the test set.
 OPERATOR_ERRORS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
 LIBRARIES = {
     Step.VALIDATE: ["numpy"],
@@ -55,7 +56,7 @@ def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
     try:
         job = EvaluationJob.model_validate(message)
     except ValidationError as error:
-        # Nobody to report to: the message names no evaluation that could be trusted.
+        # There is nobody to report to: the message names no evaluation that could be trusted.
         logger.error("dropped a malformed job: %s", [detail["loc"] for detail in error.errors()])
         return
     started_at = datetime.now(UTC)
@@ -105,7 +106,8 @@ def _run(job: EvaluationJob) -> StepOutput[StepResult]:
 def _provenance(step: Step, started_at: datetime) -> Provenance:
     libraries = {}
     for name in LIBRARIES[step]:
-        with contextlib.suppress(PackageNotFoundError):  # which may be why the step failed
+        # A missing package may be why the step failed.
+        with contextlib.suppress(PackageNotFoundError):
             libraries[name] = version(name)
     return Provenance(
         worker=worker_name(),
@@ -118,7 +120,8 @@ def _provenance(step: Step, started_at: datetime) -> Provenance:
 
 
 def _hardware(step: Step) -> str:
-    torch = sys.modules.get("torch")  # absent where scoring failed because it can't be imported
+    # It is absent if scoring failed because it can't be imported.
+    torch = sys.modules.get("torch")
     if step is Step.SCORING and torch is not None and torch.cuda.is_available():
-        return str(torch.cuda.get_deviceworker_name())
+        return str(torch.cuda.get_device_name())
     return f"{platform.machine()}, {os.cpu_count()} cores"

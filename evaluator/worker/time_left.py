@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 MINUTE_S = 60
 HOUR_S = 3_600
 DAY_S = 86_400
-MAX_REMAINING_S = 30.0 * DAY_S  # an estimate beyond it is none
+# A longer estimate counts as none.
+MAX_REMAINING_S = 30.0 * DAY_S
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Pace:
     now_s: float = 0.0
 
     def at(self, done: int, total: int, now_s: float) -> "Pace":
-        """The pace after `done` of `total`; another total is another piece of work."""
+        """Return the pace after `done` of `total`; another total is another piece of work."""
         if total != self.total or done < self.done:
             return Pace(done, total)
         if done == self.done:
@@ -34,7 +35,7 @@ class Pace:
         return replace(self, done=done, now_s=now_s)
 
     def remaining_s(self, now_s: float) -> float | None:
-        """Seconds left at this pace; None before it can be told."""
+        """Return the seconds left at this pace; None before it can be estimated."""
         if self.since_s is None or self.done == self.since_done:
             return None
         per_unit_s = (self.now_s - self.since_s) / (self.done - self.since_done)
@@ -43,7 +44,7 @@ class Pace:
 
 
 def in_words(remaining_s: float | None) -> str:
-    """Such as "about 4 min left", no finer than such an estimate is good for; nothing where it is not known."""
+    """Return text such as "about 4 min left", as coarse as the estimate is; empty where there is none."""
     if remaining_s is None:
         return ""
     if remaining_s < MINUTE_S:

@@ -1,0 +1,1 @@
+"""What `make benchmark` prints: speed and memory as ratios against named references."""

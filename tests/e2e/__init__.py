@@ -1,0 +1,1 @@
+"""The whole path, with a site, a broker, workers and a browser of its own."""

@@ -1,0 +1,1 @@
+"""Tests of the site, on a real PostgreSQL or SQLite database."""

@@ -1,0 +1,1 @@
+"""Tests of the accountants, against other accountants, closed forms and simulations."""

@@ -1,0 +1,1 @@
+"""Tests of reading checkpoints: headers, contents, shards and changes."""

@@ -1,0 +1,1 @@
+"""Tests of the communication log and of its plausibility."""

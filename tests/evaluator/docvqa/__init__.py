@@ -1,0 +1,1 @@
+"""Tests of data sets, of the VT5 model and of its answers."""

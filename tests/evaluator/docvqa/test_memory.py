@@ -46,7 +46,7 @@ def test_a_batch_beyond_the_memory_is_halved_until_it_fits(tmp_path: Path) -> No
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == [repr(prediction.answer) for prediction in expected]
-    assert "the device's memory doesn't suffice; going on with Budget(tokens=500000000" in done.stderr
+    assert "the device's memory doesn't suffice; continuing with Budget(tokens=500000000" in done.stderr
 
 
 class CrampedGenerator(Generator):

@@ -1,0 +1,1 @@
+"""Tests of the vocabulary of mechanisms: sampling, noise and events."""

@@ -1,0 +1,1 @@
+"""Tests of training records: lines, chain, signature, annex, checks and ε."""

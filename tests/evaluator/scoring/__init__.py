@@ -1,0 +1,1 @@
+"""Tests of ANLS, accuracy, groups and resumable scoring."""

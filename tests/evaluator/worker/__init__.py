@@ -1,0 +1,1 @@
+"""Tests of the worker: tasks, broker and artifacts, with a real broker and an artifact server."""

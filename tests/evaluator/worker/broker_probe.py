@@ -26,6 +26,26 @@ def note(self: Task, label: str, seconds: float = 0.0) -> None:
     _write(f"ended {label} {delivery} {os.getpid()}")
 
 
+@app.task(name="probe.hang_once", bind=True)
+def hang_once(self: Task, label: str) -> None:
+    """Do the same, but on the first delivery never end."""
+    delivery = delivery_number(self.request.headers or {})
+    _write(f"began {label} {delivery} {os.getpid()}")
+    while delivery == 1:
+        time.sleep(1)
+    _write(f"ended {label} {delivery} {os.getpid()}")
+
+
+@app.task(name="probe.meet")
+def meet(label: str, parties: int) -> None:
+    """Do the same, but end only when so many processes have begun to meet."""
+    _write(f"began {label} meeting {os.getpid()}")
+    journal = Path(os.environ["PROBE_JOURNAL"])
+    while sum(" meeting " in line for line in journal.read_text().splitlines()) < parties:
+        time.sleep(0.05)
+    _write(f"ended {label} 1 {os.getpid()}")
+
+
 def _write(line: str) -> None:
     with Path(os.environ["PROBE_JOURNAL"]).open("a") as journal:
         journal.write(line + "\n")

@@ -1,0 +1,1 @@
+"""Tests of people, their log-in and their API tokens."""

@@ -1,0 +1,1 @@
+"""Tests of the REST API: every endpoint, and who may call it."""

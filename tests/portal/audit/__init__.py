@@ -1,0 +1,1 @@
+"""Tests of the record of who changed what."""

@@ -1,0 +1,1 @@
+"""Tests of tracks and their rules."""

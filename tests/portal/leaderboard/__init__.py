@@ -1,0 +1,1 @@
+"""Tests of the ranking rules, of boards and of their exports."""

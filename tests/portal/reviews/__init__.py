@@ -1,0 +1,1 @@
+"""Tests of proof reviews and of the rendering of proofs."""

@@ -1,0 +1,1 @@
+"""Tests of submissions, runs and artifacts: states, quota and pages."""

@@ -1,0 +1,1 @@
+"""Tests of teams, invitations and signing keys."""

@@ -1,0 +1,1 @@
+"""Tests of resumable uploads and of the stores."""

@@ -1,0 +1,1 @@
+"""Tests of making, importing and exporting data sets."""

@@ -1,0 +1,1 @@
+"""Tests of sampling, clipping and noise as they are executed."""

@@ -1,0 +1,1 @@
+"""Tests of where clients run: in process, in processes, over Flower."""

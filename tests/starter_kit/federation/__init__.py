@@ -1,0 +1,1 @@
+"""Tests of the rounds: messages, aggregation, lost clients."""

@@ -1,0 +1,1 @@
+"""Tests of the training methods, one round by hand each."""

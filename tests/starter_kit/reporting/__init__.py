@@ -1,0 +1,1 @@
+"""Tests of metrics, plots, reports and comparisons."""

@@ -1,0 +1,1 @@
+"""Tests of settings files and of what is rejected."""
