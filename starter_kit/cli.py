@@ -11,7 +11,7 @@ import typer
 from evaluator.contracts import PrivacyRules, TrackRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
-from starter_kit.console import REJECTED, console, progress, rejections, say
+from starter_kit.console import REJECTED, complain, console, progress, rejections, say
 from starter_kit.data.commands import data_app
 from starter_kit.engines.flower.commands import flower_app
 from starter_kit.options import BaseFolder, DataFolder, RunDirectory
@@ -57,7 +57,7 @@ def token(
 ) -> None:
     """Ask the site for a token for one training run. `pfl train` does it by itself where it knows the site."""
     with rejections():
-        run_token = connect(site, token).run_token(track)
+        run_token = connect(site, token).issue_run_token(track).token
     say(run_token)
 
 
@@ -206,6 +206,7 @@ def submit(
     token: ApiToken = "",
 ) -> None:
     """Upload runs and submit them. After a broken connection, the same command continues where it stopped."""
+    from evaluator.api import RunState
     from starter_kit.submitting import prepare, register_keys, send, watch
 
     with rejections():
@@ -217,9 +218,12 @@ def submit(
             submission = send(
                 client, plan, title, description, lambda done, total: show(done // 10**6, total // 10**6)
             )
-        say(f"Submitted: {submission['url']}")
-        if wait and not watch(client, submission["id"]):
-            raise typer.Exit(1)
+        say(f"Submitted: {submission.url}")
+        if wait:
+            final = watch(client, submission.id, say)
+            complain([problem for run in final.runs for problem in run.problems])
+            if any(run.state is not RunState.SCORED for run in final.runs):
+                raise typer.Exit(1)
 
 
 def main() -> None:

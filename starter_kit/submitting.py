@@ -1,28 +1,31 @@
-"""The way of `pfl submit`: what goes where, the uploads, the submission and its evaluation."""
+"""What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from uuid import UUID
 
+from evaluator.api import RunState, RunStatus, Submission, SubmissionState, SubmissionStatus, TrackInfo
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.records.lines import TrainingRecord
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
-from starter_kit.console import complain, console
 from starter_kit.runs.folder import RunFolder, budget_of
-from starter_kit.site.api import SiteClient
+from starter_kit.site.client import SiteClient
+from starter_kit.site.uploading import upload_file
+
+POLLING_PAUSE_S = 1.0
 
 OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run with its place.
+    """One run and the files to upload for it.
 
     Attributes:
-        budget: ε of its board; None for the only board of a track where ε plays no part.
+        budget: The ε of its board; None for the only board of a track where ε plays no part.
         public_key: The key that signed its record, where it has one.
     """
 
@@ -32,78 +35,62 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SubmissionPlan:
+    """Everything that a submission uploads."""
+
     track: str
     runs: list[PlannedRun]
     proof: Path | None
 
     @property
     def size_bytes(self) -> int:
+        """The size of all files together."""
         files = [path for run in self.runs for path in run.files.values()]
         return sum(path.stat().st_size for path in [*files, *([self.proof] if self.proof else [])])
 
 
-def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None) -> Plan:
-    """What to upload, by the track's own rules, checked before anything is sent.
+def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None) -> SubmissionPlan:
+    """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Raises:
-        ProblemError: The track doesn't exist, a file is missing, a record is no good or carries no run token, or two
+        ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, or two
             runs are for the same board.
     """
     rules = _rules_of(client, track)
-    kinds = [ArtifactKind(kind) for kind in rules["run_artifacts"]]
-    private = ArtifactKind.TRAINING_RECORD in kinds
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:
-        folder = RunFolder(path)
-        files = {kind: folder.file(kind) for kind in kinds}
-        if private:
-            record = submittable(folder.record(max_rounds=rules["max_rounds"]), path)
-            run = PlannedRun(budget_of(record, rules["budgets"]), files, record.end.public_key)
-        else:
-            run = PlannedRun(None, files)
+        run = _planned_run(path, rules)
         if run.budget in runs:
             raise ProblemError.of(
                 ErrorCode.SUBMISSION_BUDGET,
                 where=str(path),
                 expected=f"one run for {f'ε = {run.budget:g}' if run.budget else 'this track'}",
-                found="another one",
+                found="a second one",
             )
         runs[run.budget] = run
-    if ArtifactKind.PRIVACY_PROOF in rules["submission_artifacts"] and not (proof and proof.is_file()):
+    if ArtifactKind.PRIVACY_PROOF in rules.submission_artifacts and not (proof and proof.is_file()):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_MISSING, where=f"--proof {proof or ''}", expected="the privacy proof"
         )
-    return Plan(track, list(runs.values()), proof)
+    return SubmissionPlan(track, list(runs.values()), proof)
 
 
-def submittable(record: TrainingRecord, folder: Path) -> TrainingRecord:
-    """`record`; raises `ProblemError` (`E_RECORD_TOKEN`) if it carries no run token."""
-    if record.run.run_token is None:
-        raise ProblemError.of(
-            ErrorCode.RECORD_TOKEN,
-            where=str(folder),
-            expected="a run token, asked for before training",
-            found="null",
-        )
-    return record
-
-
-def register_keys(client: SiteClient, plan: Plan) -> list[str]:
-    """Register the keys that signed the runs' records, where the site doesn't know them yet; those keys."""
+def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Register the keys that signed the runs' records unless the site knows them; return the new ones."""
     used = {run.public_key for run in plan.runs if run.public_key}
-    new = sorted(used - {key["public_key"] for key in client.signing_keys()}) if used else []
+    new = sorted(used - {key.public_key for key in client.signing_keys()}) if used else []
     for public_key in new:
         client.register_key(public_key, "starter kit")
     return new
 
 
 def send(
-    client: SiteClient, plan: Plan, title: str, description: str, on_progress: OnProgress
-) -> dict[str, Any]:
-    """Upload everything and submit; goes on with a draft of the same title that an earlier call left."""
-    drafts = client.drafts(plan.track, title)
-    draft = drafts[0] if drafts else client.create_submission(plan.track, title, description)
+    client: SiteClient, plan: SubmissionPlan, title: str, description: str, on_progress: OnProgress
+) -> SubmissionStatus:
+    """Upload everything and submit it, resuming a draft of the same title that an earlier call left."""
+    draft = resumable_draft(client, plan.track, title) or client.create_submission(
+        plan.track, title, description
+    )
     total, done = plan.size_bytes, 0
 
     def count(stored_bytes: int) -> None:
@@ -111,49 +98,96 @@ def send(
         done += stored_bytes
         on_progress(done, total)
 
-    for run in plan.runs:
-        run_id = client.add_run(draft["id"], run.budget)
-        for kind, path in run.files.items():
-            client.upload(draft["id"], run_id, kind, path, count)
+    for planned in plan.runs:
+        run = client.add_run(draft.id, planned.budget)
+        for kind, path in planned.files.items():
+            upload_file(client, path, submission=draft.id, run=run.id, kind=kind, on_stored=count)
     if plan.proof:
-        client.upload(draft["id"], None, ArtifactKind.PRIVACY_PROOF, plan.proof, count)
-    return client.submit(draft["id"])
+        upload_file(
+            client,
+            plan.proof,
+            submission=draft.id,
+            run=None,
+            kind=ArtifactKind.PRIVACY_PROOF,
+            on_stored=count,
+        )
+    return client.submit(draft.id)
 
 
-def watch(client: SiteClient, submission: str) -> bool:
-    """Print what happens until every run is final; whether all of them were scored."""
-    told: dict[str, str] = {}
-    final: dict[str, Any] = {}
-    for final in client.follow(submission):
-        for run in final["runs"]:
-            line = _status_line(run)
-            if told.get(run["id"]) != line:
-                told[run["id"]] = line
-                console.print(line, highlight=False, soft_wrap=True)
-    for run in final["runs"]:
-        complain([Problem.model_validate(problem) for problem in run["problems"]])
-    return all(run["state"] == "scored" for run in final["runs"])
+def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
+    """Return the team's newest draft with this track and title; None if it has none."""
+    wanted = (SubmissionState.DRAFT, track, title)
+    drafts = (
+        submission
+        for submission in client.submissions()
+        if (submission.state, submission.track, submission.title) == wanted
+    )
+    return next(drafts, None)
 
 
-def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
+def watch(
+    client: SiteClient,
+    submission: UUID,
+    on_change: Callable[[str], None],
+    pause: Callable[[], object] = lambda: time.sleep(POLLING_PAUSE_S),
+) -> SubmissionStatus:
+    """Wait until the evaluation of every run has ended, and return the final status.
+
+    Args:
+        on_change: Called with a line about a run whenever that line changes.
+        pause: Called between two requests to the site.
+    """
+    last_line: dict[UUID, str] = {}
+    while True:
+        current = client.submission(submission)
+        for run in current.runs:
+            line = status_line(run)
+            if last_line.get(run.id) != line:
+                last_line[run.id] = line
+                on_change(line)
+        if current.is_final:
+            return current
+        pause()
+
+
+def status_line(run: RunStatus) -> str:
+    """Describe the run's state, its place in the queue and its results in one line."""
+    name = f"ε = {run.budget:g}" if run.budget else "run"
+    if run.state is RunState.SCORED and run.anls is not None:
+        epsilon = f", ε = {run.epsilon:.4f}" if run.epsilon is not None else ""
+        return f"{name}: scored, ANLS {cut(run.anls)}, {run.bytes_total:,} bytes{epsilon}"
+    step = f", {run.step}" if run.step else ""
+    queue = f", number {run.queue_position} in the queue" if run.queue_position else ""
+    time_left = in_words(run.remaining_s)
+    return f"{name}: {run.state}{step}{queue}{f', {time_left}' if time_left else ''}"
+
+
+def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:
+    """Return the run in the folder `path` with the files that the track requires."""
+    folder = RunFolder(path)
+    files = {kind: folder.file(kind) for kind in rules.run_artifacts}
+    if ArtifactKind.TRAINING_RECORD not in files:
+        return PlannedRun(None, files)
+    record = folder.record(max_rounds=rules.max_rounds)
+    if record.run.run_token is None:
+        raise ProblemError.of(
+            ErrorCode.RECORD_TOKEN,
+            where=str(path),
+            expected="a run token, requested before the training",
+            found="null",
+        )
+    budgets = [budget for budget in rules.budgets if budget is not None]
+    return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
+
+
+def _rules_of(client: SiteClient, track: str) -> TrackInfo:
     tracks = client.tracks()
     for rules in tracks:
-        if rules["slug"] == track:
+        if rules.slug == track:
             return rules
     raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where="--track",
-        expected=f"one of {', '.join(rules['slug'] for rules in tracks)}",
+        expected=f"one of {', '.join(rules.slug for rules in tracks)}",
         found=track,
     )
-
-
-def _status_line(run: dict[str, Any]) -> str:
-    name = f"ε = {run['budget']:g}" if run["budget"] else "run"
-    if run["state"] == "scored":
-        epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
-        return f"{name}: scored, ANLS {cut(run['anls'])}, {run['bytes_total']:,} bytes{epsilon}"
-    step = f", {run['step']}" if run["step"] else ""
-    place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
-    time_left = in_words(run["remaining_s"])
-    return f"{name}: {run['state']}{step}{place}{f', {time_left}' if time_left else ''}"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.site.api import SiteClient
+from starter_kit.site.client import SiteClient
 
 Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
 ApiToken = Annotated[

@@ -1,25 +1,40 @@
-"""`pfl submit` from run folders to the end of the evaluation, against a site over real HTTP."""
+"""`pfl submit` from run folders to the end of the evaluation, against the real site over HTTP.
 
-from collections.abc import Iterator
+The workers' part of an evaluation is played by the messages that they would send.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
+from typing import Any
 
 import pytest
 
-from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.api import RunState, RunStatus, SubmissionState, SubmissionStatus
+from evaluator.contracts import PROGRESS_TASK, REPORT_TASK, ArtifactKind, Outcome, Step
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.signing import public_key_of
-from starter_kit.site import api
-from starter_kit.site.api import SiteClient
-from starter_kit.submitting import prepare, register_keys, send, watch
-from tests.starter_kit.pocket_site import TOKEN, PocketSite
+from portal.celery import app
+from portal.evaluation.models import Evaluation
+from portal.submissions.models import Artifact, Submission
+from portal.teams.models import TeamKey
+from portal.uploads.stores import current_store
+from starter_kit.site.client import SiteClient
+from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
+from tests.portal.evaluation.messages import make_progress, make_report
+from tests.portal.submissions.drafts import make_complete_draft
+from tests.services.live_site import LiveSite
 from tests.starter_kit.training_runs import KEY, trained
 
+app.loader.import_default_modules()  # registers the tasks that workers call
 
-@pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[PocketSite]:
-    monkeypatch.setattr(api, "PAUSE_S", 0.001)
-    with PocketSite(part_size_bytes=1_000_000) as site:
-        yield site
+PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
+Event = Callable[[], object]
+
+PROBLEM = Problem.of(ErrorCode.CHECKPOINT_NOT_FINITE)
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +56,65 @@ def proof(tmp_path: Path) -> Path:
     return path
 
 
-def submitted(site: PocketSite, track: str, folders: list[Path], proof: Path | None = None) -> str:
-    client = SiteClient(site.url, TOKEN)
+@pytest.fixture(autouse=True)
+def large_parts(site: LiveSite, settings: Any) -> None:
+    """Send each file in one part: other tests cut them up."""
+    settings.UPLOAD_PART_SIZE_BYTES = 10_000_000
+
+
+def submitted(
+    client: SiteClient, track: str, folders: list[Path], proof: Path | None = None
+) -> SubmissionStatus:
     plan = prepare(client, track, folders, proof)
-    return str(send(client, plan, "Mine", "", lambda done, total: None)["id"])
+    return send(client, plan, "Mine", "", lambda done, total: None)
 
 
-def rejection(site: PocketSite, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
+def rejection(client: SiteClient, track: str, folders: list[Path], proof: Path | None = None) -> ErrorCode:
     with pytest.raises(ProblemError) as caught:
-        prepare(SiteClient(site.url, TOKEN), track, folders, proof)
+        prepare(client, track, folders, proof)
     return caught.value.problem.code
 
 
+def files_at_the_site() -> dict[tuple[float | None, str], bytes]:
+    """The content of every submitted file, by its run's budget and its kind."""
+    return {
+        (artifact.run and artifact.run.budget, artifact.kind): current_store()
+        .open(artifact.upload.store_key)
+        .read()
+        for artifact in Artifact.objects.all()
+    }
+
+
+def watched(client: SiteClient, submission: SubmissionStatus, *events: Event) -> tuple[list[str], RunStatus]:
+    """The lines that `watch` reports while one event happens after the other, and the final status of the run."""
+    lines: list[str] = []
+    next_event = iter(events)
+    final = watch(client, submission.id, lines.append, pause=lambda: next(next_event)())
+    assert list(next_event) == []
+    (run,) = final.runs
+    return lines, run
+
+
+def progress(**fields: Any) -> Event:
+    """A worker reports its progress in the current step."""
+    return lambda: app.tasks[PROGRESS_TASK](
+        make_progress(Evaluation.objects.get(), **fields).model_dump(mode="json")
+    )
+
+
+def report(step: Step, outcome: Outcome = Outcome.PASSED, **fields: Any) -> Event:
+    """A worker reports the end of a step of the newest attempt."""
+    return lambda: app.tasks[REPORT_TASK](
+        make_report(Evaluation.objects.latest("attempt"), step, outcome, **fields).model_dump(mode="json")
+    )
+
+
 def test_each_run_goes_to_the_board_that_its_record_claims(
-    site: PocketSite, runs: dict[float, Path], proof: Path
+    site_client: SiteClient, runs: dict[float, Path], proof: Path
 ) -> None:
-    submission = submitted(site, "track-2", [runs[8], runs[1]], proof)
-    assert {run["budget"] for run in site.submissions[submission]["runs"]} == {1.0, 8.0}
-    of_budget = {run["budget"]: run["id"] for run in site.submissions[submission]["runs"]}
-    files = site.files()
+    submission = submitted(site_client, "track-2", [runs[8], runs[1]], proof)
+    assert {run.budget for run in submission.runs} == {1.0, 8.0}
+    files = files_at_the_site()
     for budget, folder in ((1.0, runs[1]), (8.0, runs[8])):
         for kind, name in (
             (ArtifactKind.CHECKPOINT, "model.safetensors"),
@@ -67,97 +122,149 @@ def test_each_run_goes_to_the_board_that_its_record_claims(
             (ArtifactKind.TRAINING_RECORD, "training_record.jsonl"),
             (ArtifactKind.TRAINING_ANNEX, "training_annex.jsonl"),
         ):
-            assert files[of_budget[budget], kind] == (folder / name).read_bytes()
+            assert files[budget, kind] == (folder / name).read_bytes()
     assert files[None, ArtifactKind.PRIVACY_PROOF] == proof.read_bytes()
     assert len(files) == 9
 
 
-def test_track_1_takes_what_it_asks_for_and_no_record(site: PocketSite, runs: dict[float, Path]) -> None:
-    submitted(site, "track-1", [runs[8]])
-    assert {kind for _, kind in site.files()} == {ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG}
+def test_track_1_takes_what_it_requires_and_no_record(
+    site_client: SiteClient, runs: dict[float, Path]
+) -> None:
+    submission = submitted(site_client, "track-1", [runs[8]])
+    assert [run.state for run in submission.runs] == [RunState.QUEUED]
+    assert {kind for _, kind in files_at_the_site()} == {
+        ArtifactKind.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG,
+    }
 
 
 def test_the_key_that_signed_is_registered_unless_the_site_knows_it(
-    site: PocketSite, runs: dict[float, Path], proof: Path
+    site_client: SiteClient, runs: dict[float, Path], proof: Path
 ) -> None:
-    client = SiteClient(site.url, TOKEN)
-    plan = prepare(client, "track-2", [runs[8], runs[1]], proof)
-    assert register_keys(client, plan) == [public_key_of(KEY)]
-    assert register_keys(client, plan) == []
-    assert [key["public_key"] for key in site.keys] == [public_key_of(KEY)]
+    plan = prepare(site_client, "track-2", [runs[8], runs[1]], proof)
+    assert register_keys(site_client, plan) == [public_key_of(KEY)]
+    assert register_keys(site_client, plan) == []
+    assert [key.public_key for key in TeamKey.objects.all()] == [public_key_of(KEY)]
 
 
-def test_a_run_without_a_record_has_no_key_to_register(site: PocketSite, runs: dict[float, Path]) -> None:
-    client = SiteClient(site.url, TOKEN)
-    assert register_keys(client, prepare(client, "track-1", [runs[8]], None)) == []
-    assert site.keys == []
+def test_a_run_without_a_record_has_no_key_to_register(
+    site_client: SiteClient, runs: dict[float, Path]
+) -> None:
+    plan = prepare(site_client, "track-1", [runs[8]], None)
+    assert register_keys(site_client, plan) == []
+    assert not TeamKey.objects.exists()
 
 
 def test_a_run_without_a_token_is_rejected_before_anything_is_sent(
-    site: PocketSite, base: Path, data: Path, proof: Path, tmp_path: Path
+    site_client: SiteClient, base: Path, data: Path, proof: Path, tmp_path: Path
 ) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=None)
-    assert rejection(site, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
-    assert site.submissions == {}
-    assert site.keys == []
+    assert rejection(site_client, "track-2", [run.path], proof) is ErrorCode.RECORD_TOKEN
+    assert not Submission.objects.exists()
+    assert not TeamKey.objects.exists()
 
 
-def test_a_broken_off_submission_is_gone_on_with(site: PocketSite, runs: dict[float, Path]) -> None:
-    site.faults["POST /api/v1/submissions/s1/submit"] = 6
+def test_an_interrupted_submission_is_resumed(
+    site: LiveSite, site_client: SiteClient, runs: dict[float, Path]
+) -> None:
+    site.break_down("POST /api/v1/submissions/*/submit")
     with pytest.raises(ProblemError):
-        submitted(site, "track-1", [runs[8]])
-    assert submitted(site, "track-1", [runs[8]]) == "s1"
-    assert site.submissions["s1"]["state"] == "submitted"
-    assert len(site.submissions["s1"]["runs"]) == 1
+        submitted(site_client, "track-1", [runs[8]])
+    site.recover()
+    (draft,) = site_client.submissions()
+    resumed = submitted(site_client, "track-1", [runs[8]])
+    assert (resumed.id, resumed.state) == (draft.id, SubmissionState.SUBMITTED)
+    assert len(resumed.runs) == 1
 
 
-def test_progress_ends_at_all_bytes(site: PocketSite, runs: dict[float, Path], proof: Path) -> None:
-    client = SiteClient(site.url, TOKEN)
-    plan = prepare(client, "track-2", [runs[8]], proof)
-    told: list[tuple[int, int]] = []
-    send(client, plan, "Mine", "", lambda *step: told.append(step))
-    assert told[-1] == (plan.size_bytes, plan.size_bytes)
-    assert told == sorted(told)
+def test_only_a_draft_of_the_same_track_and_title_is_resumed(site_client: SiteClient, team: Any) -> None:
+    site_client.create_submission("track-1", "Other")
+    site_client.create_submission("track-2", "Mine")
+    earlier = make_complete_draft(team, title="Mine")
+    site_client.submit(earlier.pk)
+    assert resumable_draft(site_client, earlier.track.slug, "Mine") is None
+    mine = [site_client.create_submission("track-1", "Mine") for _ in range(2)]
+    found = resumable_draft(site_client, "track-1", "Mine")
+    assert found is not None
+    assert found.id == mine[-1].id
+
+
+def test_progress_ends_at_all_bytes(site_client: SiteClient, runs: dict[float, Path], proof: Path) -> None:
+    plan = prepare(site_client, "track-2", [runs[8]], proof)
+    reported: list[tuple[int, int]] = []
+    send(site_client, plan, "Mine", "", lambda *step: reported.append(step))
+    assert reported[-1] == (plan.size_bytes, plan.size_bytes)
+    assert reported == sorted(reported)
 
 
 def test_nothing_is_sent_where_something_is_missing(
-    site: PocketSite, runs: dict[float, Path], proof: Path, tmp_path: Path
+    site_client: SiteClient, runs: dict[float, Path], proof: Path, tmp_path: Path
 ) -> None:
-    assert rejection(site, "track-2", [tmp_path], proof) is ErrorCode.ARTIFACT_MISSING
-    assert rejection(site, "track-2", [runs[8]]) is ErrorCode.ARTIFACT_MISSING
-    assert rejection(site, "track-2", [runs[0.9], runs[1]], proof) is ErrorCode.SUBMISSION_BUDGET
-    assert rejection(site, "track-1", [runs[1], runs[8]]) is ErrorCode.SUBMISSION_BUDGET
-    assert rejection(site, "track-9", [runs[8]]) is ErrorCode.CONFIGURATION
-    assert site.submissions == {}
+    assert rejection(site_client, "track-2", [tmp_path], proof) is ErrorCode.ARTIFACT_MISSING
+    assert rejection(site_client, "track-2", [runs[8]]) is ErrorCode.ARTIFACT_MISSING
+    assert rejection(site_client, "track-2", [runs[0.9], runs[1]], proof) is ErrorCode.SUBMISSION_BUDGET
+    assert rejection(site_client, "track-1", [runs[1], runs[8]]) is ErrorCode.SUBMISSION_BUDGET
+    assert rejection(site_client, "track-9", [runs[8]]) is ErrorCode.CONFIGURATION
+    assert not Submission.objects.exists()
 
 
-def test_watching_ends_well_when_every_run_is_scored(
-    site: PocketSite, runs: dict[float, Path], capsys: pytest.CaptureFixture[str]
+def test_watching_reports_each_change_until_the_run_is_scored(
+    site_client: SiteClient, runs: dict[float, Path]
 ) -> None:
-    submission = submitted(site, "track-1", [runs[8]])
-    assert watch(SiteClient(site.url, TOKEN), submission)
-    assert "ANLS 0.2500" in capsys.readouterr().out
+    lines, run = watched(
+        site_client,
+        submitted(site_client, "track-1", [runs[8]]),
+        progress(),
+        report(Step.VALIDATE),
+        report(Step.COMMUNICATION),
+        progress(),
+        progress(remaining_s=250.0),
+        progress(remaining_s=245.0),
+        report(Step.SCORING),
+    )
+    assert run.state is RunState.SCORED
+    assert lines == [
+        "run: queued, validate, number 1 in the queue",
+        "run: running, validate",
+        "run: running, communication, number 1 in the queue",
+        "run: running, scoring, number 1 in the queue",
+        "run: running, scoring",
+        "run: running, scoring, about 4 min left",
+        "run: scored, ANLS 0.5000, 6,000 bytes",
+    ]
 
 
-def test_watching_tells_how_long_the_step_still_takes(
-    site: PocketSite, runs: dict[float, Path], capsys: pytest.CaptureFixture[str]
+def test_watching_ends_with_the_problems_of_a_run_that_is_rejected(
+    site_client: SiteClient, runs: dict[float, Path]
 ) -> None:
-    submission = submitted(site, "track-1", [runs[8]])
-    scoring = {"state": "running", "step": "scoring"}
-    site.underway = [scoring, {**scoring, "remaining_s": 250.0}, {**scoring, "remaining_s": 245.0}]
-    assert watch(SiteClient(site.url, TOKEN), submission)
-    first, second, third = capsys.readouterr().out.splitlines()
-    assert (first, second) == ("run: running, scoring", "run: running, scoring, about 4 min left")
-    assert "scored" in third
+    submission = submitted(site_client, "track-1", [runs[8]])
+    lines, run = watched(site_client, submission, report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM]))
+    assert (run.state, run.problems) == (RunState.REJECTED, [PROBLEM])
+    assert lines[-1] == "run: rejected"
 
 
-@pytest.mark.parametrize("outcome", ["rejected", "failed"])
-def test_watching_ends_badly_when_a_run_is_not_scored(
-    site: PocketSite, runs: dict[float, Path], outcome: str, capsys: pytest.CaptureFixture[str]
+def test_watching_ends_where_the_platform_fails(
+    site_client: SiteClient, runs: dict[float, Path], settings: Any
 ) -> None:
-    site.outcome = outcome
-    submission = submitted(site, "track-1", [runs[8]])
-    assert not watch(SiteClient(site.url, TOKEN), submission)
-    printed = capsys.readouterr()
-    assert outcome in printed.out
-    assert ("E_CHECKPOINT_NOT_FINITE" in printed.err) == (outcome == "rejected")
+    submission = submitted(site_client, "track-1", [runs[8]])
+    fails = [report(Step.VALIDATE, Outcome.FAILED)] * settings.EVALUATION_ATTEMPTS
+    lines, run = watched(site_client, submission, *fails)
+    assert (run.state, lines[-1]) == (RunState.FAILED, "run: failed")
+    assert [problem.code for problem in run.problems] == [ErrorCode.PLATFORM_FAULT]
+
+
+def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
+    site: LiveSite, token: str, runs: dict[float, Path]
+) -> None:
+    command = ["submit", str(runs[8]), "--track", "track-1", "--title", "Mine", "--wait"]
+    access = {"PFL_SITE": site.url, "PFL_TOKEN": token}
+    with subprocess.Popen(
+        [*PFL, *command], env={**os.environ, **access}, stdout=PIPE, stderr=PIPE, text=True
+    ) as pfl:
+        assert pfl.stdout is not None
+        assert pfl.stdout.readline().startswith(f"Submitted: {site.url}/")
+        report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM])()
+        printed, complaints = pfl.communicate(timeout=300)
+    assert pfl.returncode == 1
+    assert "run: rejected" in printed
+    assert str(PROBLEM) in complaints

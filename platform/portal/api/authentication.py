@@ -1,4 +1,4 @@
-"""Who asks: the owner of a bearer token, or the person who is logged in with this browser."""
+"""Authentication of API requests, by the bearer token of a user or by the session of a browser."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ from portal.teams.selectors import team_of
 
 
 class ApiRequest(HttpRequest):
-    """A request that passed `TokenOrSession`. For annotations only."""
+    """A request that `TokenOrSession` authenticated. Used in annotations only."""
 
     auth: User
 
 
 class TokenOrSession(HttpBearer):
-    """A token decides alone where one is sent; a session counts only together with its CSRF token."""
+    """Authenticate by the token if the request has one, else by the session together with its CSRF token."""
 
     @override
     def __call__(self, request: HttpRequest) -> Any:
@@ -32,7 +32,7 @@ class TokenOrSession(HttpBearer):
         if check_csrf(request):
             raise ProblemError.of(
                 ErrorCode.REQUEST_SIGN_IN,
-                message="The session comes without a valid CSRF token.",
+                message="The session has no valid CSRF token.",
                 where="header X-CSRFToken",
                 next_step="Reload the page, or use an API token outside a browser.",
             )
@@ -44,7 +44,7 @@ class TokenOrSession(HttpBearer):
 
 
 def team_in(request: ApiRequest) -> Team:
-    """The team that the request acts for. Raises `ProblemError` (`E_REQUEST_TEAM`) without one."""
+    """Return the team of the user. Raises `ProblemError` (`E_REQUEST_TEAM`) if the user has none."""
     team = team_of(request.auth)
     if team is None:
         raise ProblemError.of(ErrorCode.REQUEST_TEAM)

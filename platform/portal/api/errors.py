@@ -1,4 +1,4 @@
-"""Everything that goes wrong in the API answers {"problems": [...]}, each problem with its code."""
+"""Errors as responses: the body of each is `evaluator.api.Problems`, a list of coded problems."""
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm
@@ -11,7 +11,7 @@ from portal.uploads.problems import problem_response
 
 
 def answer_with_problems(api: NinjaAPI) -> None:
-    """Install the handlers."""
+    """Install the exception handlers."""
 
     @api.exception_handler(ProblemError)
     def problem(_request: HttpRequest, error: ProblemError) -> HttpResponse:
@@ -47,7 +47,7 @@ def answer_with_problems(api: NinjaAPI) -> None:
 
 
 def invalid_form(form: BaseForm) -> ProblemError:
-    """What the form found wrong, one problem a field."""
+    """Return the form's errors, one problem for each field."""
     return ProblemError(
         *(
             Problem.of(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors)))

@@ -1,4 +1,4 @@
-"""The tracks, and who the token belongs to."""
+"""The tracks, and the account that a token belongs to."""
 
 from django.utils import timezone
 from ninja import Router

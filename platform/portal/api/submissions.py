@@ -33,7 +33,7 @@ def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft")
 def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
-    """A draft of a track where ε plays no part holds its one run already."""
+    """A draft of a track where ε plays no part already holds its one run."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
     form = SubmissionForm(body.model_dump(exclude={"track"}))
@@ -44,7 +44,7 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> Status[Submis
 
 
 @router.get(
-    "/{submission_id}", response=SubmissionStatus, summary="A submission and how far its evaluation is"
+    "/{submission_id}", response=SubmissionStatus, summary="A submission and the status of its evaluation"
 )
 def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return _detail(request, own_submission(team_in(request), submission_id))
@@ -52,7 +52,7 @@ def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus
 
 @router.post("/{submission_id}/runs", response=RunSummary, summary="Add the run at a budget")
 def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummary:
-    """Answers with the run that is there already if there is one. `budget` is null where ε plays no part."""
+    """Returns the run at this budget if there is one. `budget` is null where ε plays no part."""
     return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
 
 
@@ -60,7 +60,7 @@ def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummar
     "/{submission_id}/submit", response=SubmissionStatus, summary="Freeze the draft and queue its runs"
 )
 def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """All or nothing: if anything is missing, the answer lists everything and nothing counts against the quota."""
+    """All or nothing: if anything is missing, the response lists it all and nothing counts against the quota."""
     submission = own_submission(team_in(request), submission_id)
     services.submit(submission, request.auth)
     return get_submission(request, submission_id)

@@ -1,4 +1,4 @@
-"""REST API v1. Routers of other apps are added below those of this one."""
+"""The API and its routers."""
 
 from django.urls import path
 from ninja import NinjaAPI

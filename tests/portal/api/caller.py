@@ -2,8 +2,8 @@
 
 import json
 
+from evaluator.api import NewUpload, PartUrls, StoredParts, UploadPart, WantedParts
 from portal.accounts.services import create_token
-from portal.uploads.parts import Part
 from tests.portal.uploads.sending import cut, put, sha
 
 
@@ -34,9 +34,9 @@ class Caller:
     def send(self, upload_id, parts):
         """PUT these (part, bytes) pairs."""
         for part, piece in parts:
-            asked = {"number": part.number, "size_bytes": part.size_bytes, "sha256": part.sha256}
-            (target,) = self.post(f"uploads/{upload_id}/part-urls", {"parts": [asked]})["urls"]
-            assert put(self.client, target["url"], piece).status_code == 204
+            wanted = WantedParts(parts=[UploadPart.model_validate(part)]).model_dump(mode="json")
+            (target,) = PartUrls.model_validate(self.post(f"uploads/{upload_id}/part-urls", wanted)).urls
+            assert put(self.client, target.url, piece).status_code == 204
 
     def upload(self, submission, kind, content, run=None, filename="model.safetensors"):
         upload = self.announce(submission, kind, content, run, filename)
@@ -44,18 +44,19 @@ class Caller:
         return self.post(f"uploads/{upload['id']}/complete")
 
     def stored(self, upload_id):
-        return [Part(**part) for part in self.get(f"uploads/{upload_id}/parts")["parts"]]
+        """The parts of an upload that are stored."""
+        return StoredParts.model_validate(self.get(f"uploads/{upload_id}/parts")).parts
 
 
 def announcement(submission, kind, content, run=None, filename="model.safetensors"):
-    return {
-        "submission": str(submission),
-        "run": run and str(run),
-        "kind": kind,
-        "filename": filename,
-        "size_bytes": len(content),
-        "sha256": sha(content),
-    }
+    return NewUpload(
+        submission=submission,
+        run=run,
+        kind=kind,
+        filename=filename,
+        size_bytes=len(content),
+        sha256=sha(content),
+    ).model_dump(mode="json")
 
 
 def codes(response):

@@ -25,7 +25,10 @@ def run():
 @pytest.fixture
 def upload(run):
     return services.start_upload(
-        *(run.submission, run, "checkpoint", run.submission.created_by),
+        run.submission,
+        run,
+        "checkpoint",
+        run.submission.created_by,
         filename="model.safetensors",
         size_bytes=len(CONTENT),
         sha256=sha(CONTENT),
@@ -102,7 +105,7 @@ def test_a_revoked_token_opens_nothing(client, run):
     assert caller("GET", "me").status_code == 401
 
 
-def test_a_user_without_a_team_is_told_to_get_one(client, run, upload):
+def test_a_user_without_a_team_is_asked_to_join_one(client, run, upload):
     caller = Caller(client, make_user())
     for call in every(run, upload):
         response = caller(*call)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from evaluator.api import UploadPart
 from evaluator.contracts import Step
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
@@ -68,7 +69,7 @@ def test_a_submission_to_the_track_with_budgets(api):
     assert sorted(run.budget for run in Run.objects.filter(state=RunState.QUEUED)) == [1, 8]
 
 
-def test_an_upload_goes_on_where_it_stopped(api):
+def test_an_upload_is_resumed_where_it_stopped(api):
     submission = draft(api, make_track())
     run = submission["runs"][0]["id"]
     upload = api.announce(submission["id"], "checkpoint", CHECKPOINT, run)
@@ -80,7 +81,7 @@ def test_an_upload_goes_on_where_it_stopped(api):
 
     again = api.announce(submission["id"], "checkpoint", CHECKPOINT, run)  # the laptop was closed in between
     assert again == upload
-    assert api.stored(again["id"]) == [parts[1][0]]
+    assert api.stored(again["id"]) == [UploadPart.model_validate(parts[1][0])]
     api.send(again["id"], [parts[0], parts[2]])
     first = api.post(f"uploads/{again['id']}/complete")
     assert api.post(f"uploads/{again['id']}/complete") == first
@@ -96,7 +97,7 @@ def test_an_upload_is_given_up(api):
     assert (response.status_code, codes(response)) == (409, ["E_UPLOAD_STATE"])
 
 
-def test_results_and_problems_are_told(api, team):
+def test_results_and_problems_are_reported(api, team):
     submission = make_complete_draft(team)
     api.post(f"submissions/{submission.pk}/submit")
     Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9, remaining_s=61.5)
@@ -121,16 +122,17 @@ def test_tracks_and_their_rules(api):
     make_private_track(slug="track-2", paused=True)
     first, second = api.get("tracks")
     assert (first["budgets"], first["closed_because"]) == ([None], "")
-    assert (first["reference"], first["trainable"], second["trainable"]) == (
-        *("vt5-tiny", ["*.bias", "visual.*"], []),
-    )
+    assert (first["reference"], first["trainable"]) == ("vt5-tiny", ["*.bias", "visual.*"])
+    assert second["trainable"] == []
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
     assert second["run_artifacts"] == [
-        *("checkpoint", "communication_log", "training_record", "training_annex"),
+        "checkpoint",
+        "communication_log",
+        "training_record",
+        "training_annex",
     ]
-    assert (second["sampling_rule"], second["accountant"], second["adjacency"]) == (
-        *("two_stage", "pld", "add_remove"),
-    )
+    assert (second["sampling_rule"], second["accountant"]) == ("two_stage", "pld")
+    assert second["adjacency"] == "add_remove"
     assert second["submission_artifacts"] == ["privacy_proof"]
 
 
@@ -139,7 +141,7 @@ def test_whose_token_it_is(api, team):
     assert api.get("me") == {"email": user.email, "name": user.name, "team": team.name}
 
 
-def test_everything_that_is_missing_is_told_at_once(api):
+def test_everything_that_is_missing_is_reported_at_once(api):
     submission = draft(api, make_track())
     response = api("POST", f"submissions/{submission['id']}/submit")
     assert response.status_code == 422

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
@@ -14,9 +15,10 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.sharding import joined_sha256
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from portal.uploads.models import Upload, UploadState
 from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
-from tests.starter_kit.pocket_site import TOKEN, PocketSite
+from tests.services.live_site import LiveSite
 
 PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
 LOG = "federated_round,sender,receiver,amount_of_bytes\n"
@@ -67,10 +69,11 @@ def test_a_sharded_run_is_evaluated(run: Path, base: Path, data: Path) -> None:
     assert "12 questions (valid)" in output
 
 
-def test_a_sharded_run_is_submitted_as_one_file(run: Path) -> None:
-    with PocketSite(part_size_bytes=1_000_000) as site:
-        pfl("submit", run, "--track", "track-1", "--title", "Mine", "--site", site.url, "--token", TOKEN)
-        uploads = {upload["filename"]: upload["sha256"] for upload in site.uploads.values()}
+def test_a_sharded_run_is_submitted_as_one_file(run: Path, site: LiveSite, token: str, settings: Any) -> None:
+    settings.UPLOAD_PART_SIZE_BYTES = 1_000_000
+    pfl("submit", run, "--track", "track-1", "--title", "Mine", "--site", site.url, "--token", token)
+    completed = Upload.objects.filter(state=UploadState.COMPLETED)
+    uploads = {upload.filename: upload.sha256 for upload in completed}
     assert uploads.keys() == {"model.safetensors", "communication_log.csv"}
     assert uploads["model.safetensors"] == joined_sha256(run / INDEX)
 

@@ -4,22 +4,23 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from evaluator.records.reading import read_record
-from tests.starter_kit.pocket_site import TOKEN, PocketSite
+from portal.submissions.models import RunToken
+from portal.teams.models import TeamKey
+from tests.services.live_site import LiveSite
 
 PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
 QUICK = ["--set", "rounds=1", "--set", "local.max_steps=1", "--set", "max_input_tokens=32"]
 
 
 @pytest.fixture
-def site() -> Iterator[PocketSite]:
-    with PocketSite(part_size_bytes=1_000_000) as site:
-        yield site
+def access(site: LiveSite, token: str) -> dict[str, str]:
+    """The variables by which a command finds the site and the account."""
+    return {"PFL_SITE": site.url, "PFL_TOKEN": token}
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def pfl(home: Path, *arguments: str | Path, status: int = 0, **variables: str) -
         env={**environment, "HOME": str(home), **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert result.returncode == status, result.stdout + result.stderr
@@ -77,19 +78,17 @@ def test_showing_a_key_that_is_not_there_is_rejected(home: Path) -> None:
     assert "E_SIGNING_KEY" in pfl(home, "key", "show", status=2)[1]
 
 
-def test_a_key_is_registered_once_however_often_it_is_asked(home: Path, site: PocketSite) -> None:
+def test_a_key_is_registered_once_however_often_it_is_requested(home: Path, access: dict[str, str]) -> None:
     pfl(home, "key", "create")
     public_key = pfl(home, "key", "show")[0].strip()
-    access = {"PFL_SITE": site.url, "PFL_TOKEN": TOKEN}
     for _ in range(2):
         assert public_key in pfl(home, "key", "register", "--name", "GPU box", **access)[0]
-    assert site.keys == [{"public_key": public_key, "name": "GPU box"}]
+    assert [(key.public_key, key.name) for key in TeamKey.objects.all()] == [(public_key, "GPU box")]
 
 
-def test_a_token_is_printed_alone(home: Path, site: PocketSite) -> None:
-    access = {"PFL_SITE": site.url, "PFL_TOKEN": TOKEN}
+def test_a_token_is_printed_alone(home: Path, access: dict[str, str]) -> None:
     printed, _ = pfl(home, "token", "--track", "track-2", **access)
-    assert site.run_tokens == [{"token": printed.strip(), "track": "track-2"}]
+    assert RunToken.objects.get(track__slug="track-2").token == printed.strip()
 
 
 def test_a_token_needs_a_site(home: Path) -> None:
@@ -97,35 +96,33 @@ def test_a_token_needs_a_site(home: Path) -> None:
 
 
 def test_training_near_a_site_takes_a_token_by_itself_and_one_by_hand_goes_first(
-    home: Path, site: PocketSite, base: Path, data: Path, tmp_path: Path
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
 ) -> None:
     command = ["train", "fl-provider-dp", "--data", data, "--base", base, *QUICK]
-    access = {"PFL_SITE": site.url, "PFL_TOKEN": TOKEN}
-    told, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
-    assert str(key_file(home)) in told
+    printed, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
+    assert str(key_file(home)) in printed
     pfl(home, *command, "--out", tmp_path / "given", PFL_RUN_TOKEN="a-token-of-my-own", **access)
     tokens = [
         read_record(tmp_path / name / "training_record.jsonl", max_rounds=1).run.run_token
         for name in ("asked", "given")
     ]
-    assert tokens == [site.run_tokens[0]["token"], "a-token-of-my-own"]
-    assert len(site.run_tokens) == 1
+    assert tokens == [RunToken.objects.get().token, "a-token-of-my-own"]
 
 
 def test_training_that_cannot_begin_uses_no_token_up(
-    home: Path, site: PocketSite, base: Path, data: Path, tmp_path: Path
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
     command = ["train", "fl-provider-dp", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
-    assert "E_RUN_FOLDER" in pfl(home, *command, status=2, PFL_SITE=site.url, PFL_TOKEN=TOKEN)[1]
-    assert site.run_tokens == []
+    assert "E_RUN_FOLDER" in pfl(home, *command, status=2, **access)[1]
+    assert not RunToken.objects.exists()
     assert not key_file(home).exists()
 
 
 def test_training_without_privacy_needs_neither_token_nor_key(
-    home: Path, site: PocketSite, base: Path, data: Path, tmp_path: Path
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
 ) -> None:
     command = ["train", "fedavg", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
-    pfl(home, *command, PFL_SITE=site.url, PFL_TOKEN=TOKEN)
-    assert site.run_tokens == []
+    pfl(home, *command, **access)
+    assert not RunToken.objects.exists()
     assert not key_file(home).exists()

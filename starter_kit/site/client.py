@@ -1,0 +1,192 @@
+"""`SiteClient` is the site's REST API in Python: one method for each operation, messages in and messages out.
+
+Example::
+
+    client = SiteClient("https://benchmark.example", token)
+    for track in client.tracks():
+        print(track.slug, track.closed_because or "open")
+
+The messages are those of `evaluator.api`, which the site itself answers with.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+import requests
+from pydantic import TypeAdapter, ValidationError
+
+from evaluator.api import (
+    IssuedRunToken,
+    NewRun,
+    NewRunToken,
+    NewSigningKey,
+    NewSubmission,
+    NewUpload,
+    PartUrl,
+    PartUrls,
+    Problems,
+    Request,
+    RunSummary,
+    SigningKey,
+    StoredArtifact,
+    StoredParts,
+    SubmissionState,
+    SubmissionStatus,
+    SubmissionSummary,
+    TrackInfo,
+    UploadPart,
+    UploadStatus,
+    WantedParts,
+)
+from evaluator.errors import ErrorCode, Problem, ProblemError
+
+TIMEOUT_S = (10, 120)
+TRIES = 6
+# The pause before the second try; it doubles before each further one.
+FIRST_PAUSE_S = 0.5
+
+# The connection failed, or broke before the whole response had arrived: the next try may succeed.
+CONNECTION_ERRORS = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+
+T = TypeVar("T")
+
+
+class SiteClient:
+    """One user's access to one site.
+
+    Args:
+        site: The site's address, such as ``https://benchmark.example``.
+        token: An API token from the account page.
+        first_pause_s: The pause in seconds after the first try that failed.
+
+    Every method raises `ProblemError` with the problems that the site found, or with `E_SITE_UNREACHABLE` when the
+    site didn't answer in several tries or its answer isn't one of this API.
+    """
+
+    def __init__(self, site: str, token: str, *, first_pause_s: float = FIRST_PAUSE_S) -> None:
+        self.site = site.rstrip("/")
+        self._first_pause_s = first_pause_s
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def tracks(self) -> list[TrackInfo]:
+        """Return the tracks with their rules."""
+        return self._call(list[TrackInfo], "GET", "/tracks")
+
+    def issue_run_token(self, track: str) -> IssuedRunToken:
+        """Request a new token for one training run in this track; the run's record carries it."""
+        return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track))
+
+    def signing_keys(self) -> list[SigningKey]:
+        """Return the team's signing keys."""
+        return self._call(list[SigningKey], "GET", "/keys")
+
+    def register_key(self, public_key: str, name: str) -> SigningKey:
+        """Make `public_key`, in hexadecimal, one of the team's signing keys; a registered one stays as it is."""
+        return self._call(SigningKey, "POST", "/keys", NewSigningKey(public_key=public_key, name=name))
+
+    def submissions(self) -> list[SubmissionSummary]:
+        """Return the team's submissions, newest first."""
+        return self._call(list[SubmissionSummary], "GET", "/submissions")
+
+    def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
+        """Open a draft."""
+        draft = NewSubmission(track=track, title=title, description=description)
+        return self._call(SubmissionStatus, "POST", "/submissions", draft)
+
+    def submission(self, submission: UUID) -> SubmissionStatus:
+        """Return a submission and the status of its runs."""
+        return self._call(SubmissionStatus, "GET", f"/submissions/{submission}")
+
+    def add_run(self, submission: UUID, budget: float | None) -> RunSummary:
+        """Return the draft's run at `budget`, which the site creates unless it exists."""
+        return self._call(RunSummary, "POST", f"/submissions/{submission}/runs", NewRun(budget=budget))
+
+    def submit(self, submission: UUID) -> SubmissionStatus:
+        """Submit a draft."""
+        try:
+            return self._call(SubmissionStatus, "POST", f"/submissions/{submission}/submit")
+        except ProblemError:
+            # If the response to an earlier try was lost, that try may have submitted the draft.
+            submitted = self.submission(submission)
+            if submitted.state is not SubmissionState.SUBMITTED:
+                raise
+            return submitted
+
+    def start_upload(self, upload: NewUpload) -> UploadStatus:
+        """Announce a file; if it is being uploaded to the same place already, return that unfinished upload."""
+        return self._call(UploadStatus, "POST", "/uploads", upload)
+
+    def stored_parts(self, upload: UUID) -> list[UploadPart]:
+        """Return the parts of an upload that the site has stored."""
+        return self._call(StoredParts, "GET", f"/uploads/{upload}/parts").parts
+
+    def part_urls(self, upload: UUID, parts: list[UploadPart]) -> list[PartUrl]:
+        """Request the addresses to send these parts to."""
+        return self._call(PartUrls, "POST", f"/uploads/{upload}/part-urls", WantedParts(parts=parts)).urls
+
+    def send_part(self, url: PartUrl, content: bytes) -> None:
+        """Send a part to its address, which may belong to another host."""
+        # Without the session: the address itself is the permission, and another host must not see the API token.
+        self._respond(lambda: requests.put(url.url, data=content, headers=url.headers, timeout=TIMEOUT_S))
+
+    def complete_upload(self, upload: UUID) -> StoredArtifact:
+        """Assemble the file from its parts and put it into its place in the draft."""
+        return self._call(StoredArtifact, "POST", f"/uploads/{upload}/complete")
+
+    def _call(self, message: type[T], method: str, path: str, body: Request | None = None) -> T:
+        """Call one operation of the API and return its response as a `message`."""
+        url = f"{self.site}/api/v1{path}"
+        content = None if body is None else body.model_dump(mode="json")
+        response = self._respond(lambda: self._session.request(method, url, json=content, timeout=TIMEOUT_S))
+        try:
+            return TypeAdapter(message).validate_json(response.content)
+        except ValidationError as error:
+            raise ProblemError(_foreign(response)) from error
+
+    def _respond(self, send: Callable[[], requests.Response]) -> requests.Response:
+        """Return the response to a request, which is sent again while the connection or the site fails."""
+        found = ""
+        for attempt in range(TRIES):
+            if attempt:
+                time.sleep(self._first_pause_s * 2 ** (attempt - 1))
+            try:
+                response = send()
+            except CONNECTION_ERRORS as error:
+                found = type(error).__name__
+                continue
+            except requests.RequestException as error:
+                raise ProblemError.of(
+                    ErrorCode.SITE_UNREACHABLE,
+                    where=self.site,
+                    expected="an address such as https://benchmark.example",
+                    found=type(error).__name__,
+                ) from error
+            if response.status_code < 400:
+                return response
+            if response.status_code < 500:
+                raise ProblemError(*_problems_in(response))
+            found = f"status {response.status_code}"
+        raise ProblemError.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
+
+
+def _problems_in(response: requests.Response) -> list[Problem]:
+    """Return the problems in a response with an error status."""
+    try:
+        return Problems.model_validate_json(response.content).problems
+    except ValidationError:
+        return [_foreign(response)]
+
+
+def _foreign(response: requests.Response) -> Problem:
+    """Return the problem of a response that this API doesn't send."""
+    return Problem.of(
+        ErrorCode.SITE_UNREACHABLE,
+        message="The response doesn't come from this benchmark's API.",
+        where=response.url,
+        expected="a message of the API",
+        found=f"status {response.status_code}, {response.headers.get('Content-Type', 'no content type')}",
+        next_step="Check the site's address.",
+    )
