@@ -12,10 +12,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import dj_database_url
+import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from evaluator.worker.broker import broker_settings
+
+# Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
+django_stubs_ext.monkeypatch()
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()

@@ -16,7 +16,7 @@ from portal.audit.admin import AuditedAdmin
 
 
 @admin.register(User)
-class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     add_form = NewUserForm
     list_display = ["email", "name", "is_active", "is_staff", "date_joined", "last_login"]
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
@@ -55,7 +55,7 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     """Tokens can be revoked here, for a leak; only their owners make them."""
 
     list_display = ["label", "user", "created_at", "last_used_at", "revoked_at"]

@@ -22,20 +22,20 @@ class SignupForm(forms.Form):
         user.save(update_fields=["name"])
 
 
-class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ProfileForm(forms.ModelForm[User]):
     class Meta:
         model = User
         fields = ["name"]
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "name"})}
 
 
-class TokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class TokenForm(forms.ModelForm[ApiToken]):
     class Meta:
         model = ApiToken
         fields = ["label"]
 
 
-class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class NewUserForm(AdminUserCreationForm[User]):
     """How an organizer adds a person in the administration."""
 
     class Meta:

@@ -1,7 +1,7 @@
 """The audit trail in the administration, and the bases of what only reads there and of what writes to the trail."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
@@ -11,8 +11,10 @@ from typing_extensions import override
 
 from portal.audit.models import AuditEntry, record
 
+ModelT = TypeVar("ModelT", bound=Model)
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+
+class ReadOnlyAdmin(admin.ModelAdmin[ModelT]):
     """An admin of what is looked at here and never edited."""
 
     @override
@@ -29,7 +31,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyAdmin):
+class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     list_display = ["at", "actor", "action", "object_type", "object_id"]
     list_filter = ["action", "object_type", "at"]
     list_select_related = ["actor"]
@@ -38,7 +40,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     show_full_result_count = False
 
 
-class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class AuditedAdmin(admin.ModelAdmin[ModelT]):
     """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values."""
 
     @override
@@ -62,7 +64,7 @@ class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscript
                 _record_form(request, inline, "changed" if inline in formset.initial_forms else "added")
 
     @override
-    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+    def delete_model(self, request: HttpRequest, obj: ModelT) -> None:
         _record_deletions(request, [obj])
         super().delete_model(request, obj)
 

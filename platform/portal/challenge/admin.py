@@ -11,7 +11,7 @@ from portal.challenge.models import Track
 
 
 @admin.register(Track)
-class TrackAdmin(AuditedAdmin):
+class TrackAdmin(AuditedAdmin[Track]):
     list_display = ["name", "slug", "ranking", "opens_at", "closes_at", "paused", "submissions_per_day"]
     list_filter = ["ranking", "paused"]
     fieldsets = [

@@ -3,7 +3,7 @@ from django import forms
 from portal.teams.models import Invitation, Team
 
 
-class TeamDetailsForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class TeamDetailsForm(forms.ModelForm[Team]):
     website = forms.URLField(required=False, max_length=200, assume_scheme="https")
 
     class Meta:
@@ -16,7 +16,7 @@ class TeamForm(TeamDetailsForm):
         fields = ["name", "affiliation", "website"]
 
 
-class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class InvitationForm(forms.ModelForm[Invitation]):
     class Meta:
         model = Invitation
         fields = ["email"]
