@@ -23,8 +23,8 @@ SCORING_QUEUE = "evaluator.scoring"  # steps that run the model: GPU workers lis
 INTAKE_QUEUE = "portal.intake"  # reports and progress, back to the site
 
 STEP_TASK = "evaluator.run_step"  # (job)
-REPORT_TASK = "portal.take_report"  # (step report)
-PROGRESS_TASK = "portal.take_progress"  # (progress)
+REPORT_TASK = "portal.receive_report"  # (step report)
+PROGRESS_TASK = "portal.receive_progress"  # (progress)
 
 SERVER = -1  # the server's id in the communication log
 
@@ -141,13 +141,11 @@ class TrustLevel(IntEnum):
     """How far a run's record has been checked against what really happened."""
 
     RECOMPUTED = 0  # every number follows from the files
-    CONFORMANT = 1  # the submitted trainer passed the conformance tests
-    REPLAYED = 2  # a round drawn by the site was replayed
-    RERUN = 3  # the organizers trained it again
 
     @property
     def label(self) -> str:
-        return f"L{self.value} {('recomputed', 'conformant', 'replayed', 're-run')[self.value]}"
+        """The level's number and name, such as `L0 recomputed`."""
+        return f"L{self.value} {self.name.lower()}"
 
 
 class ValidationResult(Message):
@@ -206,13 +204,19 @@ class CommunicationResult(Message):
 
 
 class Epsilon(Message):
-    """ε under one rule by one accountant; None where no finite ε holds. `margin` is the budget minus ε."""
+    """ε under one rule by one accountant; None where no finite ε holds.
+
+    Attributes:
+        margin: The budget minus ε.
+        decides: Whether the track's rules compare this ε with the budget.
+    """
 
     sampling_rule: SamplingRule
     accountant: Accountant
     epsilon: FiniteFloat | None
     within_budget: bool
     margin: FiniteFloat | None
+    decides: bool = False
 
 
 class AccountingResult(Message):

@@ -14,10 +14,16 @@ from portal.evaluation.services import evaluate_again
 from portal.submissions.states import IllegalTransitionError
 
 
-class StepReportInline(admin.StackedInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
     model = StepReport
     fields = readonly_fields = (
-        *("step", "outcome", "problems", "result", "score_groups", "provenance", "operator_trace"),
+        "step",
+        "outcome",
+        "problems",
+        "result",
+        "score_groups",
+        "provenance",
+        "operator_trace",
         "received_at",
     )
     extra = 0
@@ -53,7 +59,7 @@ def _cells(group: GroupScore) -> tuple[str, ...]:
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(ReadOnlyAdmin):
+class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
     list_display = (
         "run",
         "attempt",

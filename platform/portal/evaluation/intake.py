@@ -7,30 +7,28 @@ an effect; all others are logged and dropped, so that a dead attempt never overw
 import logging
 import math
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from evaluator.contracts import (
     AccountingResult,
-    CommunicationResult,
     Outcome,
     Progress,
     ScoringDetail,
-    ScoringResult,
     Step,
     StepReport,
     TrackRules,
 )
 from evaluator.errors import ProblemError, shorten
+from evaluator.results import RunResults
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import endings, models
-from portal.evaluation.accounted import accept
+from portal.evaluation import models, outcomes
+from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import send_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
-from portal.evaluation.storable import storable
+from portal.evaluation.truncation import truncate_for_storage
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import move_run
 
@@ -76,8 +74,8 @@ def _check_detail(detail: ScoringDetail) -> None:
         raise ValueError("the detail of a score holds numbers that are none")
 
 
-def take_progress(progress: Progress, now: datetime | None = None) -> None:
-    """Note a worker's sign of life."""
+def receive_progress(progress: Progress, now: datetime | None = None) -> None:
+    """Store a worker's sign of life."""
     with transaction.atomic():
         evaluation = _lock_current(progress)
         if evaluation is None:
@@ -92,7 +90,7 @@ def take_progress(progress: Progress, now: datetime | None = None) -> None:
         evaluation.save(update_fields=["done", "total", "remaining_s", "worker", "heartbeat_at"])
 
 
-def take_report(report: StepReport, now: datetime | None = None) -> None:
+def receive_report(report: StepReport, now: datetime | None = None) -> None:
     """Store how a step ended and do what follows: the next step, the run's result, or another attempt."""
     now = now or timezone.now()
     with transaction.atomic():
@@ -102,11 +100,11 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         run = Run.objects.select_for_update().get(pk=evaluation.run_id)
         if evaluation.state == EvaluationState.QUEUED:
             _begin(evaluation, run)
-        report = storable(report)
-        outcome, problems, results = report.outcome, report.problems, {}
+        report = truncate_for_storage(report)
+        outcome, problems, results = report.outcome, report.problems, run.results
         if outcome is Outcome.PASSED:
             try:
-                results = _results(report, run)
+                results = _results(run, report)
             except ProblemError as error:
                 outcome, problems = Outcome.REJECTED, error.problems
         models.StepReport.objects.create(
@@ -122,11 +120,11 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         )
         match outcome:
             case Outcome.PASSED:
-                _go_on(evaluation, run, results, now)
+                _advance(evaluation, run, results, now)
             case Outcome.REJECTED:
-                endings.reject(evaluation, run, problems, now)
+                outcomes.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
-                endings.break_off(evaluation, run, EvaluationState.FAILED, now)
+                outcomes.fail_or_retry(evaluation, run, EvaluationState.FAILED, now)
 
 
 def _lock_current(message: Progress | StepReport) -> Evaluation | None:
@@ -140,7 +138,10 @@ def _lock_current(message: Progress | StepReport) -> Evaluation | None:
         return evaluation
     logger.info(
         "Dropped a %s about attempt %d, step %s of evaluation %s: it is %s.",
-        *(type(message).__name__, message.attempt, message.step, message.evaluation),
+        type(message).__name__,
+        message.attempt,
+        message.step,
+        message.evaluation,
         f"{evaluation.state} at attempt {evaluation.attempt}, {evaluation.step}" if evaluation else "unknown",
     )
     return None
@@ -152,15 +153,14 @@ def _begin(evaluation: Evaluation, run: Run) -> None:
         move_run(run, RunState.RUNNING)
 
 
-def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datetime) -> None:
+def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
     steps = TrackRules.model_validate(run.rules).steps()
     later = steps[steps.index(Step(evaluation.step)) + 1 :]
     if not later:
-        endings.score(evaluation, run, results, now)
+        outcomes.score(evaluation, run, results, now)
         return
-    for name, value in results.items():
-        setattr(run, name, value)
-    run.save(update_fields=list(results))
+    run.results = results
+    run.save(update_fields=["results"])
     move_evaluation(
         evaluation,
         EvaluationState.QUEUED,
@@ -177,18 +177,15 @@ def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datet
     send_on_commit(evaluation)
 
 
-def _results(report: StepReport, run: Run) -> dict[str, Any]:
-    """What a passed step sets on the run. Raises `ProblemError` where the site rejects what the worker accepted."""
+def _results(run: Run, report: StepReport) -> RunResults:
+    """Return the run's results with those of a passed step.
+
+    Raises `ProblemError` where the site rejects what the worker accepted.
+    """
     match report.result:
-        case CommunicationResult(bytes_total=bytes_total, bytes_needed=bytes_needed, checks=checks):
-            return {
-                "bytes_total": bytes_total,
-                "bytes_needed": bytes_needed,
-                "checks": [check.model_dump(mode="json") for check in checks],
-            }
+        case None:
+            return run.results
         case AccountingResult() as result:
-            return accept(run, result)
-        case ScoringResult(anls=anls, accuracy=accuracy):
-            return {"anls": anls, "accuracy": accuracy}
-        case _:
-            return {}
+            return accept_accounting(run, result)
+        case result:
+            return run.results.including(result)

@@ -16,7 +16,7 @@ EVENTS = TypeAdapter(list[Event])
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointPrivacyLoss:
     """ε of all of a team's accounted `trainings` in a track together; None for the `reason`."""
 
     trainings: int
@@ -33,24 +33,24 @@ class Joint:
         return Check(id="C15", status=CheckStatus.PASSED, found=found)
 
 
-def joint(run: Run, delta: float) -> Joint:
+def joint_privacy_loss(run: Run, delta: float) -> JointPrivacyLoss:
     """What the team's trainings in the run's track cost together, the run's own and withdrawn ones included."""
     # Imported here: the accountants take a second to load, and the web process never needs them.
     from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
 
     ledger = list(_tokens(run).exclude(record_sha256="").values_list("events", flat=True))
     if len(ledger) > MAX_TRAININGS:
-        return Joint(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
+        return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
     try:
         events = merged(event for events in ledger for event in EVENTS.validate_python(events))
         if len(events) > MAX_DIFFERENT_ROUNDS:
-            return Joint(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
+            return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
         epsilon = joint_epsilon(events, delta)
     except ValueError as error:
-        return Joint(len(ledger), reason=str(error))
+        return JointPrivacyLoss(len(ledger), reason=str(error))
     if not math.isfinite(epsilon):
-        return Joint(len(ledger), reason="no finite ε holds")
-    return Joint(len(ledger), epsilon)
+        return JointPrivacyLoss(len(ledger), reason="no finite ε holds")
+    return JointPrivacyLoss(len(ledger), epsilon)
 
 
 def check_tokens(run: Run, tuning_runs: int) -> Check:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from evaluator.contracts import Outcome
 from evaluator.errors import ErrorCode, ProblemError
-from portal.evaluation import endings, notices
+from portal.evaluation import notifications, outcomes
 from portal.evaluation.dispatch import MESSAGE_LIFETIME, send_on_commit
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run
@@ -30,7 +30,7 @@ def watch(now: datetime | None = None) -> None:
         _give_up(evaluation_id, now)
     for evaluation_id in _expired(now).order_by("step_queued_at").values_list("pk", flat=True):
         _send_again(evaluation_id, now)
-    _tell_of_overdue(now)
+    _notify_overdue(now)
 
 
 def _silent(now: datetime) -> QuerySet[Evaluation]:
@@ -57,7 +57,7 @@ def _give_up(evaluation_id: UUID, now: datetime) -> None:
         problems=[problem.model_dump(mode="json") for problem in lost.problems],
         received_at=now,
     )
-    endings.break_off(evaluation, run, EvaluationState.LOST, now)
+    outcomes.fail_or_retry(evaluation, run, EvaluationState.LOST, now)
 
 
 @transaction.atomic
@@ -71,7 +71,7 @@ def _send_again(evaluation_id: UUID, now: datetime) -> None:
 
 
 @transaction.atomic
-def _tell_of_overdue(now: datetime) -> None:
+def _notify_overdue(now: datetime) -> None:
     overdue = list(
         Evaluation.objects.select_for_update(of=("self",))
         .select_related("run__submission")
@@ -87,7 +87,7 @@ def _tell_of_overdue(now: datetime) -> None:
     logger.error(
         "%d evaluations wait for a worker; the oldest step since %s.", len(overdue), _oldest(overdue)
     )
-    notices.tell_organizers_of_waiting(overdue)
+    notifications.notify_stalled_evaluations(overdue)
 
 
 def _oldest(evaluations: list[Evaluation]) -> datetime:

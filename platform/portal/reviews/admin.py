@@ -14,17 +14,18 @@ from django.utils.safestring import SafeString
 from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
+from portal.evaluation.results import EPSILON_COLUMNS
+from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide, may_review
 from portal.submissions.models import Submission
-from portal.submissions.status import statuses
 
 
 @admin.register(ProofReview)
-class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     """Decisions are read here and made on a page of their own, by `services.decide`."""
 
     list_display = ("submission", "reviewer", "decision", "decided_at")
@@ -113,6 +114,7 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
             f"Privacy proof of {submission}",
             submission=submission,
             runs=statuses(submission.runs.all()),
+            epsilon_columns=EPSILON_COLUMNS,
             is_insider=True,
             proof=submission.proof(),
             verdict=verdict_on(submission),

@@ -6,12 +6,14 @@ from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.verdict import Status, Verdict, verdict
+from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 
 
 def verdict_on(submission: Submission) -> Verdict:
-    """The verdict on the proof. No query if reviews are prefetched and the track is loaded."""
+    """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
+    if not submission.track.is_private:
+        return Verdict(ResultStatus.SCORED)
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
     return verdict(decisions, submission.track.required_reviews)
 
@@ -31,7 +33,9 @@ def awaiting_review(reviewer: User) -> list[Submission]:
         .prefetch_related("reviews")
         .order_by("submitted_at")
     )
-    return [submission for submission in undecided if verdict_on(submission).status is Status.PROVISIONAL]
+    return [
+        submission for submission in undecided if verdict_on(submission).status is ResultStatus.PROVISIONAL
+    ]
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation.notices import mail_team
+from portal.evaluation.notifications import mail_team
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import verdict_on
@@ -59,7 +59,7 @@ def decide(
             reason=reason,
             checklist=dict(checklist),
         )
-        _tell_team(review)
+        _notify_team(review)
     return review
 
 
@@ -81,7 +81,7 @@ def _check(
         raise ValidationError(dict.fromkeys(missing, "An answer is needed to accept the proof."))
 
 
-def _tell_team(review: ProofReview) -> None:
+def _notify_team(review: ProofReview) -> None:
     submission = review.submission
     verdict = verdict_on(submission)
     lines = [

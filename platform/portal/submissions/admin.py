@@ -3,13 +3,15 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
-from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.admin import ModelT, ReadOnlyAdmin
 from portal.submissions.models import Artifact, Run, RunToken, Submission
 from portal.submissions.services import mark_baseline
 
 
-class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ReadOnlyInline(admin.TabularInline[ModelT, Submission]):
     extra = 0
     can_delete = False
     show_change_link = True
@@ -21,29 +23,43 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subs
         return False
 
 
-class RunInline(ReadOnlyInline):
+class RunInline(ReadOnlyInline[Run]):
     model = Run
-    fields = readonly_fields = (
-        *("budget", "state", "anls", "accuracy", "bytes_total", "epsilon", "joint_epsilon", "trust_level"),
-        "scored_at",
-    )
+    fields = readonly_fields = ("budget", "state", "numbers", "scored_at")
+
+    @admin.display(description="results")
+    def numbers(self, run: Run) -> SafeString:
+        """Every result that is a single value, by its name."""
+        values = run.results.model_dump(mode="json", exclude_defaults=True, exclude={"epsilons", "checks"})
+        return format_html_join("", "<div>{}: {}</div>", values.items())
 
 
-class ArtifactInline(ReadOnlyInline):
+class ArtifactInline(ReadOnlyInline[Artifact]):
     model = Artifact
     fields = readonly_fields = ("kind", "run", "upload", "created_at")
 
 
 @admin.register(Submission)
-class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class SubmissionAdmin(admin.ModelAdmin[Submission]):
     list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track")
     search_fields = ("title", "team__name")
     date_hierarchy = "created_at"
     readonly_fields = (
-        *("id", "team", "track", "created_by", "title", "description", "code_url", "paper_url"),
-        *("state", "is_baseline", "created_at", "submitted_at", "refunded_at"),
+        "id",
+        "team",
+        "track",
+        "created_by",
+        "title",
+        "description",
+        "code_url",
+        "paper_url",
+        "state",
+        "is_baseline",
+        "created_at",
+        "submitted_at",
+        "refunded_at",
     )
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
@@ -70,7 +86,7 @@ class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
 
 
 @admin.register(RunToken)
-class RunTokenAdmin(ReadOnlyAdmin):
+class RunTokenAdmin(ReadOnlyAdmin[RunToken]):
     """Which trainings the teams began, and which of them became runs."""
 
     list_display = ("token", "team", "track", "issued_to", "issued_at", "run")

@@ -10,15 +10,16 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, TrustLevel
+from evaluator.contracts import ArtifactKind
+from evaluator.results import RunResults
 from portal.challenge.models import Track
+from portal.submissions.results_field import ResultsField
 from portal.teams.models import Team
 from portal.uploads.models import Upload
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
-TRUST_LEVELS = [(level.value, level.label) for level in TrustLevel]
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
 PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
@@ -40,6 +41,9 @@ class RunState(models.TextChoices):
     SCORED = "scored", "scored"
     REJECTED = "rejected", "rejected"
     FAILED = "failed", "failed"
+
+
+FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
 
 
 class Submission(models.Model):
@@ -86,11 +90,10 @@ class Submission(models.Model):
 
 
 class Run(models.Model):
-    """One checkpoint. The results are those of its last finished evaluation; `rules` are frozen at submission.
+    """One checkpoint. `results` are those of the steps of its last attempt that have passed so far.
 
-    `epsilon` is the one that the rules let decide; `epsilon_two_stage` and `epsilon_product` are the PLD accountant's
-    under either sampling rule, `epsilon_rdp` is Rényi DP's under the rule that decides. `joint_epsilon` is that of
-    `joint_runs` trainings of the team together, at the time of the accounting.
+    `rules` are frozen at submission. Nothing is ordered or filtered by a result in the database, so the results have no
+    columns of their own; boards are ranked by functions of values.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -100,25 +103,7 @@ class Run(models.Model):
     )
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
     rules = models.JSONField(default=dict, editable=False)
-    anls = models.FloatField(null=True, blank=True, editable=False)
-    accuracy = models.FloatField(null=True, blank=True, editable=False)
-    bytes_total = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
-    bytes_needed = models.PositiveBigIntegerField(
-        null=True, blank=True, editable=False, help_text="The fewest that could have carried what changed."
-    )
-    epsilon = models.FloatField(null=True, blank=True, editable=False, help_text="Recomputed; it decides.")
-    epsilon_two_stage = models.FloatField(null=True, blank=True, editable=False)
-    epsilon_product = models.FloatField(null=True, blank=True, editable=False)
-    epsilon_rdp = models.FloatField(null=True, blank=True, editable=False)
-    accountant = models.CharField(
-        max_length=200, blank=True, editable=False, help_text="Name, version and precision."
-    )
-    joint_epsilon = models.FloatField(null=True, blank=True, editable=False)
-    joint_runs = models.PositiveSmallIntegerField(null=True, blank=True, editable=False)
-    checks = models.JSONField(default=list, editable=False, help_text="As evaluator.contracts.Check.")
-    trust_level = models.PositiveSmallIntegerField(
-        choices=TRUST_LEVELS, null=True, blank=True, editable=False
-    )
+    results = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     if TYPE_CHECKING:
@@ -137,7 +122,7 @@ class Run(models.Model):
             ),
             models.CheckConstraint(
                 condition=~models.Q(state="scored")
-                | models.Q(anls__isnull=False, bytes_total__isnull=False, trust_level__isnull=False),
+                | models.Q(results__has_keys=["anls", "bytes_total", "trust_level"]),
                 name="scored_runs_have_scores",
             ),
         ]
@@ -149,10 +134,6 @@ class Run(models.Model):
     def label(self) -> str:
         """The run's name within its submission."""
         return f"Run at ε = {self.budget:g}" if self.budget else "Run"
-
-    @property
-    def trust(self) -> TrustLevel | None:
-        return None if self.trust_level is None else TrustLevel(self.trust_level)
 
 
 class RunToken(models.Model):

@@ -72,7 +72,7 @@ def find_token(run: Run, text: str | None) -> RunToken:
     return token
 
 
-def take_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
+def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     """Let `run` hold a token that `find_token` found, in the same transaction. `events` are what it released."""
     before, token.run = token.run, run
     token.record_sha256 = _record_sha256(run)

@@ -1,6 +1,5 @@
-"""The pages of submissions. Other teams' private submissions answer 404."""
+"""The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
-import hashlib
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,7 +16,7 @@ from portal.challenge.models import Track
 from portal.submissions import services
 from portal.submissions.checks import problems_of
 from portal.submissions.forms import NewSubmissionForm, SubmissionForm
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import (
     own_submission,
     quota_of,
@@ -27,7 +26,6 @@ from portal.submissions.selectors import (
     visible_submissions,
 )
 from portal.submissions.slots import slots_of
-from portal.submissions.status import RunStatus, statuses
 from portal.teams.selectors import team_of
 
 PAGE_LENGTH = 25
@@ -68,31 +66,6 @@ def create(request: UserRequest) -> HttpResponse:
             problems = error.problems
     context = {"form": form, "problems": problems}
     return render(request, "submissions/create.html", context, status=409 if problems else 200)
-
-
-@require_safe
-def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """A draft as its team fills it; anything later as everyone who may see it does."""
-    submission = _visible(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and _is_own(request, submission):
-        return _draft_page(request, submission)
-    context = {
-        "submission": submission,
-        "is_own": _is_own(request, submission),
-        **_status(request, submission),
-    }
-    if context["is_insider"]:
-        context["artifacts"] = submission.artifacts.select_related("run", "upload")
-    return render(request, "submissions/detail.html", context)
-
-
-@require_safe
-def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """The part of the page that is asked for again and again until every run has ended."""
-    submission = _visible(request, submission_id)
-    return render(
-        request, "submissions/status.html", {"submission": submission, **_status(request, submission)}
-    )
 
 
 @login_required
@@ -147,7 +120,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
         services.submit(submission, request.user)
     except ProblemError as error:
         if submission.state == SubmissionState.DRAFT:
-            return _draft_page(request, submission, error)
+            return draft_page(request, submission, error)
         messages.error(request, error.problem.message)
     return redirect(submission)
 
@@ -165,7 +138,8 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return redirect("submissions:list")
 
 
-def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
+def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
+    """Return the submission if the visitor may see it. Raises `Http404` otherwise."""
     return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
 
 
@@ -179,17 +153,15 @@ def _own(request: UserRequest, submission_id: UUID) -> Submission:
         raise Http404 from error
 
 
-def _is_own(request: HttpRequest, submission: Submission) -> bool:
+def is_own(request: HttpRequest, submission: Submission) -> bool:
+    """Return whether the submission is of the visitor's team."""
     return request.user.is_authenticated and team_of(request.user) == submission.team
 
 
-def _is_insider(request: HttpRequest, submission: Submission) -> bool:
-    return request.user.is_staff or _is_own(request, submission)
-
-
-def _draft_page(
+def draft_page(
     request: HttpRequest, submission: Submission, error: ProblemError | None = None
 ) -> HttpResponse:
+    """Return the page on which the team fills its draft; `error` says why submitting it failed."""
     now = timezone.now()
     boards, proofs = slots_of(submission)
     return render(
@@ -205,24 +177,3 @@ def _draft_page(
         },
         status=409 if error else 200,
     )
-
-
-def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
-    """What the status fragment shows. Strangers see scored runs only, and not all that the checks found."""
-    is_insider = _is_insider(request, submission)
-    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
-    line = ", ".join(_in_words(status) for status in shown)
-    digest = hashlib.sha256(line.encode()).hexdigest()[:16]
-    return {
-        "is_insider": is_insider,
-        "statuses": shown,
-        "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
-        "line": line,
-        "digest": digest,
-        "is_news": request.GET.get("seen", "") != digest,  # screen readers are told of changes only
-    }
-
-
-def _in_words(status: RunStatus) -> str:
-    step = f" {status.step_name.lower()}" if status.step and not status.is_final else ""
-    return f"{status.run.label}: {status.run.get_state_display()}{step}"

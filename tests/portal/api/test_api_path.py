@@ -3,6 +3,7 @@
 import pytest
 
 from evaluator.contracts import Step
+from evaluator.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller, announcement, codes
@@ -100,10 +101,10 @@ def test_results_and_problems_are_told(api, team):
     submission = make_complete_draft(team)
     api.post(f"submissions/{submission.pk}/submit")
     Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9, remaining_s=61.5)
-    Run.objects.update(state=RunState.RUNNING, bytes_total=12345)
+    Run.objects.update(state=RunState.RUNNING, results=RunResults(bytes_total=12345))
     (run,) = api.get(f"submissions/{submission.pk}")["runs"]
-    assert (run["step"], run["done"], run["total"], run["bytes_total"]) == ("scoring", 3, 9, 12345)
-    assert (run["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
+    assert (run["step"], run["done"], run["total"], run["results"]["bytes_total"]) == ("scoring", 3, 9, 12345)
+    assert (run["results"]["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
 
 
 def test_the_list_holds_the_team_s_own(api, team, django_assert_max_num_queries):

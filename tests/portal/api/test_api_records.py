@@ -2,11 +2,13 @@
 
 import pytest
 
+from evaluator.results import RunResults
 from portal.submissions import tokens
 from portal.submissions.models import RunToken
 from portal.teams.keys import revoke_key
 from tests.portal.api.caller import Caller, codes
 from tests.portal.factories import (
+    make_epsilons,
     make_key,
     make_run,
     make_submission,
@@ -131,18 +133,16 @@ class TestAccess:
 def test_the_checks_of_a_run_are_told_its_team_in_full(api, team):
     submission = make_submission(team, make_private_track(), state="submitted")
     found = {"id": "C6", "status": "flagged", "expected": "17", "found": "18", "where": "round 3"}
-    make_run(
-        *(submission,),
+    made = make_run(
+        submission,
         state="scored",
         budget=4.0,
         checks=[found],
         epsilon=3.9,
-        epsilon_product=3.1,
+        epsilons=make_epsilons(3.9, 3.1),
         joint_epsilon=6.5,
         joint_runs=2,
     )
     (run,) = api.get(f"submissions/{submission.pk}")["runs"]
-    assert run["checks"] == [found]
-    assert (run["epsilon_product"], run["joint_epsilon"], run["joint_runs"], run["trust_level"]) == (
-        *(3.1, 6.5, 2, 0),
-    )
+    assert run["results"]["checks"] == [found]
+    assert RunResults.model_validate(run["results"]) == made.results

@@ -21,7 +21,7 @@ LIST = "/admin/evaluation/evaluation/"
 @pytest.fixture
 def rejected():
     evaluation = dispatch.start(make_run(state=RunState.QUEUED))
-    intake.take_report(
+    intake.receive_report(
         make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk")
     )
     return evaluation
@@ -36,10 +36,10 @@ def scored(django_capture_on_commit_callbacks):
     submission = make_submission(state="submitted")
     evaluation = dispatch.start(make_run(submission, state=RunState.QUEUED))
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.take_report(make_report(evaluation, step))
+        intake.receive_report(make_report(evaluation, step))
     detail = make_detail(make_group(group=GROUP, questions=61_234), pages_without_image=7)
     with django_capture_on_commit_callbacks(execute=True):
-        intake.take_report(make_report(evaluation, Step.SCORING, detail=detail))
+        intake.receive_report(make_report(evaluation, Step.SCORING, detail=detail))
     return evaluation
 
 

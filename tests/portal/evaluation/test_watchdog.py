@@ -32,14 +32,14 @@ def fresh(row):
 
 def lose(evaluation, committed):
     now = timezone.now()
-    intake.take_progress(make_progress(evaluation, worker="gpu-1"), now)
+    intake.receive_progress(make_progress(evaluation, worker="gpu-1"), now)
     committed(watch, now + SILENCE + A_SECOND)
 
 
 class TestSilence:
     def test_a_worker_that_spoke_lately_is_left_alone(self, evaluation, committed):
         now = timezone.now()
-        intake.take_progress(make_progress(evaluation), now)
+        intake.receive_progress(make_progress(evaluation), now)
         committed(watch, now + SILENCE)
         assert fresh(evaluation).state == EvaluationState.RUNNING
 
@@ -66,14 +66,14 @@ class TestSilence:
         assert "E_PLATFORM_FAULT" in message.body
 
     def test_failed_and_lost_attempts_count_together(self, evaluation, committed):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
         for _ in range(settings.EVALUATION_ATTEMPTS - 1):
             lose(Evaluation.objects.get(state=EvaluationState.QUEUED), committed)
         assert fresh(evaluation.run).state == RunState.FAILED
 
     def test_a_report_after_the_loss_does_nothing(self, evaluation, committed):
         lose(evaluation, committed)
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.QUEUED
 
 
@@ -108,13 +108,13 @@ class TestWaiting:
         make_user(is_staff=True)
         now = evaluation.step_queued_at + QUEUE + A_SECOND
         committed(watch, now)
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE), now)
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE), now)
         committed(watch, now + QUEUE + A_SECOND)
         assert len(mail.outbox) == 2
 
 
 def test_finished_evaluations_are_left_alone(evaluation, broker, committed):
-    intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+    intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
     committed(watch, timezone.now() + 2 * QUEUE)
     assert fresh(evaluation).state == EvaluationState.REJECTED
     assert broker.take(EVALUATOR_QUEUE) == []

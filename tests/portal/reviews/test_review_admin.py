@@ -6,7 +6,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_run, make_user
+from tests.portal.factories import change_results, make_artifact, make_epsilons, make_run, make_user
 from tests.portal.reviews.test_decisions import make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, dj
 
 
 def test_the_proof_stands_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
-    submission.runs.update(epsilon_two_stage=0.98765, epsilon_rdp=1.23456)
+    change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
     page = client.get(address(submission))
     assert f'<iframe sandbox src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
     assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
@@ -151,9 +151,8 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
         "found": "18 providers",
         "where": "round 3",
     }
-    submission.runs.update(
-        checks=[found, {"id": "C2", "status": "passed"}], joint_epsilon=8.70001, joint_runs=3
-    )
+    checks = [found, {"id": "C2", "status": "passed"}]
+    change_results(submission.runs.get(), checks=checks, joint_epsilon=8.70001, joint_runs=3)
     page = client.get(address(submission)).text
     assert "1 flagged, 1 passed" in page
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))

@@ -5,10 +5,12 @@ import os
 import pytest
 from playwright.sync_api import expect
 
+from evaluator.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
+from tests.portal.factories import SCORES
 from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, slot, stored_content
 from tests.portal.uploads.sending import sha
 
@@ -151,7 +153,7 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)
     expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=10_000)
-    Run.objects.update(state=RunState.SCORED, anls=0.875, accuracy=0.8, bytes_total=10**9, trust_level=0)
+    Run.objects.update(state=RunState.SCORED, results=RunResults(**{**SCORES, "anls": 0.875}))
     Evaluation.objects.update(state="passed")
     expect(page.locator(".badge-scored")).to_be_visible(timeout=10_000)
     expect(page.locator("#status")).to_contain_text("0.8750")

@@ -7,9 +7,9 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind, Step
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.submissions.models import RunState, Submission, SubmissionState
+from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
-from tests.portal.submissions.test_run_status import PROBLEM, evaluate, report
 
 pytestmark = pytest.mark.django_db
 

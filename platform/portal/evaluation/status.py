@@ -1,20 +1,20 @@
-"""How far the evaluation of a run is, as its team sees it."""
+"""The progress of a run's evaluation, as its team sees it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import prefetch_related_objects
 
-from evaluator.contracts import Outcome, Step, TrackRules
+from evaluator.contracts import Epsilon, Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem
 from evaluator.worker.time_left import in_words
-from portal.submissions import results
-from portal.submissions.changed_tensors import ChangedTensors
-from portal.submissions.models import Run, RunState
+from portal.evaluation import results
+from portal.evaluation.changed_tensors import ChangedTensors
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepReport
+from portal.submissions.models import FINAL_STATES, Run, RunState
 
-FINAL_STATES = [RunState.SCORED, RunState.REJECTED, RunState.FAILED]
 STEP_NAMES = {
     Step.VALIDATE: "Validation",
     Step.COMMUNICATION: "Communication",
@@ -49,7 +49,7 @@ class RunStatus:
     Attributes:
         attempt: From 1; 0 as long as none was started.
         remaining_s: The worker's estimate of the seconds left of the step, None where there is none.
-        queue_position: Place in the queue of its step, from 1; None unless it waits there.
+        queue_position: Position in the queue of its step, from 1; None unless it waits there.
     """
 
     run: Run
@@ -81,7 +81,11 @@ class RunStatus:
 
     @property
     def epsilons(self) -> list[results.EpsilonRow]:
-        return results.epsilon_rows(self.run)
+        return results.epsilon_rows(self.run.results)
+
+    @property
+    def column_epsilons(self) -> list[Epsilon | None]:
+        return results.column_epsilons(self.run.results)
 
     @property
     def margin(self) -> float | None:
@@ -89,7 +93,8 @@ class RunStatus:
 
     @property
     def trust_meaning(self) -> str:
-        return results.TRUST[self.run.trust] if self.run.trust is not None else ""
+        level = self.run.results.trust_level
+        return "" if level is None else results.TRUST[level]
 
     @property
     def checks(self) -> list[results.ShownCheck]:
@@ -97,7 +102,7 @@ class RunStatus:
 
     @property
     def tally(self) -> str:
-        return results.tally(self.run)
+        return results.tally(self.run.results.checks)
 
     @property
     def changed_tensors(self) -> ChangedTensors | None:
@@ -112,7 +117,7 @@ class RunStatus:
 
 
 def statuses(runs: Iterable[Run]) -> list[RunStatus]:
-    """The status of every run, in the given order."""
+    """Return the status of every run, in the given order."""
     runs = list(runs)
     prefetch_related_objects(runs, "evaluations__reports")
     return [_status(run) for run in runs]
@@ -125,40 +130,54 @@ def _status(run: Run) -> RunStatus:
     evaluation = max(run.evaluations.all(), key=lambda attempt: attempt.attempt, default=None)
     if evaluation is None:
         return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
-    reports = {report.step: report for report in evaluation.reports.all()}
-    is_active = evaluation.state in ("queued", "running")
-    current = Step(evaluation.step)
-
-    def of(step: Step) -> StepStatus:
-        if report := reports.get(step):
-            return StepStatus(step, report.outcome, report.result or {}, report.provenance)
-        if step is current:
-            return StepStatus(step, evaluation.state if is_active else Outcome.FAILED)
-        return StepStatus(step, "waiting")
-
-    problems = [Problem.model_validate(problem) for report in reports.values() for problem in report.problems]
-    if run.state == RunState.FAILED and not problems:
-        problems = [Problem.of(ErrorCode.PLATFORM_FAULT)]
-    return RunStatus(
+    reports = {Step(report.step): report for report in evaluation.reports.all()}
+    status = RunStatus(
         run=run,
         attempt=evaluation.attempt,
-        steps=[of(step) for step in steps],
-        step=current if is_active else None,
-        done=evaluation.done if is_active else 0,
-        total=evaluation.total if is_active else 0,
-        remaining_s=evaluation.remaining_s if is_active else None,
-        queue_position=_place(current, evaluation.step_queued_at) if evaluation.state == "queued" else None,
+        steps=[_step_status(step, evaluation, reports.get(step)) for step in steps],
         heartbeat_at=evaluation.heartbeat_at,
-        problems=problems,
+        problems=_problems(run, reports.values()),
+    )
+    if evaluation.state not in ACTIVE_STATES:
+        return status
+    return replace(
+        status,
+        step=Step(evaluation.step),
+        done=evaluation.done,
+        total=evaluation.total,
+        remaining_s=evaluation.remaining_s,
+        queue_position=_queue_position(evaluation),
     )
 
 
-def _place(step: Step, since: datetime) -> int:
-    """Place, from 1, in the queue of `step`: scoring waits for a GPU, all other steps share the CPU workers."""
+def _step_status(step: Step, evaluation: Evaluation, report: StepReport | None) -> StepStatus:
+    if report is not None:
+        return StepStatus(step, report.outcome, report.result or {}, report.provenance)
+    if step != evaluation.step:
+        return StepStatus(step, "waiting")
+    return StepStatus(step, evaluation.state if evaluation.state in ACTIVE_STATES else Outcome.FAILED)
+
+
+def _problems(run: Run, reports: Iterable[StepReport]) -> list[Problem]:
+    problems = [Problem.model_validate(problem) for report in reports for problem in report.problems]
+    if run.state == RunState.FAILED and not problems:
+        return [Problem.of(ErrorCode.PLATFORM_FAULT)]
+    return problems
+
+
+def _queue_position(evaluation: Evaluation) -> int | None:
+    """Return the position, from 1, of a queued step among those that wait for the same workers.
+
+    Scoring waits for a GPU; all other steps share the CPU workers.
+    """
+    if evaluation.state != EvaluationState.QUEUED:
+        return None
     shared = (
-        [Step.SCORING] if step is Step.SCORING else [other for other in Step if other is not Step.SCORING]
+        [Step.SCORING]
+        if evaluation.step == Step.SCORING
+        else [step for step in Step if step is not Step.SCORING]
     )
-    before = Run.objects.filter(
-        evaluations__state="queued", evaluations__step__in=shared, evaluations__step_queued_at__lt=since
+    before = Evaluation.objects.filter(
+        state=EvaluationState.QUEUED, step__in=shared, step_queued_at__lt=evaluation.step_queued_at
     )
     return before.count() + 1

@@ -7,9 +7,19 @@ from evaluator.accounting.comparison import Accountant
 from evaluator.checks import CHECKS
 from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.mechanisms.scenario import SamplingRule
-from portal.submissions import results
+from evaluator.results import RunResults
+from portal.evaluation import results
 from portal.submissions.models import RunState
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 from tests.portal.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -28,9 +38,7 @@ CHECKS_OF_A_RUN = [
 ]
 PRIVACY = {
     "epsilon": 3.900001,
-    "epsilon_two_stage": 3.900001,
-    "epsilon_product": 3.1,
-    "epsilon_rdp": 4.2,
+    "epsilons": make_epsilons(3.900001, 3.1, 4.2),
     "accountant": "PLD, evaluator 1, grid 1e-4",
     "joint_epsilon": 6.5,
     "joint_runs": 2,
@@ -60,15 +68,13 @@ class TestEpsilon:
         assert "PLD, evaluator 1, grid 1e-4" in html
 
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
-        run.epsilon = 4.1
-        run.save()
+        change_results(run, epsilon=4.1)
         assert "exceeds it" in page(run)
 
     def test_the_joint_epsilon_is_told_with_what_it_is_of(self, run):
         assert "6.5" in page(run)
         assert "all 2 trainings together" in page(run)
-        run.joint_epsilon = None
-        run.save()
+        change_results(run, joint_epsilon=None)
         assert "check C15 says why" in page(run)
 
     @pytest.mark.parametrize(
@@ -79,9 +85,9 @@ class TestEpsilon:
             (SamplingRule.PRODUCT, Accountant.RDP, [("product", "RDP", 4.2)]),
         ],
     )
-    def test_the_run_s_own_rules_decide(self, run, rule, accountant, expected):
-        run.rules["privacy"] |= {"sampling_rule": rule, "accountant": accountant}
-        rows = results.epsilon_rows(run)
+    def test_the_deciding_one_is_marked_and_comes_first(self, rule, accountant, expected):
+        epsilons = make_epsilons(3.900001, 3.1, 4.2, rule=rule, accountant=accountant)
+        rows = results.epsilon_rows(RunResults(epsilons=epsilons))
         assert [(row.rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
         assert rows[0].decides
 
@@ -130,13 +136,11 @@ class TestChecks:
             assert shown.meaning
 
     def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
-        run.checks = [{"id": "C99", "status": "passed"}]
-        run.save()
+        change_results(run, checks=[{"id": "C99", "status": "passed"}])
         assert "C99" in page(run)
 
     def test_what_files_were_named_is_text(self, run):
-        run.checks = [{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}]
-        run.save()
+        change_results(run, checks=[{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}])
         assert "<img src=x" not in page(run)
 
     def test_a_check_that_reads_the_annex_is_never_public(self):
@@ -160,8 +164,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 
 def test_the_queries_of_the_page_don_t_grow_with_the_checks(client, run, django_assert_num_queries):
-    run.checks = CHECKS_OF_A_RUN * 20
-    run.save()
+    change_results(run, checks=CHECKS_OF_A_RUN * 20)
     with django_assert_num_queries(3):
         client.get(run.submission.get_absolute_url())
 

@@ -28,11 +28,12 @@ MAX_TRACE_CHARACTERS = 20_000
 Texts = TypeVar("Texts", Problem, Check)
 
 
-def storable(report: StepReport) -> StepReport:
+def truncate_for_storage(report: StepReport) -> StepReport:
+    """Return the report with every list and text cut to what the database stores."""
     changes: dict[str, Any] = {
         "problems": [_shortened(problem, "code") for problem in report.problems[:MAX_PROBLEMS]],
         "operator_trace": report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
-        "detail": _storable_detail(report),
+        "detail": _truncated_detail(report),
     }
     if isinstance(report.result, CommunicationResult | AccountingResult):
         checks = [_shortened(check, "id", "status") for check in report.result.checks[:MAX_CHECKS]]
@@ -46,7 +47,7 @@ def storable(report: StepReport) -> StepReport:
     return report.model_copy(update=changes)
 
 
-def _storable_detail(report: StepReport) -> ScoringDetail | None:
+def _truncated_detail(report: StepReport) -> ScoringDetail | None:
     """Only a score has any."""
     if report.detail is None or (report.step, report.outcome) != (Step.SCORING, Outcome.PASSED):
         return None

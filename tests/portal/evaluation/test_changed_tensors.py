@@ -4,12 +4,12 @@ import pytest
 from django.test import Client
 
 from evaluator.contracts import Step
-from portal.submissions.changed_tensors import MAX_SHOWN, SHORT, ChangedTensors, TensorGroup, grouped
+from portal.evaluation.changed_tensors import MAX_SHOWN, SHORT, ChangedTensors, TensorGroup, grouped
 from portal.submissions.models import RunState
 from tests.portal.api.caller import Caller
+from tests.portal.evaluation.test_run_status import evaluate, report
 from tests.portal.factories import make_run, make_submission, make_user
 from tests.portal.submissions.drafts import make_private_track
-from tests.portal.submissions.test_run_status import evaluate, report
 
 ENCODER = [f"language_backbone.encoder.block.{layer}.layer.0.SelfAttention.q.weight" for layer in range(12)]
 VISUAL = [f"visual.layers.{layer}.weight" for layer in range(12)]
