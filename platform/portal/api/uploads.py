@@ -71,5 +71,5 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
 
 @router.delete("/{upload_id}", response={204: None}, summary="Give an upload up")
 def abort_upload(request: ApiRequest, upload_id: UUID) -> Status[None]:
-    services.abort(own_upload(team_in(request), upload_id))
+    services.abort(own_upload(team_in(request), upload_id), actor=request.auth)
     return Status(204, None)

@@ -9,9 +9,9 @@ from django.utils.safestring import SafeString
 from evaluator.contracts import GroupScore, ScoringDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.services import evaluate_again
-from portal.submissions.states import IllegalTransitionError
 
 
 class StepReportInline(admin.StackedInline[StepReport, Evaluation]):

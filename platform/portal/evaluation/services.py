@@ -3,10 +3,10 @@
 from django.db import transaction
 
 from portal.accounts.models import User
+from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation
 from portal.evaluation.outcomes import requeue
 from portal.submissions.models import FINAL_STATES, Run
-from portal.submissions.states import IllegalTransitionError
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:

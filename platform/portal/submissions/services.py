@@ -77,10 +77,10 @@ def add_run(submission: Submission, budget: float | None) -> Run:
 
 
 @transaction.atomic
-def remove_run(run: Run) -> None:
+def remove_run(run: Run, actor: User) -> None:
     """Take a run and its files out of a draft. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is one."""
     _lock_draft(run.submission)
-    _discard_files(run.artifacts.all(), run.pending_artifacts.all())
+    _discard_files(run.artifacts.all(), run.pending_artifacts.all(), actor)
     run.delete()
 
 
@@ -112,7 +112,7 @@ def start_upload(
     for other in pending:
         if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
             return other.upload
-        _discard_files([], [other])
+        _discard_files([], [other], user)
     upload = uploads.create_upload(
         submission.team, user, filename=filename, size_bytes=size_bytes, sha256=sha256
     )
@@ -125,7 +125,7 @@ def finish_upload(upload: Upload, user: User) -> Artifact:
 
     Raises `ProblemError` as `uploads.complete`, and `E_SUBMISSION_STATE` when the submission is no draft any more.
     """
-    uploads.complete(upload)
+    uploads.complete(upload, actor=user)
     return attach(upload, user)
 
 
@@ -144,7 +144,9 @@ def attach(upload: Upload, user: User) -> Artifact:
     submission = pending.submission
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
-    _discard_files(Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [])
+    _discard_files(
+        Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [], user
+    )
     artifact = Artifact.objects.create(
         submission=submission, run=pending.run, kind=pending.kind, upload=upload
     )
@@ -174,13 +176,15 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     current = _lock_draft(submission)
     if problems := problems_of(current, now):
         raise ProblemError(*problems)
-    _discard_files([], current.pending_artifacts.all())
+    _discard_files([], current.pending_artifacts.all(), actor)
     move_submission(current, SubmissionState.SUBMITTED, actor=actor, submitted_at=now)
     runs = list(current.runs.all())
     for run in runs:
         move_run(
             run, RunState.QUEUED, actor=actor, rules=current.track.rules(run.budget).model_dump(mode="json")
         )
+    # Received by `portal.evaluation.dispatch.start_all`, which sends the runs to the workers on commit. It is a signal
+    # because this app lies below the evaluation and must not import it.
     runs_queued.send(sender=Submission, runs=runs)
     submission.state, submission.submitted_at = current.state, current.submitted_at
 
@@ -195,7 +199,7 @@ def withdraw(submission: Submission, actor: User) -> None:
     if current.state == SubmissionState.WITHDRAWN:
         raise _wrong_state(current, "a draft or a submitted submission")
     if current.state == SubmissionState.DRAFT:
-        _discard_files(current.artifacts.all(), current.pending_artifacts.all())
+        _discard_files(current.artifacts.all(), current.pending_artifacts.all(), actor)
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor)
     submission.state = current.state
 
@@ -251,9 +255,9 @@ def _wrong_state(submission: Submission, expected: str) -> ProblemError:
     )
 
 
-def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact]) -> None:
+def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact], actor: User) -> None:
     rows: list[Artifact | PendingArtifact] = [*artifacts, *pending]
     for row in rows:
         upload = row.upload
         row.delete()
-        uploads.discard(upload)
+        uploads.discard(upload, actor=actor)

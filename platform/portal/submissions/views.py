@@ -106,7 +106,7 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
     submission = _own(request, submission_id)
     run = get_object_or_404(submission.runs, pk=run_id)
     try:
-        services.remove_run(run)
+        services.remove_run(run, request.user)
     except ProblemError as error:
         messages.error(request, error.problem.message)
     return redirect(submission)

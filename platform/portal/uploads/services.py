@@ -16,6 +16,7 @@ from portal.accounts.models import User
 from portal.teams.models import Team
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
+from portal.uploads.states import move_upload
 from portal.uploads.stores import PartUrl, current_store
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -91,7 +92,7 @@ def stored_parts(upload: Upload) -> list[Part]:
     return current_store().list_parts(upload.store_key, upload.store_upload)
 
 
-def complete(upload: Upload) -> None:
+def complete(upload: Upload, *, actor: User | None = None) -> None:
     """Make the file out of its parts. May be called again at any time, also after a crash in the middle.
 
     Raises `ProblemError`: `E_UPLOAD_STATE` when it was aborted, else as `Store.complete`.
@@ -106,26 +107,26 @@ def complete(upload: Upload) -> None:
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.OPEN:
-            _end(current, UploadState.COMPLETED)
+            move_upload(current, UploadState.COMPLETED, actor=actor)
     upload.state, upload.finished_at = current.state, current.finished_at
     if current.state == UploadState.ABORTED:
         store.delete(upload.store_key)
         raise ProblemError.of(ErrorCode.UPLOAD_STATE)
 
 
-def abort(upload: Upload) -> None:
+def abort(upload: Upload, *, actor: User | None = None) -> None:
     """Give up an unfinished upload. Raises `ProblemError` (`E_UPLOAD_STATE`) when it is completed."""
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.COMPLETED:
             raise ProblemError.of(ErrorCode.UPLOAD_STATE, message="The upload is already completed.")
-        _remove(current)
+        _remove(current, actor)
 
 
-def discard(upload: Upload) -> None:
+def discard(upload: Upload, *, actor: User | None = None) -> None:
     """Remove a file that is no longer wanted, in whatever state; it is deleted when the transaction commits."""
     with transaction.atomic():
-        _remove(Upload.objects.select_for_update().get(pk=upload.pk))
+        _remove(Upload.objects.select_for_update().get(pk=upload.pk), actor)
 
 
 def abort_stale(older_than: timedelta) -> int:
@@ -169,10 +170,10 @@ def _reject_unless_open(upload: Upload) -> None:
         )
 
 
-def _remove(upload: Upload) -> None:
+def _remove(upload: Upload, actor: User | None) -> None:
     """Mark the locked row as aborted; what is stored goes when that is certain."""
     if upload.state != UploadState.ABORTED:
-        _end(upload, UploadState.ABORTED)
+        move_upload(upload, UploadState.ABORTED, actor=actor)
     store = current_store()
 
     def remove_stored() -> None:
@@ -180,8 +181,3 @@ def _remove(upload: Upload) -> None:
         store.delete(upload.store_key)
 
     transaction.on_commit(remove_stored)
-
-
-def _end(upload: Upload, state: UploadState) -> None:
-    upload.state, upload.finished_at = state, timezone.now()
-    upload.save(update_fields=["state", "finished_at"])

@@ -378,7 +378,7 @@ class TestDrafts:
     def test_removing_a_run_removes_its_files(self, store_folder, django_capture_on_commit_callbacks):
         submission = make_complete_draft(track=make_private_track())
         with django_capture_on_commit_callbacks(execute=True):
-            services.remove_run(submission.runs.get(budget=1.0))
+            services.remove_run(submission.runs.get(budget=1.0), submission.created_by)
         assert [run.budget for run in submission.runs.all()] == [8.0]
         assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 4 + 1
 
@@ -386,7 +386,7 @@ class TestDrafts:
         submission = make_complete_draft()
         submit(submission)
         with rejected("E_SUBMISSION_STATE"):
-            services.remove_run(submission.runs.get())
+            services.remove_run(submission.runs.get(), submission.created_by)
         with rejected("E_SUBMISSION_STATE"):
             services.add_run(submission, None)
         with rejected("E_SUBMISSION_STATE"):
