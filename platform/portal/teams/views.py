@@ -71,8 +71,8 @@ def create(request: UserRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             services.create_team(request.user, **form.cleaned_data)
-        except services.TeamError as error:
-            form.add_error(None, str(error))
+        except ProblemError as error:
+            form.add_error(None, _advice(error))
         else:
             messages.success(request, "Your team is there. Invite its members, or submit right away.")
             return redirect("teams:mine")
@@ -103,8 +103,8 @@ def invite(request: UserRequest) -> HttpResponse:
     email = form.cleaned_data["email"]
     try:
         services.invite(membership.team, email, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"We have sent an invitation to {email}.")
     return redirect("teams:mine")
@@ -116,8 +116,8 @@ def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
     invitation = get_object_or_404(open_invitations(_own_membership(request).team), pk=invitation_id)
     try:
         services.revoke_invitation(invitation, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"The invitation to {invitation.email} is revoked.")
     return redirect("teams:mine")
@@ -132,7 +132,7 @@ def add_key(request: UserRequest) -> HttpResponse:
         try:
             key = keys.register_key(membership.team, **form.cleaned_data, by=request.user)
         except ProblemError as error:
-            form.add_error("public_key", f"{error.problem.message} {error.problem.next_step}")
+            form.add_error("public_key", _advice(error))
         else:
             messages.success(request, f"The key {key.fingerprint} may sign your team's training records.")
             return redirect("teams:mine")
@@ -154,8 +154,8 @@ def remove(request: UserRequest, membership_id: int) -> HttpResponse:
     team = _own_membership(request).team
     try:
         person = services.remove_member(team, membership_id, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"{person} is not in the team any more.")
     return redirect("teams:mine")
@@ -167,8 +167,8 @@ def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
     team = _own_membership(request).team
     try:
         person = services.hand_over(team, membership_id, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"{person} owns the team now.")
     return redirect("teams:mine")
@@ -179,8 +179,8 @@ def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
 def leave(request: UserRequest) -> HttpResponse:
     try:
         team = services.leave(request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"You have left {team}.")
     return redirect("teams:mine")
@@ -198,8 +198,8 @@ def invitation(request: UserRequest, secret: str) -> HttpResponse:
     if request.method == "POST":
         try:
             services.accept_invitation(found, request.user)
-        except services.TeamError as error:
-            messages.error(request, str(error))
+        except ProblemError as error:
+            messages.error(request, _advice(error))
         else:
             messages.success(request, f"Welcome to {found.team}.")
         return redirect("teams:mine")
@@ -211,3 +211,8 @@ def _own_membership(request: UserRequest) -> Membership:
     if membership is None:
         raise Http404("not in a team")
     return membership
+
+
+def _advice(error: ProblemError) -> str:
+    """Return what is wrong and what to do about it."""
+    return f"{error.problem.message} {error.problem.next_step}"
