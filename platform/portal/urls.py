@@ -19,7 +19,8 @@ SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
-    path("", include("portal.leaderboard.urls")),  # the home page shows both leaderboards
+    # The home page shows both leaderboards.
+    path("", include("portal.leaderboard.urls")),
     path("account/", include("portal.accounts.urls")),
     path("account/", include("allauth.account.urls")),
     path("", include("portal.teams.urls")),

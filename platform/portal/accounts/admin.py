@@ -51,7 +51,8 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False  # the audit trail names them; deactivate them instead
+        # The audit trail names people, so they are deactivated instead.
+        return False
 
 
 @admin.register(ApiToken)

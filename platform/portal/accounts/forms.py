@@ -1,4 +1,4 @@
-"""The forms of people's accounts; allauth brings those for passwords and e-mail addresses."""
+"""The forms of people's accounts; allauth provides those for passwords and e-mail addresses."""
 
 from django import forms
 from django.contrib.auth.forms import AdminUserCreationForm
@@ -8,7 +8,7 @@ from portal.accounts.models import ApiToken, User
 
 
 class SignupForm(forms.Form):
-    """What sign-up asks for beside e-mail and password (allauth asks for those)."""
+    """The fields of the sign-up form besides e-mail and password, which allauth adds."""
 
     name = forms.CharField(
         max_length=120,
@@ -23,6 +23,8 @@ class SignupForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm[User]):
+    """The details of an account that its user edits."""
+
     class Meta:
         model = User
         fields = ["name"]
@@ -30,13 +32,15 @@ class ProfileForm(forms.ModelForm[User]):
 
 
 class TokenForm(forms.ModelForm[ApiToken]):
+    """The name of a new API token."""
+
     class Meta:
         model = ApiToken
         fields = ["label"]
 
 
 class NewUserForm(AdminUserCreationForm[User]):
-    """How an organizer adds a person in the administration."""
+    """The form by which an organizer adds a person in the administration."""
 
     class Meta:
         model = User

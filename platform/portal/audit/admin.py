@@ -32,6 +32,8 @@ class ReadOnlyAdmin(admin.ModelAdmin[ModelT]):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
+    """The audit trail, newest entry first."""
+
     list_display = ["at", "actor", "action", "object_type", "object_id"]
     list_filter = ["action", "object_type", "at"]
     list_select_related = ["actor"]
@@ -81,7 +83,8 @@ def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> Non
     values = {
         name: [_plain(form.initial.get(name)), _plain(form.cleaned_data.get(name))]
         for name in form.changed_data
-        if name in columns  # a password's two entry fields are no columns, and never recorded
+        # A password's two entry fields are not columns and are never recorded.
+        if name in columns
     }
     changes = {name: [before, after] for name, (before, after) in values.items() if before != after}
     record(_actor(request), f"{obj._meta.model_name}.{verb}", obj, changes=changes)
@@ -98,7 +101,7 @@ def _actor(request: HttpRequest) -> Model:
 
 
 def _plain(value: object) -> object:
-    """`value` as JSON knows it: rows as their keys, anything else that JSON doesn't know as text."""
+    """Return `value` as JSON knows it: instances as their keys, anything else that JSON doesn't know as text."""
     match value:
         case None | str() | int() | float():
             return value

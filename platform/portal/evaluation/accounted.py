@@ -11,11 +11,11 @@ from portal.teams.selectors import current_keys
 
 
 def accept_accounting(run: Run, result: AccountingResult) -> RunResults:
-    """Let the run hold its record's token, and return its results with the accounting. The caller holds its lock.
+    """Claim the record's token for the run, and return its results with the accounting. The caller holds its lock.
 
     Raises:
         ProblemError: With nothing changed: `E_RECORD_KEY` when no current key of the team signed the record,
-            `E_RECORD_TOKEN` when the run may not hold the token.
+            `E_RECORD_TOKEN` when the run may not have the token.
     """
     # Two runs of a team are accepted one after the other, so that the later one counts the earlier one in.
     team = Team.objects.select_for_update(no_key=True).get(pk=run.submission.team_id)

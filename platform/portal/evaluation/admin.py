@@ -15,6 +15,8 @@ from portal.evaluation.services import evaluate_again
 
 
 class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
+    """The reports of an evaluation, with what only organizers see."""
+
     model = StepReport
     fields = readonly_fields = (
         "step",
@@ -34,7 +36,7 @@ class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
 
     @admin.display(description="Score by groups", empty_value="–")
     def score_groups(self, report: StepReport) -> SafeString | None:
-        """What only organizers see of a score."""
+        """Return the scores by groups of questions as a table, which only organizers see."""
         return None if report.detail is None else _as_table(ScoringDetail.model_validate(report.detail))
 
 
@@ -60,6 +62,8 @@ def _cells(group: GroupScore) -> tuple[str, ...]:
 
 @admin.register(Evaluation)
 class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
+    """The evaluations with their progress, which organizers may run again."""
+
     list_display = (
         "run",
         "attempt",
@@ -79,10 +83,12 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
     actions = ("evaluate_runs_again",)
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may have runs evaluated again."""
         return request.user.has_perm("evaluation.change_evaluation")
 
     @admin.action(description="Evaluate the runs again", permissions=["evaluate"])
     def evaluate_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
+        """Queue the runs of the selected evaluations again."""
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
         for run in {evaluation.run for evaluation in queryset.select_related("run__submission")}:
             try:

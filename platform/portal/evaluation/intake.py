@@ -1,4 +1,4 @@
-"""Takes what workers say about an evaluation: signs of life, and how its steps ended.
+"""Receives what workers report on an evaluation: signs of life, and how its steps ended.
 
 Messages may come twice, late or out of order. Only those about the step that an active evaluation is at have
 an effect; all others are logged and dropped, so that a dead attempt never overwrites a live one.
@@ -34,34 +34,35 @@ from portal.submissions.states import move_run
 
 logger = logging.getLogger(__name__)
 
-LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
+# The largest numbers that the database's columns can store.
+LARGEST_UNITS = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
 
 
 def parse_progress(message: object) -> Progress:
-    """Raises ValueError if the message is not what a worker of ours sends."""
+    """Return the progress that a message reports. Raises `ValueError` unless one of our workers could send it."""
     progress = Progress.model_validate(message)
     if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
-        raise ValueError(f"{progress.done} of {progress.total} is no progress")
+        raise ValueError(f"{progress.done} of {progress.total} is not progress")
     if progress.remaining_s is not None and not 0 <= progress.remaining_s <= MAX_REMAINING_S:
-        raise ValueError(f"{progress.remaining_s} s are no time left")
+        raise ValueError(f"{progress.remaining_s} s is not a time left")
     return progress
 
 
 def parse_report(message: object) -> StepReport:
-    """Raises ValueError if the message is not what a worker of ours sends."""
+    """Return the report that a message holds. Raises `ValueError` unless one of our workers could send it."""
     report = StepReport.model_validate(message)
     if report.outcome is Outcome.PASSED and (report.result is None or report.result.kind != report.step):
         raise ValueError(f"the step {report.step} passed without a result of its own")
     for name, value in report.result or ():
         if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
-            raise ValueError(f"{name} = {value} is no result")
+            raise ValueError(f"{name} = {value} is not a result")
     if report.detail is not None:
-        _check_detail(report.detail)
+        _require_plausible(report.detail)
     return report
 
 
-def _check_detail(detail: ScoringDetail) -> None:
+def _require_plausible(detail: ScoringDetail) -> None:
     counts = [detail.pages_without_image, *(group.questions for group in detail.groups)]
     scores = [
         value
@@ -71,7 +72,7 @@ def _check_detail(detail: ScoringDetail) -> None:
     if not (
         all(0 <= count <= LARGEST_NUMBER for count in counts) and all(0 <= score <= 1 for score in scores)
     ):
-        raise ValueError("the detail of a score holds numbers that are none")
+        raise ValueError("the detail of a score has numbers out of range")
 
 
 def receive_progress(progress: Progress, now: datetime | None = None) -> None:
@@ -91,7 +92,7 @@ def receive_progress(progress: Progress, now: datetime | None = None) -> None:
 
 
 def receive_report(report: StepReport, now: datetime | None = None) -> None:
-    """Store how a step ended and do what follows: the next step, the run's result, or another attempt."""
+    """Store how a step ended, and begin what follows: the next step, the end of the run, or another attempt."""
     now = now or timezone.now()
     with transaction.atomic():
         evaluation = _lock_current(report)
@@ -128,7 +129,7 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
 
 
 def _lock_current(message: Progress | StepReport) -> Evaluation | None:
-    """The evaluation that the message is about, its row locked, unless it has moved past the message."""
+    """Return the evaluation that the message is about, its row locked, unless it has moved past the message."""
     evaluation = Evaluation.objects.select_for_update().filter(pk=message.evaluation).first()
     if (
         evaluation is not None

@@ -1,4 +1,4 @@
-"""E-mails about evaluations: plain text, sent when the change that they tell of is committed."""
+"""E-mails about evaluations: plain text, sent when the change that they report is committed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ MAX_PROBLEMS = 10
 
 
 def notify_team(run: Run, problems: Sequence[Problem]) -> None:
-    """Tell every member of the team how the run's evaluation ended."""
+    """Mail every member of the team how the run's evaluation ended."""
     submission = run.submission
     page = settings.SITE_URL + submission.get_absolute_url()
     paragraphs = [str(problem) for problem in problems[:MAX_PROBLEMS]]
@@ -31,7 +31,7 @@ def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
 
 
 def notify_stalled_evaluations(evaluations: Sequence[Evaluation]) -> None:
-    """Tell the organizers that no worker takes these steps."""
+    """Mail the organizers that no worker takes these steps."""
     lines = [f"{e} waits at {e.step} since {e.step_queued_at:%Y-%m-%d %H:%M} UTC" for e in evaluations]
     _mail_on_commit(
         f"{len(evaluations)} evaluations wait for a worker",
@@ -47,13 +47,13 @@ def _outcome(run: Run) -> str:
                 f"{run} has been evaluated: ANLS {run.results.anls:.4f}, accuracy {run.results.accuracy:.4f}."
             )
         case RunState.REJECTED:
-            return f"The evaluator rejected {run}. What it found:"
+            return f"The evaluator rejected {run}. Its findings:"
         case _:
             return f"We could not evaluate {run}."
 
 
 def _mail_on_commit(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
-    # A title may hold anything, a subject is one line. Robust, so that no mail server can undo a change.
+    # A title may contain line breaks, a subject is one line. Robust, so that no mail server can undo a change.
     subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(subject.split())
     body = "\n\n".join(paragraphs) + "\n"
     addresses = [user.email for user in recipients]

@@ -1,4 +1,4 @@
-"""Changes that people ask for."""
+"""Changes that organizers request."""
 
 from django.db import transaction
 
@@ -10,7 +10,7 @@ from portal.submissions.models import FINAL_STATES, Run
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:
-    """Evaluate a scored, rejected or failed run again. Raises IllegalTransitionError in any other state."""
+    """Evaluate a scored, rejected or failed run again. Raises `IllegalTransitionError` in any other state."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.state not in FINAL_STATES:

@@ -34,10 +34,12 @@ class StepStatus:
 
     @property
     def name(self) -> str:
+        """The step's name on pages."""
         return STEP_NAMES[self.step]
 
     @property
     def finished_at(self) -> datetime | None:
+        """When the step was finished; None before."""
         moment = self.provenance.get("finished_at")
         return datetime.fromisoformat(moment) if moment else None
 
@@ -65,48 +67,58 @@ class RunStatus:
 
     @property
     def is_final(self) -> bool:
+        """Whether the evaluation of the run has ended."""
         return self.run.state in FINAL_STATES
 
     @property
     def step_name(self) -> str:
+        """The current step's name on pages; empty where there is none."""
         return STEP_NAMES[self.step] if self.step else ""
 
     @property
     def time_left(self) -> str:
+        """The estimate of the time left, in words; empty where there is none."""
         return in_words(self.remaining_s)
 
     @property
     def runs_before(self) -> int:
+        """The number of runs that are queued before this one."""
         return (self.queue_position or 1) - 1
 
     @property
     def epsilons(self) -> list[results.EpsilonRow]:
+        """The recomputed ε, the deciding one first."""
         return results.epsilon_rows(self.run.results)
 
     @property
     def column_epsilons(self) -> list[Epsilon | None]:
+        """The recomputed ε in the order of the tables' columns."""
         return results.column_epsilons(self.run.results)
 
     @property
     def margin(self) -> float | None:
+        """What is left of the budget; None before the accounting."""
         return results.margin(self.run)
 
     @property
     def trust_meaning(self) -> str:
+        """What the run's trust level means; empty before it has one."""
         level = self.run.results.trust_level
         return "" if level is None else results.TRUST[level]
 
     @property
     def checks(self) -> list[results.ShownCheck]:
+        """The run's checks with their words."""
         return results.shown_checks(self.run)
 
     @property
     def tally(self) -> str:
+        """How many checks ended in each way."""
         return results.tally(self.run.results.checks)
 
     @property
     def changed_tensors(self) -> ChangedTensors | None:
-        """None until the checkpoint was validated."""
+        """The tensors that training changed; None before the validation."""
         results_of = {status.step: status.result for status in self.steps}
         return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
 

@@ -11,6 +11,7 @@ logger = logging.getLogger(__name__)
 
 @app.task(name=PROGRESS_TASK)
 def receive_progress(message: object) -> None:
+    """Store a worker's progress; a message that no worker of ours sends is dropped."""
     try:
         progress = intake.parse_progress(message)
     except ValueError as error:
@@ -21,6 +22,7 @@ def receive_progress(message: object) -> None:
 
 @app.task(name=REPORT_TASK)
 def receive_report(message: object) -> None:
+    """Store a worker's report; a message that no worker of ours sends is dropped."""
     try:
         report = intake.parse_report(message)
     except ValueError as error:
@@ -31,4 +33,5 @@ def receive_report(message: object) -> None:
 
 @app.task(name=WATCH_TASK)
 def watch_evaluations() -> None:
+    """Look for evaluations that are stuck; called by the clock."""
     watchdog.watch()

@@ -1,4 +1,4 @@
-"""Reports as the database takes them.
+"""Reports cut to what the database stores.
 
 Names out of uploaded files end up in the texts of problems and checks: they are capped, and lose what can't be stored.
 """
@@ -20,7 +20,8 @@ from evaluator.errors import Problem, shorten
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
 MAX_GROUPS = 200
-MAX_TENSORS = 20_000  # as many as a checkpoint may hold
+# As many as a checkpoint may have.
+MAX_TENSORS = 20_000
 MAX_TEXT_CHARACTERS = 500
 MAX_ACCOUNTANT_CHARACTERS = 200
 MAX_TRACE_CHARACTERS = 20_000
@@ -48,7 +49,7 @@ def truncate_for_storage(report: StepReport) -> StepReport:
 
 
 def _truncated_detail(report: StepReport) -> ScoringDetail | None:
-    """Only a score has any."""
+    """Return the detail of a score, cut; no other report has any."""
     if report.detail is None or (report.step, report.outcome) != (Step.SCORING, Outcome.PASSED):
         return None
     groups = [
@@ -58,9 +59,9 @@ def _truncated_detail(report: StepReport) -> ScoringDetail | None:
     return report.detail.model_copy(update={"groups": groups})
 
 
-def _shortened(message: Texts, *kept: str) -> Texts:
-    """`message` with all texts but those `kept` shortened."""
-    texts = message.model_dump(exclude=set(kept))
+def _shortened(message: Texts, *exact: str) -> Texts:
+    """Return `message` with every text shortened except those named in `exact`."""
+    texts = message.model_dump(exclude=set(exact))
     return message.model_copy(
         update={name: shorten(text, MAX_TEXT_CHARACTERS) for name, text in texts.items()}
     )

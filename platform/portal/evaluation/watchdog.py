@@ -1,8 +1,8 @@
 """Watches over evaluations, so that none is silently stuck. Runs every `WATCHDOG_SECONDS`.
 
-A running one whose worker fell silent is lost and starts over. A queued one whose message has expired is sent
-again: the message may have been lost, and its URLs have gone stale. If no worker takes it for
-`EVALUATION_QUEUE_SECONDS`, the organizers are told, once.
+A running one whose worker sends no sign of life is lost and tried again. A queued one whose message has expired is
+sent again: the message may have been lost, and its URLs have expired. If no worker takes it for
+`EVALUATION_QUEUE_SECONDS`, the organizers are notified, once.
 """
 
 import logging
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 def watch(now: datetime | None = None) -> None:
+    """Restart lost evaluations, send expired messages again, and notify the organizers of stalled steps."""
     now = now or timezone.now()
     for evaluation_id in _silent(now).values_list("pk", flat=True):
         _give_up(evaluation_id, now)
@@ -45,7 +46,8 @@ def _expired(now: datetime) -> QuerySet[Evaluation]:
 @transaction.atomic
 def _give_up(evaluation_id: UUID, now: datetime) -> None:
     evaluation = _silent(now).select_for_update().filter(pk=evaluation_id).first()
-    if evaluation is None:  # it has just spoken
+    # The worker may have sent a sign of life in the meantime.
+    if evaluation is None:
         return
     run = Run.objects.select_for_update().get(pk=evaluation.run_id)
     logger.warning("Lost %s in %s: worker %s is silent.", evaluation, evaluation.step, evaluation.worker)

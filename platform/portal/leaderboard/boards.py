@@ -21,12 +21,12 @@ class Board:
 
 
 def boards_of(track: Track) -> list[Board]:
-    """All boards of the track, with every scored run of a submission that was not withdrawn. Two queries."""
+    """Return all boards of the track, with every scored run of a submission that was not withdrawn, in two queries."""
     entries = [(run.budget, _entry(run)) for run in _scored_runs(track)]
     if not track.is_private:
         return [Board(None, rank_by_bytes((entry for _, entry in entries), track.anls_threshold))]
     return [
-        Board(budget, rank_by_anls((entry for held, entry in entries if held == budget), budget))
+        Board(budget, rank_by_anls((entry for run_budget, entry in entries if run_budget == budget), budget))
         for budget in _budgets(track)
     ]
 

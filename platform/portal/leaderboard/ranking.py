@@ -58,7 +58,7 @@ class Row:
 
 
 def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
-    """Fewest bytes first, among entries whose ANLS reaches the threshold."""
+    """Rank the entries whose ANLS reaches the threshold, the fewest bytes first."""
 
     def rejection(entry: Entry) -> str:
         if entry.status is ResultStatus.WITHHELD:
@@ -75,7 +75,7 @@ def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
 
 
 def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
-    """Highest ANLS first, among entries whose recomputed ε is within the budget."""
+    """Rank the entries whose recomputed ε is within the budget, the highest ANLS first."""
 
     def rejection(entry: Entry) -> str:
         if entry.status is ResultStatus.WITHHELD:
@@ -94,10 +94,11 @@ def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
 def _rank(
     entries: Iterable[Entry], rejection: Callable[[Entry], str], value: Callable[[Entry], float]
 ) -> list[Row]:
-    """`rejection` says why an entry has no rank, if it has none; the smallest `value` comes first."""
+    """Rank the entries without a reason for `rejection`, the smallest `value` first; the others follow unranked."""
 
     def age(entry: Entry) -> tuple[datetime, UUID]:
-        return entry.submitted_at, entry.run  # the id decides where even the times are equal
+        # The id decides where even the times are equal.
+        return entry.submitted_at, entry.run
 
     judged = [(entry, rejection(entry)) for entry in sorted(entries, key=age)]
     qualified = sorted((entry for entry, reason in judged if not reason), key=value)

@@ -25,7 +25,7 @@ class Top:
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """What the benchmark is, how to take part, and the best runs of every track."""
+    """Show what the benchmark is, how to take part, and the best runs of every track."""
     tops = [(track, [_top(board) for board in boards_of(track)]) for track in Track.objects.all()]
     return render(request, "leaderboard/home.html", {"tops": tops, "epsilon_columns": EPSILON_COLUMNS})
 
@@ -36,7 +36,7 @@ def _top(board: Board) -> Top:
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    """Every board of one track, in full."""
+    """Show every board of one track, in full."""
     shown = get_object_or_404(Track, slug=slug)
     levels = [(level.label, meaning) for level, meaning in TRUST.items()]
     context = {
@@ -50,7 +50,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def track_csv(_request: HttpRequest, slug: str) -> HttpResponse:
-    """The same as a file."""
+    """Send the boards of one track as a CSV file."""
     exported = get_object_or_404(Track, slug=slug)
     return HttpResponse(
         as_csv(publish(exported)),

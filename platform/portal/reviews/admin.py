@@ -67,11 +67,13 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
 
     @admin.display(description="checklist")
     def answers(self, review: ProofReview) -> SafeString:
+        """Return the checklist with the reviewer's answers."""
         rows = ((review.checklist.get(item.key, "–"), item.question) for item in CHECKLIST)
         return format_html("<ul>{}</ul>", format_html_join("", "<li><strong>{}</strong> {}</li>", rows))
 
     @admin.display(description="history")
     def history(self, review: ProofReview) -> SafeString:
+        """Return every decision of the reviewer on the proof."""
         entries = AuditEntry.objects.filter(object_type="reviews.proofreview", object_id=str(review.pk))
         rows = (
             (f"{entry.at:%Y-%m-%d %H:%M} UTC", entry.action.partition(".")[2], entry.details["reason"])
@@ -81,17 +83,18 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
 
     @admin.display(description="proof and checklist")
     def review_page(self, review: ProofReview) -> SafeString:
+        """Return the link to the page of the review."""
         address = reverse("admin:reviews_review", args=[review.submission_id])
         return format_html('<a href="{}">Read the proof, or decide again</a>', address)
 
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
-        """What the visitor has yet to review."""
+        """Show the proofs that the visitor has yet to review."""
         self._require_reviewer(request.user)
         rows = [(submission, verdict_on(submission)) for submission in awaiting_review(request.user)]
         return self._page(request, "admin/reviews/awaiting.html", "Proofs that need your review", rows=rows)
 
     def review_view(self, request: UserRequest, submission_id: UUID) -> HttpResponse:
-        """One proof beside the checklist."""
+        """Show one proof beside the checklist, and record the decision on it."""
         self._require_reviewer(request.user)
         submission = get_object_or_404(
             Submission.objects.select_related("team", "track").prefetch_related("runs", "reviews__reviewer"),

@@ -1,4 +1,4 @@
-"""Questions about reviews."""
+"""Queries about reviews."""
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -19,7 +19,7 @@ def verdict_on(submission: Submission) -> Verdict:
 
 
 def awaiting_review(reviewer: User) -> list[Submission]:
-    """Submissions with a scored run, still provisional, that `reviewer` may and has yet to decide on; oldest first."""
+    """Return the provisional submissions with a scored run that `reviewer` has yet to decide on, oldest first."""
     decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
         decision=Decision.PENDING
     )
@@ -39,6 +39,6 @@ def awaiting_review(reviewer: User) -> list[Submission]:
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:
-    """The proofs that `user` may read: all of them for staff, else those of their own team."""
+    """Return the proofs that `user` may read: all of them for staff, else those of their own team."""
     proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF).select_related("submission", "upload")
     return proofs if user.is_staff else proofs.filter(submission__team__memberships__user=user)

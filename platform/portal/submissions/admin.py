@@ -12,6 +12,8 @@ from portal.submissions.services import mark_baseline
 
 
 class ReadOnlyInline(admin.TabularInline[ModelT, Submission]):
+    """What belongs to a submission and is never edited."""
+
     extra = 0
     can_delete = False
     show_change_link = True
@@ -24,23 +26,29 @@ class ReadOnlyInline(admin.TabularInline[ModelT, Submission]):
 
 
 class RunInline(ReadOnlyInline[Run]):
+    """The runs of a submission."""
+
     model = Run
     fields = readonly_fields = ("budget", "state", "numbers", "scored_at")
 
     @admin.display(description="results")
     def numbers(self, run: Run) -> SafeString:
-        """Every result that is a single value, by its name."""
+        """Return every result that is a single value, by its name."""
         values = run.results.model_dump(mode="json", exclude_defaults=True, exclude={"epsilons", "checks"})
         return format_html_join("", "<div>{}: {}</div>", values.items())
 
 
 class ArtifactInline(ReadOnlyInline[Artifact]):
+    """The files of a submission."""
+
     model = Artifact
     fields = readonly_fields = ("kind", "run", "upload", "created_at")
 
 
 @admin.register(Submission)
 class SubmissionAdmin(admin.ModelAdmin[Submission]):
+    """The submissions, which organizers may mark as baselines."""
+
     list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track")
@@ -72,10 +80,12 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
 
     @admin.action(description="Mark as baseline", permissions=["change"])
     def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        """Mark the selected submissions as the organizers' baselines."""
         self._mark(request, queryset, is_baseline=True)
 
     @admin.action(description="Don't mark as baseline any more", permissions=["change"])
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        """Remove the mark of a baseline from the selected submissions."""
         self._mark(request, queryset, is_baseline=False)
 
     def _mark(self, request: HttpRequest, submissions: QuerySet[Submission], *, is_baseline: bool) -> None:

@@ -1,4 +1,4 @@
-"""What teams submit: a Submission is one method in one track, a Run one trained checkpoint of it.
+"""The submissions of teams: a Submission is one method in one track, a Run one trained checkpoint of it.
 
 In private tracks each training carries a RunToken, which the site issued before.
 """
@@ -27,13 +27,15 @@ PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
 
 
 class SubmissionState(models.TextChoices):
+    """The state of a submission; `portal.submissions.states` says what may follow what."""
+
     DRAFT = "draft", "draft"
     SUBMITTED = "submitted", "submitted"
     WITHDRAWN = "withdrawn", "withdrawn"
 
 
 class RunState(models.TextChoices):
-    """`rejected` is the participant's to mend; `failed` was our fault and gives the quota slot back."""
+    """The participant must fix a `rejected` run; a `failed` one was our fault and gives the quota slot back."""
 
     DRAFT = "draft", "draft"
     QUEUED = "queued", "queued"
@@ -47,6 +49,8 @@ FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
 
 
 class Submission(models.Model):
+    """One method of a team in one track, with its description and its runs."""
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="submissions")
     track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="submissions")
@@ -81,11 +85,13 @@ class Submission(models.Model):
         return self.title
 
     def get_absolute_url(self) -> str:
+        """Return the address of the submission's page."""
         from django.urls import reverse
 
         return reverse("submissions:detail", args=[self.id])
 
     def proof(self) -> "Artifact | None":
+        """Return the privacy proof, if it is uploaded."""
         return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF).first()
 
 
@@ -114,7 +120,7 @@ class Run(models.Model):
         ordering = ["budget"]
         constraints = [
             models.UniqueConstraint(fields=["submission", "budget"], name="one_run_per_budget"),
-            # SQL takes two empty budgets for different ones, so the run without a budget has a rule of its own.
+            # SQL treats two empty budgets as different, so the run without a budget has a rule of its own.
             models.UniqueConstraint(
                 fields=["submission"],
                 condition=models.Q(budget__isnull=True),
@@ -137,11 +143,11 @@ class Run(models.Model):
 
 
 class RunToken(models.Model):
-    """What the site issued for one training, and what came of it.
+    """A token that the site issued for one training, and the releases of that training.
 
-    A token belongs to the first training record that is accepted with it. The run that brought the record holds the
-    token; see `portal.submissions.tokens` for when another run may take it over. `events` are what that training
-    released, as evaluator.mechanisms.events; they stay whatever becomes of the run, for what is released is.
+    A token belongs to the first training record that is accepted with it. The run of that record has the
+    token; see `portal.submissions.tokens` for when another run may claim it. `events` are the releases of that
+    training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can be undone.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
@@ -188,7 +194,7 @@ class Artifact(models.Model):
 
 
 class PendingArtifact(models.Model):
-    """Where the file of an unfinished upload is meant for. Becomes an `Artifact` when the upload is completed."""
+    """The role of the file of an unfinished upload. Becomes an `Artifact` when the upload is completed."""
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="pending_artifacts")
     run = models.ForeignKey(

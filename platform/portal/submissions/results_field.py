@@ -10,7 +10,7 @@ from evaluator.results import RunResults
 
 
 class ResultsField(JSONField[RunResults, RunResults]):
-    """Results that are None or empty take no place in the document, so that its keys say what there is."""
+    """Results that are None or empty are left out of the document, so that its keys say which there are."""
 
     def from_db_value(
         self, value: str | None, expression: Expression, connection: BaseDatabaseWrapper

@@ -14,7 +14,8 @@ from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
 from portal.submissions import services
-from portal.submissions.checks import problems_of
+from portal.submissions.draft_files import files_of
+from portal.submissions.draft_problems import problems_of
 from portal.submissions.forms import NewSubmissionForm, SubmissionForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import (
@@ -25,7 +26,6 @@ from portal.submissions.selectors import (
     tokens_of,
     visible_submissions,
 )
-from portal.submissions.slots import slots_of
 from portal.teams.selectors import team_of
 
 PAGE_LENGTH = 25
@@ -35,7 +35,7 @@ NEWEST_TOKENS = 10
 @login_required
 @require_safe
 def listing(request: UserRequest) -> HttpResponse:
-    """The team's submissions, newest first."""
+    """List the team's submissions, newest first."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")
@@ -52,7 +52,7 @@ def listing(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: UserRequest) -> HttpResponse:
-    """Choose a track and describe the method; the draft's page takes the files."""
+    """Open a draft: choose a track and describe the method; the draft's page takes the files."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")
@@ -88,6 +88,7 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Add a run to a draft."""
     submission = _own(request, submission_id)
     try:
         budget = float(request.POST.get("budget", ""))
@@ -103,6 +104,7 @@ def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
+    """Remove a run and its files from a draft."""
     submission = _own(request, submission_id)
     run = get_object_or_404(submission.runs, pk=run_id)
     try:
@@ -115,6 +117,7 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 @login_required
 @require_POST
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Submit a draft."""
     submission = _own(request, submission_id)
     try:
         services.submit(submission, request.user)
@@ -128,6 +131,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Withdraw a submission, or delete a draft."""
     submission = _own(request, submission_id)
     try:
         services.withdraw(submission, request.user)
@@ -163,7 +167,7 @@ def draft_page(
 ) -> HttpResponse:
     """Return the page on which the team fills its draft; `error` says why submitting it failed."""
     now = timezone.now()
-    boards, proofs = slots_of(submission)
+    boards, proofs = files_of(submission)
     return render(
         request,
         "submissions/draft.html",

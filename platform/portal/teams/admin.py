@@ -36,7 +36,8 @@ class TeamAdmin(AuditedAdmin[Team]):
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False  # its uploads and results hang on it
+        # Its uploads and results depend on it.
+        return False
 
 
 @admin.register(TeamKey)

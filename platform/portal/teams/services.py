@@ -57,7 +57,7 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
             message=f"{email} is in your team already.",
             next_step="Nothing is left to do.",
         )
-    # Revoked ones count too, or the site could be made to flood a stranger's mailbox.
+    # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     if (
         Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1)).count()
         >= INVITATIONS_PER_DAY
@@ -144,7 +144,7 @@ def leave(user: User) -> Team:
 def remove_member(team: Team, membership_id: int, *, by: User) -> User:
     """Take another person out of the team.
 
-    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a stranger.
+    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
     membership = _member(team, membership_id)
@@ -161,7 +161,7 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
 def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     """Make another member the owner in place of `by`.
 
-    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a stranger.
+    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
     """
     team = _lock_team_of_owner(by, team)
     heir = _member(team, membership_id)
@@ -221,7 +221,7 @@ def _member(team: Team, membership_id: int) -> Membership:
 
 
 def _free_slug(name: str) -> str:
-    """A slug made from `name`, numbered where it is taken."""
+    """Return a slug made from `name`, numbered where it is already used."""
     base = slugify(name)[:70] or "team"
     taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
     number = 1

@@ -4,5 +4,7 @@ from django.forms.renderers import DjangoTemplates
 
 
 class FormRenderer(DjangoTemplates):
+    """Renders every form and field with the site's own templates."""
+
     form_template_name = "ui/form_fields.html"
     field_template_name = "ui/field.html"

@@ -20,15 +20,16 @@ from portal.uploads.states import move_upload
 from portal.uploads.stores import PartUrl, current_store
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-MAX_OPEN_UPLOADS = 24  # of one team: every file of two submissions at three budgets
-MAX_OPEN_BYTES = 32 * 1024**3  # of one team
+# Of one team: every file of two submissions at three budgets.
+MAX_OPEN_UPLOADS = 24
+MAX_OPEN_BYTES = 32 * 1024**3
 
 
 def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha256: str) -> Upload:
     """Start an upload of a file with this size and SHA-256.
 
     Raises `ProblemError`: `E_ARTIFACT_SIZE` for an empty file, `E_ARTIFACT_HASH` for a malformed SHA-256,
-    `E_UPLOAD_LIMIT` when the team has too much under way.
+    `E_UPLOAD_LIMIT` when the team has too many unfinished uploads.
     """
     if size_bytes <= 0:
         raise ProblemError.of(
@@ -44,7 +45,7 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
         )
     with transaction.atomic():
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-        _reject_too_much_under_way(team, size_bytes)
+        _reject_too_many_open(team, size_bytes)
         key = uuid.uuid4().hex
         key = f"{key[:2]}/{key}"
         return Upload.objects.create(
@@ -60,7 +61,7 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
 
 
 def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
-    """Addresses to PUT these parts to, each good for one part of exactly this size and SHA-256.
+    """Return addresses to PUT these parts to, each good for one part of exactly this size and SHA-256.
 
     Raises `ProblemError`: `E_UPLOAD_STATE` unless the upload is open, `E_UPLOAD_PART` for a part that it can't have.
     """
@@ -88,12 +89,12 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
 
 
 def stored_parts(upload: Upload) -> list[Part]:
-    """The parts that the store holds; none once the upload has ended."""
+    """Return the parts that the store has; none once the upload has ended."""
     return current_store().list_parts(upload.store_key, upload.store_upload)
 
 
 def complete(upload: Upload, *, actor: User | None = None) -> None:
-    """Make the file out of its parts. May be called again at any time, also after a crash in the middle.
+    """Join the parts into the file. May be called again at any time, also after a crash.
 
     Raises `ProblemError`: `E_UPLOAD_STATE` when it was aborted, else as `Store.complete`.
     """
@@ -102,7 +103,7 @@ def complete(upload: Upload, *, actor: User | None = None) -> None:
         return
     _reject_unless_open(upload)
     sizes = [upload.part_size(number) for number in range(1, upload.parts_total + 1)]
-    # Minutes of input and output must not happen inside a transaction; the row is looked at again below.
+    # Minutes of input and output must not happen inside a transaction; the row is read again below.
     store.complete(upload.store_key, upload.store_upload, sizes, upload.sha256)
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
@@ -115,7 +116,7 @@ def complete(upload: Upload, *, actor: User | None = None) -> None:
 
 
 def abort(upload: Upload, *, actor: User | None = None) -> None:
-    """Give up an unfinished upload. Raises `ProblemError` (`E_UPLOAD_STATE`) when it is completed."""
+    """Abort an unfinished upload. Raises `ProblemError` (`E_UPLOAD_STATE`) when it is completed."""
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.COMPLETED:
@@ -130,9 +131,9 @@ def discard(upload: Upload, *, actor: User | None = None) -> None:
 
 
 def abort_stale(older_than: timedelta) -> int:
-    """Remove what was abandoned so long ago: uploads never completed, and files that nothing refers to.
+    """Remove uploads that were never completed and files that nothing refers to, if they are old enough.
 
-    Returns their number.
+    Return their number.
     """
     stale = list(
         Upload.objects.filter(
@@ -146,15 +147,15 @@ def abort_stale(older_than: timedelta) -> int:
 
 
 def clean_filename(name: str) -> str:
-    """The last component of a file's name, printable and of 200 characters at most. For display only."""
+    """Return the last component of a file's name, printable and of 200 characters at most. For display only."""
     last = PurePosixPath(name.replace("\\", "/")).name
     return "".join(c for c in last if c.isprintable()).strip()[-200:] or "file"
 
 
-def _reject_too_much_under_way(team: Team, size_bytes: int) -> None:
-    under_way = Upload.objects.filter(team=team, state=UploadState.OPEN)
-    count = under_way.count()
-    total: int = under_way.aggregate(total=Sum("size_bytes"))["total"] or 0
+def _reject_too_many_open(team: Team, size_bytes: int) -> None:
+    unfinished = Upload.objects.filter(team=team, state=UploadState.OPEN)
+    count = unfinished.count()
+    total: int = unfinished.aggregate(total=Sum("size_bytes"))["total"] or 0
     if count >= MAX_OPEN_UPLOADS or total + size_bytes > MAX_OPEN_BYTES:
         raise ProblemError.of(
             ErrorCode.UPLOAD_LIMIT,

@@ -7,12 +7,12 @@ MEGABYTE = 2**20
 PARTS = "**/uploads/parts/**"
 
 
-def slot(page, kind):
+def draft_file(page, kind):
     return page.locator(f"[data-kind={kind}]")
 
 
 def choose(page, kind, path):
-    slot(page, kind).locator("input[type=file]").set_input_files(path)
+    draft_file(page, kind).locator("input[type=file]").set_input_files(path)
 
 
 def stored_content(kind):

@@ -100,7 +100,7 @@ class TestDraftPage:
         assert "The checkpoint is missing." in page(
             member, "detail", make_run(make_submission(team)).submission.pk
         )
-        assert "Everything is there." in page(member, "detail", make_complete_draft(team).pk)
+        assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
 
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)

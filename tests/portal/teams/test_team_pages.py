@@ -161,7 +161,7 @@ def test_the_team_is_handed_over_with_a_button(client: Client, team: Team, owner
 
 def test_leaving_says_why_it_isn_t_possible(client: Client, team: Team) -> None:
     add_member(team)
-    assert "hand the team over" in text(client.post(reverse("teams:leave"), follow=True))
+    assert "Hand the team over" in text(client.post(reverse("teams:leave"), follow=True))
 
 
 def test_a_team_of_one_is_left(client: Client, team: Team, owner: User) -> None:
