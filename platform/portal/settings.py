@@ -182,7 +182,7 @@ DOWNLOAD_URL_SECONDS = 900
 # Forms and JSON; parts of files never pass through here.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
-# An evaluation whose worker was silent for so long is started again, so many times at most.
+# An evaluation whose worker sends no sign of life for so long is started again, so many times at most.
 EVALUATION_SILENCE_SECONDS = int(os.environ.get("PFL_EVALUATION_SILENCE_SECONDS", "60"))
 EVALUATION_QUEUE_SECONDS = int(os.environ.get("PFL_EVALUATION_QUEUE_SECONDS", "86400"))
 EVALUATION_ATTEMPTS = 3

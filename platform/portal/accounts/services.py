@@ -50,7 +50,7 @@ def authenticate_token(secret: str) -> User | None:
 def ensure_user(
     email: str, *, name: str, password: str | None = None, staff: bool = False, superuser: bool = False
 ) -> tuple[User, bool]:
-    """Make the account of `email`, or bring it up to date; the second value says whether it is new.
+    """Create the account of `email`, or update it; the second value says whether it is new.
 
     Rights are only ever added. Without a password a new account gets none, an old one's stays.
     """

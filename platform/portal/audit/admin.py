@@ -1,4 +1,4 @@
-"""The audit trail in the administration, and the bases of what only reads there and of what writes to the trail."""
+"""The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 class ReadOnlyAdmin(admin.ModelAdmin[ModelT]):
-    """An admin of what is looked at here and never edited."""
+    """An admin of records that are read here and never edited."""
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:

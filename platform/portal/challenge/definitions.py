@@ -58,7 +58,7 @@ class Override:
 
 
 def read_definitions(path: Path) -> list[Definition]:
-    """Read a file of tracks. Raises `ProblemError` when it is not what the module's docstring says."""
+    """Read a file of tracks. Raises `ProblemError` unless it has the form that is described above."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the site adds to the accounting of a run: whose record it is, and what it costs with the team's others."""
+"""The site's part of the accounting of a run: whose record it is, and the joint ε with the team's other runs."""
 
 from evaluator.contracts import AccountingResult
 from evaluator.errors import ErrorCode, ProblemError

@@ -28,7 +28,7 @@ def watch(now: datetime | None = None) -> None:
     """Restart lost evaluations, send expired messages again, and notify the organizers of stalled steps."""
     now = now or timezone.now()
     for evaluation_id in _silent(now).values_list("pk", flat=True):
-        _give_up(evaluation_id, now)
+        _end_lost(evaluation_id, now)
     for evaluation_id in _expired(now).order_by("step_queued_at").values_list("pk", flat=True):
         _send_again(evaluation_id, now)
     _notify_overdue(now)
@@ -44,13 +44,15 @@ def _expired(now: datetime) -> QuerySet[Evaluation]:
 
 
 @transaction.atomic
-def _give_up(evaluation_id: UUID, now: datetime) -> None:
+def _end_lost(evaluation_id: UUID, now: datetime) -> None:
     evaluation = _silent(now).select_for_update().filter(pk=evaluation_id).first()
     # The worker may have sent a sign of life in the meantime.
     if evaluation is None:
         return
     run = Run.objects.select_for_update().get(pk=evaluation.run_id)
-    logger.warning("Lost %s in %s: worker %s is silent.", evaluation, evaluation.step, evaluation.worker)
+    logger.warning(
+        "Lost %s in %s: worker %s sends no sign of life.", evaluation, evaluation.step, evaluation.worker
+    )
     lost = ProblemError.of(ErrorCode.WORKER_LOST, where=f"step {evaluation.step}")
     StepReport.objects.create(
         evaluation=evaluation,

@@ -35,7 +35,7 @@ def validate_artifact(
 ) -> ArtifactKind:
     """Return the kind of an artifact that is about to be uploaded.
 
-    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't ask for it there or the file's name doesn't end
+    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't require it there or the file's name doesn't end
     as that kind's do, `E_ARTIFACT_SIZE` when it is too large.
     """
     allowed = track.run_artifacts() if of_run else submission_artifacts(track)

@@ -54,7 +54,7 @@ def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
 
 
 def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
-    """Return when the team made the submissions that count against its quota; withdrawn ones do, refunded ones do not."""
+    """Return when the team made the submissions that count against its quota, which withdrawn ones do, refunded not."""
     counted = Submission.objects.filter(
         team=team, track=track, submitted_at__gt=now - WINDOW, refunded_at__isnull=True
     )

@@ -65,7 +65,7 @@ def create_submission(
 
 @transaction.atomic
 def add_run(submission: Submission, budget: float | None) -> Run:
-    """Return the draft's run at this budget, made unless it is there already.
+    """Return the draft's run at this budget, which is created if it doesn't exist.
 
     Raises `ProblemError`: `E_SUBMISSION_STATE` unless it is a draft, `E_SUBMISSION_BUDGET` when the track has no
     board for the budget.

@@ -71,7 +71,7 @@ def create(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Change what a draft says about the method."""
+    """Change a draft's description of the method."""
     submission = _own(request, submission_id)
     if submission.state != SubmissionState.DRAFT:
         return redirect(submission)

@@ -1,4 +1,4 @@
-"""Changes to teams. Each locks what it decides about, and writes the audit entry in the same transaction.
+"""Changes to teams. Each locks the rows that it decides on, and writes the audit entry in the same transaction.
 
 Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
 """
@@ -189,7 +189,7 @@ def update_team(team: Team, *, by: User, affiliation: str, website: str) -> Team
 
 
 def _lock_teamless(user: User) -> None:
-    """Lock the person's row; whoever else would put them into a team waits until we are done."""
+    """Lock the person's row; another change that would add them to a team waits."""
     User.objects.select_for_update().get(pk=user.pk)
     if Membership.objects.filter(user=user).exists():
         raise ProblemError.of(

@@ -75,7 +75,7 @@ def create(request: UserRequest) -> HttpResponse:
         except ProblemError as error:
             form.add_error(None, _advice(error))
         else:
-            messages.success(request, "Your team is there. Invite its members, or submit right away.")
+            messages.success(request, "Your team is ready. Invite its members, or submit right away.")
             return redirect("teams:mine")
     return render(request, "teams/create.html", {"form": form})
 

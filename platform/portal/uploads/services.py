@@ -172,7 +172,7 @@ def _reject_unless_open(upload: Upload) -> None:
 
 
 def _remove(upload: Upload, actor: User | None) -> None:
-    """Mark the locked row as aborted; what is stored goes when that is certain."""
+    """Mark the locked row as aborted; its stored bytes are removed when that is committed."""
     if upload.state != UploadState.ABORTED:
         move_upload(upload, UploadState.ABORTED, actor=actor)
     store = current_store()

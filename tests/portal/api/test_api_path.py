@@ -69,7 +69,7 @@ def test_a_submission_to_the_track_with_budgets(api):
     assert sorted(run.budget for run in Run.objects.filter(state=RunState.QUEUED)) == [1, 8]
 
 
-def test_an_upload_goes_on_where_it_stopped(api):
+def test_an_upload_resumes_where_it_stopped(api):
     submission = draft(api, make_track())
     run = submission["runs"][0]["id"]
     upload = api.announce(submission["id"], "checkpoint", CHECKPOINT, run)
@@ -97,7 +97,7 @@ def test_an_upload_is_given_up(api):
     assert (response.status_code, codes(response)) == (409, ["E_UPLOAD_STATE"])
 
 
-def test_results_and_problems_are_told(api, team):
+def test_results_and_problems_are_reported(api, team):
     submission = make_complete_draft(team)
     api.post(f"submissions/{submission.pk}/submit")
     Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9, remaining_s=61.5)
@@ -107,7 +107,7 @@ def test_results_and_problems_are_told(api, team):
     assert (run["results"]["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
 
 
-def test_the_list_holds_the_team_s_own(api, team, django_assert_max_num_queries):
+def test_the_list_has_only_submissions_of_the_team(api, team, django_assert_max_num_queries):
     for _ in range(5):
         make_run(make_submission(team))
     make_submission()
@@ -140,7 +140,7 @@ def test_whose_token_it_is(api, team):
     assert api.get("me") == {"email": user.email, "name": user.name, "team": team.name}
 
 
-def test_everything_that_is_missing_is_told_at_once(api):
+def test_everything_that_is_missing_is_reported_at_once(api):
     submission = draft(api, make_track())
     response = api("POST", f"submissions/{submission['id']}/submit")
     assert response.status_code == 422

@@ -101,13 +101,13 @@ class TestKey:
         intake.receive_report(make_report(evaluation, Step.SCORING))
         assert Run.objects.get(pk=run.pk).state == RunState.SCORED
 
-    def test_token_and_key_are_told_at_once(self, team, track):
+    def test_problems_of_token_and_key_are_reported_at_once(self, team, track):
         run = account(queued_run(team, track), public_key="0" * 64, run_token=None)
         assert problems(run) == ["E_RECORD_KEY", "E_RECORD_TOKEN"]
 
 
 class TestToken:
-    def test_the_run_holds_it_from_then_on(self, team, track):
+    def test_the_run_has_it_from_then_on(self, team, track):
         token = make_token(team, track)
         run = account(queued_run(team, track), run_token=token.token)
         assert run.token == token
@@ -161,7 +161,7 @@ class TestToken:
         second = account(queued_run(team, track), b"another record", run_token=first.token.token)
         assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
 
-    def test_a_run_that_lost_its_token_to_a_later_one_can_t_be_scored_again(self, team, track):
+    def test_a_run_that_lost_its_token_to_a_later_one_is_never_scored_again(self, team, track):
         first = account(queued_run(team, track))
         token = first.token.token
         intake.receive_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
@@ -252,7 +252,7 @@ class TestJointEpsilon:
         evaluate_again(first, actor=first.submission.created_by)
         assert account(queued_run(team, track), b"another record").results.joint_runs == 2
 
-    def test_what_can_t_be_composed_is_said(self, team, track):
+    def test_the_check_says_why_trainings_were_not_composed(self, team, track):
         account(queued_run(team, track))
         other = [Gaussian(noise_multiplier=1, adjacency="replace")]
         run = account(queued_run(team, track), b"another record", events=other)
@@ -278,7 +278,7 @@ class TestJointEpsilon:
 
 @pytest.mark.django_db(transaction=True)
 class TestRaces:
-    def test_of_runs_that_come_with_one_token_at_once_one_holds_it(self, team, track):
+    def test_of_runs_that_come_with_one_token_at_once_one_gets_it(self, team, track):
         token = make_token(team, track).token
         runs = [queued_run(team, track) for _ in range(4)]
         reports = [

@@ -28,7 +28,7 @@ def test_a_sentence_says_how_many_changed(names, sentence):
     assert ChangedTensors(names, 480).sentence == sentence
 
 
-def test_a_long_list_is_grouped_by_what_stands_before_the_layer():
+def test_a_long_list_is_grouped_by_the_part_before_the_layer():
     assert grouped([SINGLE[0], *ENCODER, *VISUAL, SINGLE[1]]) == [
         TensorGroup("language_backbone", SINGLE),
         TensorGroup("language_backbone.encoder.block", ENCODER),

@@ -66,18 +66,18 @@ class TestProgress:
         assert "malformed" in caplog.text
 
     @pytest.mark.parametrize("fields", [{"done": -1}, {"total": 2**31}])
-    def test_progress_beyond_what_the_database_holds_is_dropped(self, evaluation, fields):
+    def test_progress_beyond_what_the_database_stores_is_dropped(self, evaluation, fields):
         tasks.receive_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
-    def test_the_time_left_is_the_worker_s_newest_estimate(self, evaluation):
+    def test_the_time_left_is_the_newest_estimate_of_the_worker(self, evaluation):
         intake.receive_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
         assert fresh(evaluation).remaining_s == 250.5
         intake.receive_progress(make_progress(evaluation, done=2, total=4))
         assert fresh(evaluation).remaining_s is None
 
     @pytest.mark.parametrize("remaining_s", [-1, 1e9, math.nan, math.inf, "soon"])
-    def test_a_time_left_that_can_t_be_is_dropped(self, evaluation, remaining_s, caplog):
+    def test_an_impossible_time_left_is_dropped(self, evaluation, remaining_s, caplog):
         message = make_progress(evaluation).model_dump(mode="json")
         tasks.receive_progress({**message, "remaining_s": remaining_s})
         assert "malformed" in caplog.text
@@ -133,7 +133,7 @@ class TestPassing:
         assert evaluation.step_queued_at == evaluation.sent_at == NOW
         assert evaluation.run.state == RunState.RUNNING
 
-    def test_the_team_is_told(self, evaluation, committed):
+    def test_the_team_is_notified(self, evaluation, committed):
         for step in PASSING:
             committed(intake.receive_report, make_report(evaluation, step))
         (message,) = mail.outbox
@@ -200,7 +200,7 @@ class TestDetail:
             make_detail(pages_without_image=2**63),
         ],
     )
-    def test_numbers_that_can_t_be_are_rejected(self, scoring, detail, caplog):
+    def test_impossible_numbers_are_rejected(self, scoring, detail, caplog):
         tasks.receive_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
         assert "malformed" in caplog.text
         assert fresh(scoring).run.state == RunState.RUNNING
@@ -261,7 +261,7 @@ class TestRejection:
         assert len(changed[0]) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in changed[0]
 
-    def test_a_title_of_several_lines_can_t_forge_mail_headers(self, evaluation, committed):
+    def test_a_title_of_several_lines_never_forges_mail_headers(self, evaluation, committed):
         submission = evaluation.run.submission
         submission.title = "Method\nBcc: everyone@example.org"
         submission.save()

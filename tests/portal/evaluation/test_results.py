@@ -71,7 +71,7 @@ class TestEpsilon:
         change_results(run, epsilon=4.1)
         assert "exceeds it" in page(run)
 
-    def test_the_joint_epsilon_is_told_with_what_it_is_of(self, run):
+    def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
         assert "all 2 trainings together" in page(run)
         change_results(run, joint_epsilon=None)
@@ -97,7 +97,7 @@ class TestEpsilon:
         assert "900 kB" in html
 
 
-def test_the_trust_level_is_told_in_words(run):
+def test_the_trust_level_is_explained(run):
     assert "L0 recomputed" in page(run)
     assert results.TRUST[TrustLevel.RECOMPUTED] in page(run)
     assert set(results.TRUST) == set(TrustLevel)
@@ -115,7 +115,7 @@ class TestChecks:
             )
 
     @pytest.mark.parametrize("fragment", [False, True])
-    def test_strangers_read_of_a_private_run_what_no_annex_or_client_is_behind(self, run, fragment):
+    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run, fragment):
         for user in (None, make_team().memberships.get().user):
             html = page(run, user, fragment)
             assert "1 flagged, 2 passed, 1 not applicable" in html
@@ -163,13 +163,13 @@ def test_the_annex_is_given_to_nobody(run):
         assert client.get(f"/uploads/{upload.store_key}").status_code in (403, 404)
 
 
-def test_the_queries_of_the_page_don_t_grow_with_the_checks(client, run, django_assert_num_queries):
+def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
     with django_assert_num_queries(3):
         client.get(run.submission.get_absolute_url())
 
 
-def test_a_draft_s_page_has_no_results(client):
+def test_the_page_of_a_draft_has_no_results(client):
     submission = make_submission(track=make_track())
     make_run(submission)
     client.force_login(submission.created_by)

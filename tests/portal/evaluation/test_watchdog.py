@@ -43,14 +43,14 @@ class TestSilence:
         committed(watch, now + SILENCE)
         assert fresh(evaluation).state == EvaluationState.RUNNING
 
-    def test_a_silent_worker_s_evaluation_is_lost_and_starts_over(self, evaluation, broker, committed):
+    def test_the_evaluation_of_a_silent_worker_is_lost_and_retried(self, evaluation, broker, committed):
         lose(evaluation, committed)
         assert fresh(evaluation).state == EvaluationState.LOST
         assert fresh(evaluation).run.state == RunState.QUEUED
         (job,) = broker.jobs()
         assert (job.attempt, job.step) == (2, Step.VALIDATE)
 
-    def test_the_loss_is_told_with_its_code(self, evaluation, committed):
+    def test_the_loss_is_reported_with_its_code(self, evaluation, committed):
         lose(evaluation, committed)
         (problem,) = evaluation.reports.get().problems
         assert (problem["code"], problem["where"]) == ("E_WORKER_LOST", "step validate")
@@ -96,7 +96,7 @@ class TestWaiting:
         committed(watch, now + A_SECOND)
         assert len(broker.jobs()) == 1
 
-    def test_the_organizers_are_told_once_that_no_worker_takes_it(self, evaluation, committed):
+    def test_the_organizers_are_notified_once_that_no_worker_takes_it(self, evaluation, committed):
         organizer = make_user(is_staff=True)
         committed(watch, evaluation.step_queued_at + QUEUE + A_SECOND)
         committed(watch, evaluation.step_queued_at + QUEUE + 2 * A_SECOND)
@@ -104,7 +104,7 @@ class TestWaiting:
         assert message.to == [organizer.email]
         assert evaluation.run.submission.title in message.body
 
-    def test_they_are_told_again_when_a_later_step_waits(self, evaluation, committed):
+    def test_they_are_notified_again_when_a_later_step_waits(self, evaluation, committed):
         make_user(is_staff=True)
         now = evaluation.step_queued_at + QUEUE + A_SECOND
         committed(watch, now)

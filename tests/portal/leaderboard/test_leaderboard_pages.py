@@ -217,7 +217,7 @@ class TestCsv:
         assert response["Content-Disposition"] == f'attachment; filename="leaderboard-{track.slug}.csv"'
         return list(csv.DictReader(io.StringIO(response.text)))
 
-    def test_it_holds_every_row_with_exact_numbers(self, client, private_track):
+    def test_it_has_every_row_with_exact_numbers(self, client, private_track):
         run = add_run(private_track, "Method, one", budget=1.0, epsilon=0.987654321, anls=0.123456789)
         add_run(private_track, "Two", budget=4.0, epsilon=5.0)
         first, second = self.read(client, private_track)

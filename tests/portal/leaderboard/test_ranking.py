@@ -97,7 +97,7 @@ class TestAnls:
         assert rank_by_anls([entry(status=ResultStatus.PROVISIONAL)], 4)[0].rank == 1
 
 
-def test_of_equal_results_the_earlier_stands_first():
+def test_of_equal_results_the_earlier_comes_first():
     later, earlier = entry(1, submitted_at=NOON), entry(2, submitted_at=NOON - timedelta(seconds=1))
     assert ranks(rank_by_bytes([later, earlier], 0.8)) == [(2, 1), (1, 2)]
     assert ranks(rank_by_anls([later, earlier], 4)) == [(2, 1), (1, 2)]
@@ -150,6 +150,6 @@ def test_a_better_score_never_costs_a_rank(made, gain, rank):
 
 
 @given(st.floats(min_value=1e-9, max_value=1e12))
-def test_what_is_shown_never_looks_better_than_what_holds(value):
+def test_a_shown_value_is_never_better_than_the_true_one(value):
     assert float(rounded_up(value)) >= value
     assert float(rounded_down(value)) <= value

@@ -86,7 +86,7 @@ def test_rejecting_needs_a_reason_only(submission, reviewer):
     reject(submission, reviewer)
 
 
-def test_changing_one_s_mind_needs_a_reason_and_keeps_the_history(submission, reviewer):
+def test_another_decision_needs_a_reason_and_keeps_the_history(submission, reviewer):
     reject(submission, reviewer)
     with pytest.raises(ValidationError):
         accept(submission, reviewer)
@@ -135,7 +135,7 @@ def test_only_active_staff_with_the_permission_may_review(submission, fields):
         accept(submission, make_user(is_staff=True))
 
 
-def test_the_team_is_told(submission, reviewer, django_capture_on_commit_callbacks):
+def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         reject(submission, reviewer)
     (message,) = mail.outbox

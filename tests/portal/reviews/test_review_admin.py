@@ -33,7 +33,7 @@ def address(submission):
     return reverse("admin:reviews_review", args=[submission.pk])
 
 
-def test_what_needs_the_reviewer_s_review_is_listed(client, submission, reviewer):
+def test_submissions_that_need_a_review_are_listed(client, submission, reviewer):
     page = client.get(AWAITING)
     assert address(submission) in page.text
     assert "proof accepted by 0 of 2 reviewers" in page.text
@@ -53,7 +53,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, dj
         client.get(AWAITING)
 
 
-def test_the_proof_stands_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
+def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
     change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
     page = client.get(address(submission))
     assert f'<iframe sandbox src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
@@ -95,7 +95,7 @@ def test_invented_values_are_rejected(client, submission, reviewer, bad):
     assert not ProofReview.objects.exists()
 
 
-def test_a_member_of_the_team_sees_why_there_is_no_form_and_can_t_post(client, submission, reviewer):
+def test_a_member_of_the_team_sees_why_there_is_no_form_and_cannot_post(client, submission, reviewer):
     Membership.objects.create(team=submission.team, user=reviewer)
     page = client.get(address(submission))
     assert "You are a member of the submitting team." in page.text
@@ -104,7 +104,7 @@ def test_a_member_of_the_team_sees_why_there_is_no_form_and_can_t_post(client, s
 
 
 @pytest.mark.parametrize("path", [lambda _: AWAITING, address])
-def test_staff_without_the_permission_and_others_are_kept_out(client, submission, path):
+def test_staff_without_the_permission_and_others_are_locked_out(client, submission, path):
     client.force_login(make_user(is_staff=True))
     assert client.get(path(submission)).status_code == 403
     client.force_login(submission.created_by)

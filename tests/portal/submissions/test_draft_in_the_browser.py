@@ -85,7 +85,7 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
     assert complaints == []
 
 
-def test_an_upload_is_paused_gone_on_with_and_canceled(open_page, checkpoint, complaints):
+def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complaints):
     page, held = open_page(), []
     page.route(
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())

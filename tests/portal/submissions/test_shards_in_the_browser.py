@@ -81,7 +81,7 @@ def test_dropped_shards_are_joined_too(open_page, tmp_path, complaints):
     assert complaints == []
 
 
-def test_an_upload_of_shards_goes_on_after_a_reload(open_page, index, complaints):
+def test_an_upload_of_shards_resumes_after_a_reload(open_page, index, complaints):
     page, puts, readings = open_page(), [], []
     page.on("worker", lambda worker: readings.append(worker.url))
 
@@ -225,7 +225,7 @@ def test_one_shard_of_one_is_a_checkpoint_like_any(open_page, tmp_path, complain
 
 def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     page = open_page()
-    # From here on the browser tells of choosers instead of opening them.
+    # From here on the browser reports file choosers instead of opening them.
     page.on("filechooser", lambda _: None)
     expect(draft_file(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
     control = page.get_by_label("Choose a file or shards: Checkpoint")

@@ -36,7 +36,7 @@ def post(client, address, *arguments, follow=False, **data):
 
 
 class TestList:
-    def test_it_shows_the_team_s_submissions_only(self, member, team):
+    def test_it_shows_only_submissions_of_the_team(self, member, team):
         make_run(make_submission(team, title="Ours"))
         make_submission(title="Theirs")
         html = page(member, "list")
@@ -200,7 +200,7 @@ class TestStatusPage:
         seen = first.split("?seen=")[1].split('"')[0]
         assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
 
-    def test_a_rejected_run_shows_what_to_mend(self, member, team):
+    def test_a_rejected_run_shows_what_to_fix(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         run = make_run(submission, state=RunState.REJECTED)
         evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REJECTED)
@@ -260,7 +260,7 @@ class TestWhoMaySee:
         return make_run(state=request.param).submission
 
     @pytest.mark.parametrize("address", ["detail", "status"])
-    def test_strangers_find_nothing(self, client, private, address):
+    def test_the_public_finds_nothing(self, client, private, address):
         page(client, address, private.pk, status=404)
         client.force_login(make_team().memberships.get().user)
         page(client, address, private.pk, status=404)
@@ -289,16 +289,16 @@ class TestWhoMaySee:
     def test_only_the_team_edits(self, client, address):
         submission = make_submission()
         page(client, address, submission.pk, status=302)
-        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
-            client.force_login(stranger)
+        for outsider in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(outsider)
             page(client, address, submission.pk, status=404)
 
     @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "edit"])
     def test_only_the_team_changes_anything(self, client, address):
         submission = make_complete_draft()
         assert post(client, address, submission.pk).status_code == 302
-        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
-            client.force_login(stranger)
+        for outsider in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(outsider)
             assert post(client, address, submission.pk, title="Mine now").status_code == 404
         before = submission.title
         submission.refresh_from_db()

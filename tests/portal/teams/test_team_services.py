@@ -131,7 +131,7 @@ def test_an_invitation_expires() -> None:
         services.accept_invitation(invitation, ada)
 
 
-def test_who_is_in_a_team_can_t_join_another() -> None:
+def test_a_member_of_a_team_cannot_join_another() -> None:
     invitation, ada = make_invited(make_team())
     make_team(ada)
     with pytest.raises(ProblemError, match="in a team already"):
@@ -221,7 +221,7 @@ def test_one_of_two_owners_leaves() -> None:
     assert team.memberships.count() == 1
 
 
-def test_who_is_in_no_team_can_t_leave() -> None:
+def test_a_person_without_a_team_cannot_leave() -> None:
     with pytest.raises(ProblemError, match="not in a team"):
         services.leave(make_user())
 
@@ -259,7 +259,7 @@ def test_two_requests_at_once_put_a_person_into_one_team_only() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_owners_who_leave_at_once_don_t_leave_a_member_without_an_owner() -> None:
+def test_two_owners_who_leave_at_once_never_leave_a_member_without_an_owner() -> None:
     team = make_team()
     first = owner_of(team)
     second = make_member(team, Role.OWNER).user

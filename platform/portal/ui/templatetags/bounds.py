@@ -1,4 +1,4 @@
-"""The template filters for upper bounds, of which ε is the one, and for what is left below them."""
+"""Template filters for upper bounds, such as ε, and for the margins below them."""
 
 from django import template
 from django.utils.html import format_html

@@ -27,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError(f"No active account has the address {options['owner']}.") from error
         present = team_of(owner)
         if present and present.name == options["name"]:
-            self.stdout.write(f"The team {present} is there already.")
+            self.stdout.write(f"The team {present} exists already.")
             return
         try:
             team = create_team(owner, options["name"], affiliation=options["affiliation"])
