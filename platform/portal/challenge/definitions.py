@@ -71,7 +71,7 @@ def read_definitions(path: Path) -> list[Definition]:
 
 
 def overridden(definitions: Sequence[Definition], overrides: Sequence[Override]) -> list[Definition]:
-    """Return the definitions with the overrides applied in order."""
+    """Return the definitions with the overrides applied in order. Raises `ProblemError` for one without a track."""
     for change in overrides:
         if not any(fnmatchcase(definition.slug, change.pattern) for definition in definitions):
             slugs = ", ".join(definition.slug for definition in definitions)

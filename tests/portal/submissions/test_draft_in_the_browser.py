@@ -131,7 +131,7 @@ def test_a_dropped_file_is_uploaded(open_page, complaints):
             const data = new DataTransfer();
             data.items.add(new File(["1,-1,0,5"], "log.csv"));
             const place = document.querySelector("[data-kind=communication_log]");
-            file.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+            place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
         }"""
     )
     expect(draft_file(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(

@@ -72,7 +72,7 @@ def test_dropped_shards_are_joined_too(open_page, tmp_path, complaints):
             const data = new DataTransfer();
             for (const [name, bytes] of files) data.items.add(new File([new Uint8Array(bytes)], name));
             const place = document.querySelector("[data-kind=checkpoint]");
-            file.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+            place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
         }""",
         [[path.name, list(path.read_bytes())] for path in all_files(index)],
     )
@@ -166,7 +166,7 @@ def test_several_files_that_are_no_sharded_checkpoint_are_rejected(open_page, in
             const data = new DataTransfer();
             for (const name of ["a.csv", "b.csv"]) data.items.add(new File(["1"], name));
             const place = document.querySelector("[data-kind=communication_log]");
-            file.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+            place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
         }"""
     )
     expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("a.csv, b.csv")

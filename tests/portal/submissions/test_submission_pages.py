@@ -165,7 +165,7 @@ class TestStatusPage:
         html = page(member, "status", submission.pk)
         assert "Scoring: 30 of 100" in html
         assert 'max="100" value="30"' in html
-        assert "last sign of life" in html
+        assert "Last sign of life" in html
         assert "attempt 2" in html
 
     @pytest.mark.parametrize(
