@@ -1,4 +1,4 @@
-"""What follows from the end of an attempt. The caller holds the locks of the evaluation and of its run."""
+"""The consequences of the end of an attempt. The caller holds the locks of the evaluation and of its run."""
 
 from collections.abc import Sequence
 from datetime import datetime

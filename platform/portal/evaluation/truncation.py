@@ -1,6 +1,6 @@
 """Reports cut to what the database stores.
 
-Names out of uploaded files end up in the texts of problems and checks: they are capped, and lose what can't be stored.
+The texts of problems and checks quote names from uploaded files: they are capped, and lose what can't be stored.
 """
 
 from typing import Any, TypeVar

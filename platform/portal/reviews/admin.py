@@ -1,4 +1,4 @@
-"""Proof reviews for the organizers: what waits for one's review, the review itself, and past decisions."""
+"""Proof reviews for the organizers: what needs one's review, the review itself, and past decisions."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a reviewer of a privacy proof answers, item by item."""
+"""The checklist by which reviewers judge a privacy proof."""
 
 from dataclasses import dataclass
 from enum import StrEnum

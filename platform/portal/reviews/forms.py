@@ -1,4 +1,4 @@
-"""The reviewer's form: the checklist, one question a field, then the decision."""
+"""The reviewer's form: the checklist, one question per field, then the decision."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How many submissions a team has left, over a window that moves with the clock."""
+"""The number of submissions that a team has left, over a window that moves with the clock."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

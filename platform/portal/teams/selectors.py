@@ -1,4 +1,4 @@
-"""What is asked about teams."""
+"""Queries about teams."""
 
 from django.db.models import QuerySet
 from django.utils import timezone

@@ -1,4 +1,4 @@
-"""How every form of the site is drawn: label, help, control, errors, tied together for screen readers."""
+"""The rendering of every form of the site: label, help, control and errors, connected for screen readers."""
 
 from django.forms.renderers import DjangoTemplates
 

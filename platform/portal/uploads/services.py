@@ -1,4 +1,4 @@
-"""Starting, continuing and ending uploads."""
+"""Starting, resuming and ending uploads."""
 
 import re
 import uuid
