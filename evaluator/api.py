@@ -283,7 +283,7 @@ class PartUrls(Response):
 
 
 class StoredArtifact(Response):
-    """A completed upload in its place in a draft."""
+    """A completed upload in its role in a draft."""
 
     artifact: UUID
     kind: ArtifactKind

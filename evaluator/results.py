@@ -6,11 +6,15 @@ result has under the same name is copied from there when the step has passed.
 
 from typing import Self
 
-from evaluator.contracts import Check, CheckStatus, Epsilon, Message, StepResult, TrustLevel
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.contracts import Check, CheckStatus, Epsilon, StepResult, TrustLevel
 
 
-class RunResults(Message):
+class RunResults(BaseModel):
     """The results of the steps that have passed so far; what no step has reported is None or empty.
+
+    A field that this version doesn't know, from a document or a site of another version, is ignored.
 
     Attributes:
         anls: Mean over the test set, in [0, 1], as is `accuracy`.
@@ -22,6 +26,8 @@ class RunResults(Message):
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     anls: float | None = None
     accuracy: float | None = None

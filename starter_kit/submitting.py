@@ -151,8 +151,9 @@ def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
 def _status_line(run: dict[str, Any]) -> str:
     name = f"ε = {run['budget']:g}" if run["budget"] else "run"
     if run["state"] == "scored":
-        epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
-        return f"{name}: scored, ANLS {cut(run['anls'])}, {run['bytes_total']:,} bytes{epsilon}"
+        results = run["results"]
+        epsilon = f", ε = {results['epsilon']:.4f}" if results["epsilon"] is not None else ""
+        return f"{name}: scored, ANLS {cut(results['anls'])}, {results['bytes_total']:,} bytes{epsilon}"
     step = f", {run['step']}" if run["step"] else ""
     place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
     time_left = in_words(run["remaining_s"])

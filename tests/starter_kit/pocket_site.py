@@ -131,9 +131,7 @@ class PocketSite:
                         "remaining_s": None,
                         "queue_position": None,
                         "problems": [],
-                        "anls": 0.25,
-                        "bytes_total": 1234,
-                        "epsilon": body["budget"],
+                        "results": {"anls": 0.25, "bytes_total": 1234, "epsilon": body["budget"]},
                     }
                 )
                 return runs[-1]

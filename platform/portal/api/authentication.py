@@ -1,4 +1,4 @@
-"""Who asks: the owner of a bearer token, or the person who is logged in with this browser."""
+"""Authentication: the owner of a bearer token, or the person who is logged in with this browser."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class ApiRequest(HttpRequest):
 
 
 class TokenOrSession(HttpBearer):
-    """A token decides alone where one is sent; a session counts only together with its CSRF token."""
+    """Authenticates by the token alone where one is sent; a session counts only together with its CSRF token."""
 
     @override
     def __call__(self, request: HttpRequest) -> Any:
@@ -32,7 +32,7 @@ class TokenOrSession(HttpBearer):
         if check_csrf(request):
             raise ProblemError.of(
                 ErrorCode.REQUEST_SIGN_IN,
-                message="The session comes without a valid CSRF token.",
+                message="The session has no valid CSRF token.",
                 where="header X-CSRFToken",
                 next_step="Reload the page, or use an API token outside a browser.",
             )
@@ -44,7 +44,7 @@ class TokenOrSession(HttpBearer):
 
 
 def team_in(request: ApiRequest) -> Team:
-    """The team that the request acts for. Raises `ProblemError` (`E_REQUEST_TEAM`) without one."""
+    """Return the team that the request acts for. Raises `ProblemError` (`E_REQUEST_TEAM`) without one."""
     team = team_of(request.auth)
     if team is None:
         raise ProblemError.of(ErrorCode.REQUEST_TEAM)

@@ -1,4 +1,4 @@
-"""Everything that goes wrong in the API answers {"problems": [...]}, each problem with its code."""
+"""Errors of the API: every one is a response with coded problems, `evaluator.api.Problems`."""
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm
@@ -11,7 +11,7 @@ from portal.uploads.problems import problem_response
 
 
 def answer_with_problems(api: NinjaAPI) -> None:
-    """Install the handlers."""
+    """Install the handlers that turn exceptions into responses with problems."""
 
     @api.exception_handler(ProblemError)
     def problem(_request: HttpRequest, error: ProblemError) -> HttpResponse:
@@ -27,7 +27,7 @@ def answer_with_problems(api: NinjaAPI) -> None:
         return problem_response(ProblemError.of(ErrorCode.REQUEST_NOT_FOUND))
 
     @api.exception_handler(HttpError)
-    def not_understood(_request: HttpRequest, error: HttpError) -> HttpResponse:
+    def bad_request(_request: HttpRequest, error: HttpError) -> HttpResponse:
         return problem_response(
             ProblemError.of(ErrorCode.REQUEST_INVALID, message=str(error)), error.status_code
         )
@@ -47,7 +47,7 @@ def answer_with_problems(api: NinjaAPI) -> None:
 
 
 def invalid_form(form: BaseForm) -> ProblemError:
-    """What the form found wrong, one problem a field."""
+    """Return the error for a form that is not valid, with one problem for each field."""
     return ProblemError(
         *(
             Problem.of(ErrorCode.REQUEST_INVALID, where=field, expected=" ".join(map(str, errors)))

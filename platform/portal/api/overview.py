@@ -1,4 +1,4 @@
-"""The tracks, and who the token belongs to."""
+"""The tracks, and the account of the token."""
 
 from django.utils import timezone
 from ninja import Router
@@ -13,7 +13,8 @@ router = Router(tags=["overview"])
 
 
 @router.get("/tracks", response=list[TrackInfo], summary="The tracks and their rules")
-def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
+def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja passes it by its name)
+    """Lists every track, with whether it is open now."""
     now = timezone.now()
     return [
         TrackInfo(
@@ -43,7 +44,8 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
     ]
 
 
-@router.get("/me", response=Account, summary="Whose token this is")
+@router.get("/me", response=Account, summary="The account that the token belongs to")
 def me(request: ApiRequest) -> Account:
+    """Shows the address, the name and the team of the user."""
     team = team_of(request.auth)
     return Account(email=request.auth.email, name=request.auth.name, team=team.name if team else None)

@@ -1,4 +1,4 @@
-"""What a training record needs from the site: a run token before the training, and a key that signs for the team."""
+"""Run tokens and signing keys, which a training record needs from the site."""
 
 from ninja import Router, Status
 
@@ -21,25 +21,26 @@ router = Router(tags=["training records"])
 
 @router.get("/run-tokens", response=list[IssuedRunToken], summary="Your team's run tokens, newest first")
 def list_tokens(request: ApiRequest) -> list[IssuedRunToken]:
-    """The newest thousand."""
+    """Lists the newest thousand."""
     return [_token(token) for token in tokens_of(team_in(request))[:MAX_LISTED_TOKENS]]
 
 
 @router.post("/run-tokens", response={201: IssuedRunToken}, summary="Get a token for one training")
 def new_token(request: ApiRequest, body: NewRunToken) -> Status[IssuedRunToken]:
-    """Before the training: its record carries the token. Only tracks with privacy budgets issue them."""
+    """Issues the token that the record of the next training carries. Only tracks with privacy budgets issue them."""
     team = team_in(request)
     return Status(201, _token(issue_token(team, Track.objects.get(slug=body.track), request.auth)))
 
 
 @router.get("/keys", response=list[SigningKey], summary="The keys that may sign your team's records")
 def list_keys(request: ApiRequest) -> list[SigningKey]:
+    """Lists the keys that are not revoked."""
     return [_key(key) for key in current_keys(team_in(request))]
 
 
 @router.post("/keys", response=SigningKey, summary="Register a key")
 def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
-    """Answers with the key that is registered already if your team has it."""
+    """Returns the registered key if your team has registered it before."""
     team = team_in(request)
     form = KeyForm(body.model_dump())
     if not form.is_valid():

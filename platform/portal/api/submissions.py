@@ -28,12 +28,13 @@ router = Router(tags=["submissions"])
 
 @router.get("", response=list[SubmissionSummary], summary="Your team's submissions, newest first")
 def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
+    """Lists drafts and submissions, withdrawn ones included."""
     return [_summary(request, submission) for submission in submissions_of(team_in(request))]
 
 
 @router.post("", response={201: SubmissionStatus}, summary="Open a draft")
 def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
-    """A draft of a track where ε plays no part holds its one run already."""
+    """Opens a draft; in a track where ε plays no part it has its one run already."""
     team = team_in(request)
     track = Track.objects.get(slug=body.track)
     form = SubmissionForm(body.model_dump(exclude={"track"}))
@@ -44,7 +45,7 @@ def create_submission(request: ApiRequest, body: NewSubmission) -> Status[Submis
 
 
 @router.get(
-    "/{submission_id}", response=SubmissionStatus, summary="A submission and how far its evaluation is"
+    "/{submission_id}", response=SubmissionStatus, summary="A submission and the progress of its evaluation"
 )
 def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return _detail(request, own_submission(team_in(request), submission_id))
@@ -52,7 +53,7 @@ def get_submission(request: ApiRequest, submission_id: UUID) -> SubmissionStatus
 
 @router.post("/{submission_id}/runs", response=RunSummary, summary="Add the run at a budget")
 def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummary:
-    """Answers with the run that is there already if there is one. `budget` is null where ε plays no part."""
+    """Returns the run at this budget, which is created if there is none. `budget` is null where ε plays no part."""
     return _run(services.add_run(own_submission(team_in(request), submission_id), body.budget))
 
 
@@ -60,7 +61,7 @@ def add_run(request: ApiRequest, submission_id: UUID, body: NewRun) -> RunSummar
     "/{submission_id}/submit", response=SubmissionStatus, summary="Freeze the draft and queue its runs"
 )
 def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """All or nothing: if anything is missing, the answer lists everything and nothing counts against the quota."""
+    """Submits everything or nothing: if anything is missing, the response lists it and the quota is not used."""
     submission = own_submission(team_in(request), submission_id)
     services.submit(submission, request.auth)
     return get_submission(request, submission_id)

@@ -1,4 +1,4 @@
-"""Uploads over the API: announce a file, ask for the addresses of its parts, PUT them, complete."""
+"""Uploads over the API: announce a file, request the addresses of its parts, PUT them, complete."""
 
 from uuid import UUID
 
@@ -23,9 +23,9 @@ from portal.uploads.parts import Part
 router = Router(tags=["uploads"])
 
 
-@router.post("", response=UploadStatus, summary="Start an upload, or go on with it")
+@router.post("", response=UploadStatus, summary="Start an upload, or resume it")
 def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
-    """Answers with the unfinished upload of the same file to the same place if there is one."""
+    """Returns the unfinished upload of the same file in the same role if there is one."""
     submission = own_submission(team_in(request), body.submission)
     run = submission.runs.get(pk=body.run) if body.run else None
     upload = submissions.start_upload(
@@ -48,7 +48,7 @@ def list_parts(request: ApiRequest, upload_id: UUID) -> StoredParts:
 
 @router.post("/{upload_id}/part-urls", response=PartUrls, summary="Addresses to PUT parts to")
 def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUrls:
-    """Ask for them as you go: each is good for one part of exactly this size and SHA-256, for some minutes."""
+    """Request them as you need them: each takes one part of exactly this size and SHA-256, for some minutes."""
     upload = own_upload(team_in(request), upload_id)
     parts = [Part(part.number, part.size_bytes, part.sha256) for part in body.parts]
     return PartUrls(
@@ -59,9 +59,9 @@ def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUr
     )
 
 
-@router.post("/{upload_id}/complete", response=StoredArtifact, summary="Make the file out of its parts")
+@router.post("/{upload_id}/complete", response=StoredArtifact, summary="Join the parts into the file")
 def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
-    """Puts the file into its place in the draft, instead of what was there. May be called again."""
+    """Attaches the file to the draft, in place of an earlier one. May be called again."""
     upload = own_upload(team_in(request), upload_id)
     artifact = submissions.finish_upload(upload, request.auth)
     return StoredArtifact(
@@ -69,7 +69,7 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     )
 
 
-@router.delete("/{upload_id}", response={204: None}, summary="Give an upload up")
+@router.delete("/{upload_id}", response={204: None}, summary="Abort an upload")
 def abort_upload(request: ApiRequest, upload_id: UUID) -> Status[None]:
     services.abort(own_upload(team_in(request), upload_id), actor=request.auth)
     return Status(204, None)

@@ -1,4 +1,4 @@
-"""The API's description for people."""
+"""The page that documents the API."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ninja import NinjaAPI
 
 
 def docs(api: NinjaAPI) -> Any:
-    """A page that lists every endpoint of `api` out of its OpenAPI schema."""
+    """Return a view that lists every endpoint of `api` from its OpenAPI schema."""
 
     @require_safe
     def page(request: HttpRequest) -> HttpResponse:
@@ -25,7 +25,7 @@ def docs(api: NinjaAPI) -> Any:
 
 
 def _fields(schema: dict[str, Any], operation: dict[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the operation's JSON body."""
+    """Return the fields of the operation's JSON body."""
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     model = schema["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     required = model.get("required", [])

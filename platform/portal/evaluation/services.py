@@ -2,11 +2,12 @@
 
 from django.db import transaction
 
+from evaluator.api import FINAL_STATES
 from portal.accounts.models import User
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation
 from portal.evaluation.outcomes import requeue
-from portal.submissions.models import FINAL_STATES, Run
+from portal.submissions.models import Run
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:

@@ -7,13 +7,14 @@ from typing import Any
 
 from django.db.models import prefetch_related_objects
 
+from evaluator.api import FINAL_STATES
 from evaluator.contracts import Epsilon, Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem
 from evaluator.worker.time_left import in_words
 from portal.evaluation import results
 from portal.evaluation.changed_tensors import ChangedTensors
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepReport
-from portal.submissions.models import FINAL_STATES, Run, RunState
+from portal.submissions.models import Run, RunState
 
 STEP_NAMES = {
     Step.VALIDATE: "Validation",

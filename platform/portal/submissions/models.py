@@ -45,9 +45,6 @@ class RunState(models.TextChoices):
     FAILED = "failed", "failed"
 
 
-FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
-
-
 class Submission(models.Model):
     """One method of a team in one track, with its description and its runs."""
 

@@ -316,5 +316,22 @@ class TestApi:
         ) < timedelta(seconds=1)
         assert (second["rank"], second["reason"]) == (None, "recomputed ε = 1.1 exceeds the budget 1")
 
+    def test_of_a_private_run_some_checks_are_published_without_their_findings(self, client, private_track):
+        checks = [
+            {
+                "id": check,
+                "status": "flagged",
+                "expected": "17",
+                "found": "18 of client 7",
+                "where": "round 3",
+            }
+            for check in ("C6", "C2")
+        ]
+        add_run(private_track, budget=1.0, epsilon=0.9, checks=checks)
+        body = client.get("/api/v1/leaderboards/privacy").json()
+        hidden, public = body["boards"][0]["rows"][0]["results"]["checks"]
+        assert hidden == {"id": "C6", "status": "flagged", "expected": "", "found": "", "where": ""}
+        assert public == checks[1]
+
     def test_a_missing_track_is_not_found(self, client):
         assert client.get("/api/v1/leaderboards/missing").status_code == 404

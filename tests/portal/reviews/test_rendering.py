@@ -77,11 +77,11 @@ class TestMarkdown:
 
     @pytest.mark.parametrize("unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&"])
     def test_pathological_markdown_takes_seconds_at_most(self, unit):
-        started = time.monotonic()
+        started = time.process_time()
         render_proof(
             (unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md"
         )
-        assert time.monotonic() - started < 10
+        assert time.process_time() - started < 10
 
 
 class TestNotebook:
