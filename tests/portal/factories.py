@@ -1,4 +1,4 @@
-"""Small makers of the site's objects. Each makes what it needs and isn't given."""
+"""Factories of the site's objects. Each creates what it needs and isn't given."""
 
 import hashlib
 from itertools import count

@@ -1,4 +1,4 @@
-"""The whole way of a new person, and of one who forgot the password, through the real pages and mails."""
+"""Signing up, and resetting a forgotten password, through the real pages and mails."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Who may call what: every endpoint, for everyone who isn't the owner."""
+"""The permission of every endpoint, for everyone who isn't the owner."""
 
 import pytest
 from django.test import Client
@@ -25,7 +25,10 @@ def run():
 @pytest.fixture
 def upload(run):
     return services.start_upload(
-        *(run.submission, run, "checkpoint", run.submission.created_by),
+        run.submission,
+        run,
+        "checkpoint",
+        run.submission.created_by,
         filename="model.safetensors",
         size_bytes=len(CONTENT),
         sha256=sha(CONTENT),

@@ -123,14 +123,21 @@ def test_tracks_and_their_rules(api):
     first, second = api.get("tracks")
     assert (first["budgets"], first["closed_because"]) == ([None], "")
     assert (first["reference"], first["trainable"], second["trainable"]) == (
-        *("vt5-tiny", ["*.bias", "visual.*"], []),
+        "vt5-tiny",
+        ["*.bias", "visual.*"],
+        [],
     )
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
     assert second["run_artifacts"] == [
-        *("checkpoint", "communication_log", "training_record", "training_annex"),
+        "checkpoint",
+        "communication_log",
+        "training_record",
+        "training_annex",
     ]
     assert (second["sampling_rule"], second["accountant"], second["adjacency"]) == (
-        *("two_stage", "pld", "add_remove"),
+        "two_stage",
+        "pld",
+        "add_remove",
     )
     assert second["submission_artifacts"] == ["privacy_proof"]
 

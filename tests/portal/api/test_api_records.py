@@ -1,4 +1,4 @@
-"""Run tokens and signing keys over the API, as `pfl token` and `pfl key register` ask for them."""
+"""Run tokens and signing keys over the API, as `pfl token` and `pfl key register` request them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What workers would send."""
+"""Messages as workers send them."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Which tensors training changed: the sentence, the groups, the page and the API."""
+"""The tensors that training changed: the sentence, the groups, the page and the API."""
 
 import pytest
 from django.test import Client

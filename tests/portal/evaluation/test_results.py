@@ -1,4 +1,4 @@
-"""What the page of a submission says of ε, trust and checks, and to whom."""
+"""The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
 import pytest
 from django.test import Client

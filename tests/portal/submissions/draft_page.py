@@ -1,4 +1,4 @@
-"""What tests do on a draft's page in a browser; the fixtures are in conftest.py."""
+"""Actions on a draft's page in a browser; the fixtures are in conftest.py."""
 
 from portal.submissions.models import Artifact
 from portal.uploads.stores import current_store

@@ -1,4 +1,4 @@
-"""What holds on every page: no inline script or style, one main heading, an accessible frame, the site's policy."""
+"""The rules of every page: no inline script or style, one main heading, an accessible frame, the site's policy."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""The signed addresses: what they let in and out, and what they don't."""
+"""The signed addresses: what they receive and send, and what they reject."""
 
 import io
 import tracemalloc
