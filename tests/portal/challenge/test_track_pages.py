@@ -102,7 +102,7 @@ def test_an_organizer_cannot_save_impossible_rules(client: Client) -> None:
     form = {**admin_form(track), "budgets": "[0]", "anls_threshold": "2", "trainable": "two words"}
     html = client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).content.decode()
     assert "different positive numbers" in html
-    assert "A pattern holds no space" in html
+    assert "A pattern has no space" in html
     assert "less than or equal to 1" in html
     assert not AuditEntry.objects.exists()
 

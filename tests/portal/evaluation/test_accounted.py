@@ -112,7 +112,7 @@ class TestToken:
         run = account(queued_run(team, track), run_token=token.token)
         assert run.token == token
         assert run.token.record_sha256 == run.artifacts.get().upload.sha256
-        entry = AuditEntry.objects.get(action="run_token.taken")
+        entry = AuditEntry.objects.get(action="run_token.claimed")
         assert entry.details == {"run": str(run.pk), "before": None}
 
     def test_no_token_of_others_will_do(self, team, track):
