@@ -12,10 +12,11 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind, Check, Step, TrustLevel
+from evaluator.contracts import ArtifactKind, Step
 from evaluator.errors import Problem
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from evaluator.results import RunResults
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000
@@ -162,10 +163,8 @@ class RunStatus(RunSummary):
     Attributes:
         step: The current step of the current attempt; `done` of `total` units of it are finished.
         remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
-        queue_position: The run's place in the queue of the step, from 1; null unless it waits there.
+        queue_position: The run's position in the queue of the step, from 1; null unless it waits there.
         attempt: The number of the current attempt, from 1; 0 before the first one.
-        epsilon: The ε that decides.
-        joint_epsilon: The ε of `joint_runs` trainings of the team together.
         tensors: How many tensors the checkpoint holds; null before its validation.
         changed_tensors: The names of those that differ from the base weights; null before the validation.
     """
@@ -178,21 +177,9 @@ class RunStatus(RunSummary):
     queue_position: int | None
     heartbeat_at: datetime | None
     attempt: int
-    anls: float | None
-    accuracy: float | None
-    bytes_total: int | None
-    bytes_needed: int | None
-    epsilon: float | None
-    epsilon_two_stage: float | None
-    epsilon_product: float | None
-    epsilon_rdp: float | None
-    accountant: str
-    joint_epsilon: float | None
-    joint_runs: int | None
-    trust_level: TrustLevel | None
+    results: RunResults
     tensors: int | None
     changed_tensors: list[str] | None
-    checks: list[Check]
     problems: list[Problem]
 
     @property
@@ -296,7 +283,7 @@ class PartUrls(Response):
 
 
 class StoredArtifact(Response):
-    """A completed upload in its place in a draft."""
+    """A completed upload in its role in a draft."""
 
     artifact: UUID
     kind: ArtifactKind

@@ -25,10 +25,9 @@ EVALUATOR_QUEUE = "evaluator"
 SCORING_QUEUE = "evaluator.scoring"
 INTAKE_QUEUE = "portal.intake"
 
-# The tasks, each with one argument: an `EvaluationJob`, a `StepReport`, a `Progress`.
-STEP_TASK = "evaluator.run_step"
-REPORT_TASK = "portal.take_report"
-PROGRESS_TASK = "portal.take_progress"
+STEP_TASK = "evaluator.run_step"  # (job)
+REPORT_TASK = "portal.receive_report"  # (step report)
+PROGRESS_TASK = "portal.receive_progress"  # (progress)
 
 # The server's id in the communication log.
 SERVER = -1
@@ -149,18 +148,12 @@ class EvaluationJob(Message):
 class TrustLevel(IntEnum):
     """How far a run's record has been checked against what really happened."""
 
-    # Every number follows from the files.
-    RECOMPUTED = 0
-    # The submitted trainer passed the conformance tests.
-    CONFORMANT = 1
-    # A round drawn by the site was replayed.
-    REPLAYED = 2
-    # The organizers trained it again.
-    RERUN = 3
+    RECOMPUTED = 0  # every number follows from the files
 
     @property
     def label(self) -> str:
-        return f"L{self.value} {('recomputed', 'conformant', 'replayed', 're-run')[self.value]}"
+        """The level's number and name, such as `L0 recomputed`."""
+        return f"L{self.value} {self.name.lower()}"
 
 
 class ValidationResult(Message):
@@ -219,13 +212,19 @@ class CommunicationResult(Message):
 
 
 class Epsilon(Message):
-    """ε under one rule by one accountant; None where no finite ε holds. `margin` is the budget minus ε."""
+    """ε under one rule by one accountant; None where no finite ε holds.
+
+    Attributes:
+        margin: The budget minus ε.
+        decides: Whether the track's rules compare this ε with the budget.
+    """
 
     sampling_rule: SamplingRule
     accountant: Accountant
     epsilon: FiniteFloat | None
     within_budget: bool
     margin: FiniteFloat | None
+    decides: bool = False
 
 
 class AccountingResult(Message):

@@ -84,6 +84,10 @@ class ErrorCode(StrEnum):
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
     TRACK_CLOSED = "E_TRACK_CLOSED"
     TEAM_KEY = "E_TEAM_KEY"
+    TEAM_NAME = "E_TEAM_NAME"
+    TEAM_MEMBER = "E_TEAM_MEMBER"
+    TEAM_OWNER = "E_TEAM_OWNER"
+    TEAM_INVITATION = "E_TEAM_INVITATION"
     RUN_TOKEN = "E_RUN_TOKEN"  # noqa: S105  (a code)
 
     REQUEST_INVALID = "E_REQUEST_INVALID"
@@ -351,6 +355,17 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.TEAM_KEY: Explanation(
         "The signing key can't be registered for your team.",
         "Make a new one with `pfl key create` and register that.",
+    ),
+    ErrorCode.TEAM_NAME: Explanation("Another team has this name.", "Choose another name."),
+    ErrorCode.TEAM_MEMBER: Explanation(
+        "The membership in a team doesn't allow this.",
+        "A person is in one team at a time; the team's page lists its members.",
+    ),
+    ErrorCode.TEAM_OWNER: Explanation(
+        "Only an owner of the team can do this.", "Ask an owner, whom the team's page names."
+    ),
+    ErrorCode.TEAM_INVITATION: Explanation(
+        "The invitation can't be sent or accepted.", "Ask the team for a new one."
     ),
     ErrorCode.RUN_TOKEN: Explanation(
         "The site can't issue a run token.",

@@ -153,9 +153,10 @@ def watch(
 def status_line(run: RunStatus) -> str:
     """Describe the run's state, its place in the queue and its results in one line."""
     name = f"ε = {run.budget:g}" if run.budget else "run"
-    if run.state is RunState.SCORED and run.anls is not None:
-        epsilon = f", ε = {run.epsilon:.4f}" if run.epsilon is not None else ""
-        return f"{name}: scored, ANLS {cut(run.anls)}, {run.bytes_total:,} bytes{epsilon}"
+    results = run.results
+    if run.state is RunState.SCORED and results.anls is not None:
+        epsilon = f", ε = {results.epsilon:.4f}" if results.epsilon is not None else ""
+        return f"{name}: scored, ANLS {cut(results.anls)}, {results.bytes_total:,} bytes{epsilon}"
     step = f", {run.step}" if run.step else ""
     queue = f", number {run.queue_position} in the queue" if run.queue_position else ""
     time_left = in_words(run.remaining_s)

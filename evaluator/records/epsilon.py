@@ -70,8 +70,7 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
         for epsilon in [_bound(accountant, composition, rules.delta)]
         for rule in same
     ]
-    decides = rules.sampling_rule, rules.accountant
-    epsilon = next(row.epsilon for row in epsilons if (row.sampling_rule, row.accountant) == decides)
+    epsilon = next(row.epsilon for row in epsilons if row.decides)
     if epsilon is None:
         raise ProblemError.of(
             ErrorCode.ACCOUNTING_UNSUPPORTED,
@@ -159,6 +158,7 @@ def _epsilon_row(rule: SamplingRule, accountant: Accountant, epsilon: float, rul
         epsilon=epsilon if known else None,
         within_budget=epsilon <= rules.epsilon,
         margin=rules.epsilon - epsilon if known else None,
+        decides=(rule, accountant) == (rules.sampling_rule, rules.accountant),
     )
 
 

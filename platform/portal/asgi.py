@@ -1,4 +1,4 @@
-"""The site as a ASGI application, for uvicorn."""
+"""The site as an ASGI application, for uvicorn."""
 
 import os
 

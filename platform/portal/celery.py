@@ -1,6 +1,6 @@
-"""The site's Celery app: it takes the workers' reports and watches over evaluations.
+"""The site's Celery app: it receives the workers' reports and watches over evaluations.
 
-Start it with `celery -A portal.celery worker -P solo -Q portal.intake` and, once a site,
+Start it with `celery -A portal.celery worker -P solo -Q portal.intake` and, once per site,
 `celery -A portal.celery beat`.
 """
 

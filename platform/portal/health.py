@@ -1,4 +1,4 @@
-"""For whoever watches over the processes: whether the site runs, and whether it can do its work."""
+"""Health checks for whatever supervises the processes: whether the site runs, and whether it can work."""
 
 import logging
 from collections.abc import Callable
@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 @never_cache
 @require_safe
 def alive(_request: HttpRequest) -> JsonResponse:
-    """The process answers. Nothing else is asked, so that a fault elsewhere never restarts it."""
+    """Respond that the process is up. Nothing else is checked, so that a fault elsewhere never restarts it."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def ready(_request: HttpRequest) -> JsonResponse:
-    """The database answers, its tables are up to date and the broker takes messages; otherwise 503."""
+    """Respond whether the database answers with its tables up to date, and the broker takes messages; 503 otherwise."""
     checks = {name: check() for name, check in CHECKS.items()}
     is_ready = all(outcome == "ok" for outcome in checks.values())
     return JsonResponse(
@@ -36,6 +36,7 @@ def ready(_request: HttpRequest) -> JsonResponse:
 
 
 def check_database() -> str:
+    """Return `ok`, or that the database doesn't answer."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -46,15 +47,18 @@ def check_database() -> str:
 
 
 def check_migrations() -> str:
+    """Return `ok`, or how many migrations have not been applied."""
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except Error:
-        return "unknown"  # check_database has logged why
+        # The reason has been logged by check_database.
+        return "unknown"
     return f"{len(missing)} missing" if missing else "ok"
 
 
 def check_broker() -> str:
+    """Return `ok`, or that the broker doesn't answer."""
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_TIMEOUT_S)

@@ -12,10 +12,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import dj_database_url
+import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from evaluator.worker.broker import broker_settings
+
+# Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
+django_stubs_ext.monkeypatch()
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()
@@ -28,7 +32,7 @@ DEBUG = os.environ.get("PFL_DEBUG", "") == "1"
 
 
 def _stored_secret_key() -> str:
-    """The key of an embedded site: made once and kept beside its database."""
+    """Return the key of an embedded site, which is made once and stored beside its database."""
     path = HOME / "secret_key"
     try:
         with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -139,7 +143,8 @@ ACCOUNT_SIGNUP_FORM_CLASS = "portal.accounts.forms.SignupForm"
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_PREVENT_ENUMERATION = True
-ACCOUNT_CHANGE_EMAIL = True  # one address a person; a new one replaces it once verified
+# One address per person; a new one replaces it once verified.
+ACCOUNT_CHANGE_EMAIL = True
 # Attempts to log in are limited by the visitor's address, not by that of the proxy before a public site.
 ALLAUTH_TRUSTED_PROXY_COUNT = 1 if PUBLIC else 0
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
@@ -147,7 +152,8 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = HOME / "mail"
 if _mail := os.environ.get("PFL_SMTP_URL"):
-    _smtp = urlsplit(_mail)  # smtp://user:password@host:587 or smtps://…
+    # A URL such as smtp://user:password@host:587 or smtps://….
+    _smtp = urlsplit(_mail)
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     EMAIL_HOST, EMAIL_PORT = _smtp.hostname or "", _smtp.port or 587
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _smtp.username or "", _smtp.password or ""
@@ -155,7 +161,8 @@ if _mail := os.environ.get("PFL_SMTP_URL"):
 DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <benchmark@localhost>")
 
 FORM_RENDERER = "portal.ui.forms.FormRenderer"
-SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")  # linked in every page's footer
+# The link in every page's footer.
+SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -164,16 +171,18 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = HOME / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
-WHITENOISE_USE_FINDERS = True  # the embedded site serves straight from the source tree
+# The embedded site serves straight from the source tree.
+WHITENOISE_USE_FINDERS = True
 
 # Where uploads go, and how long the URLs that move them are valid.
 STORE_FOLDER = HOME / "store"
 UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
 UPLOAD_URL_SECONDS = 900
 DOWNLOAD_URL_SECONDS = 900
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024  # forms and JSON; parts of files never pass through here
+# Forms and JSON; parts of files never pass through here.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
-# An evaluation whose worker was silent for so long is started again, so many times at most.
+# An evaluation whose worker sends no sign of life for so long is started again, so many times at most.
 EVALUATION_SILENCE_SECONDS = int(os.environ.get("PFL_EVALUATION_SILENCE_SECONDS", "60"))
 EVALUATION_QUEUE_SECONDS = int(os.environ.get("PFL_EVALUATION_QUEUE_SECONDS", "86400"))
 EVALUATION_ATTEMPTS = 3
@@ -197,7 +206,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
 SECURE_SSL_REDIRECT = PUBLIC
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # probes ask the process itself, not the proxy
+# Probes ask the process itself, not the proxy.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC else None
 SECURE_HSTS_SECONDS = 31_536_000 if PUBLIC else 0
 
@@ -211,7 +221,7 @@ LOGGING = {
 
 
 def _reject_unsafe_values() -> None:
-    """A public site doesn't start with a value that is only safe on one's own machine."""
+    """Stop a public site from starting with a value that is only safe on one's own machine."""
     problems = []
     if _site.scheme != "https":
         problems.append("PFL_SITE_URL must start with https:// for a site that isn't on this machine")

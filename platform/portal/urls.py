@@ -5,22 +5,28 @@ from django.contrib import admin
 from django.urls import include, path
 
 from portal import health
+from portal.evaluation import urls as evaluation
+from portal.submissions import urls as submissions
 
 # Organizers log in where everyone does: with a verified address, and with attempts limited.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 admin.site.site_header = "PFL-DocVQA administration"
 admin.site.site_title = "PFL-DocVQA"
 
+# The evaluation adds its results to the page of a submission, so the pages share one namespace.
+SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
+
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
-    path("", include("portal.leaderboard.urls")),  # the home page shows both leaderboards
+    # The home page shows both leaderboards.
+    path("", include("portal.leaderboard.urls")),
     path("account/", include("portal.accounts.urls")),
     path("account/", include("allauth.account.urls")),
     path("", include("portal.teams.urls")),
     path("tracks/", include("portal.challenge.urls")),
     path("privacy/calculator/", include("portal.calculator.urls")),
-    path("submissions/", include("portal.submissions.urls")),
+    path("submissions/", include((SUBMISSION_PAGES, "submissions"))),
     path("uploads/", include("portal.uploads.urls")),
     path("reviews/", include("portal.reviews.urls")),
     path("api/v1/", include("portal.api.urls")),

@@ -63,10 +63,10 @@ def make_draft(page: Page, stack: Stack, track: int, title: str) -> None:
 def upload(page: Page, files: dict[str, Path]) -> None:
     """Put each file into the place of its kind."""
     for kind, file in files.items():
-        slot = page.locator(f"[data-kind={kind}]")
-        expect(slot.locator(".dropzone")).to_be_visible()  # before that the page takes no file
-        slot.locator("input[type=file]").set_input_files(file)
-        expect(slot.get_by_text(re.compile("uploaded|complete", re.I)).first).to_be_visible(timeout=60_000)
+        section = page.locator(f"[data-kind={kind}]")
+        expect(section.locator(".dropzone")).to_be_visible()  # before that the page takes no file
+        section.locator("input[type=file]").set_input_files(file)
+        expect(section.get_by_text(re.compile("uploaded|complete", re.I)).first).to_be_visible(timeout=60_000)
 
 
 def submit_and_wait(page: Page) -> None:

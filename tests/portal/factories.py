@@ -1,4 +1,4 @@
-"""Small makers of the site's objects. Each makes what it needs and isn't given."""
+"""Factories of the site's objects. Each creates what it needs and isn't given."""
 
 import hashlib
 from itertools import count
@@ -7,7 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, TrustLevel
+from evaluator.accounting.accountant import Accountant
+from evaluator.contracts import ArtifactKind, Epsilon, TrustLevel
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Ranking, Track
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
@@ -15,6 +18,7 @@ from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
 
 numbers = count(1)
+SCORES = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "trust_level": TrustLevel.RECOMPUTED}
 
 
 def make_user(email: str = "", password: str | None = None, **fields: Any) -> User:
@@ -69,22 +73,52 @@ def make_run(
     budget: float | None = None,
     **fields: Any,
 ) -> Run:
-    """A run; once submitted, with its track's rules, and once scored, with scores."""
+    """A run; once submitted, with its track's rules, and once scored, with scores. Results are given by name."""
     if submission is None:
         drafted = state == RunState.DRAFT
         submission = make_submission(state=SubmissionState.DRAFT if drafted else SubmissionState.SUBMITTED)
     if state != RunState.DRAFT:
         fields.setdefault("rules", submission.track.rules(budget).model_dump(mode="json"))
+    results = {name: fields.pop(name) for name in RunResults.model_fields.keys() & fields.keys()}
     if state == RunState.SCORED:
-        fields = {
-            "anls": 0.9,
-            "accuracy": 0.8,
-            "bytes_total": 1_000_000,
-            "trust_level": TrustLevel.RECOMPUTED.value,
-            "scored_at": timezone.now(),
-            **fields,
-        }
-    return Run.objects.create(submission=submission, state=state, budget=budget, **fields)
+        fields.setdefault("scored_at", timezone.now())
+        results = {**SCORES, **results}
+    return Run.objects.create(
+        submission=submission, state=state, budget=budget, results=RunResults(**results), **fields
+    )
+
+
+def change_results(run: Run, **fields: Any) -> None:
+    """Store the run with some of its results changed."""
+    run.results = RunResults.model_validate({**run.results.model_dump(), **fields})
+    run.save()
+
+
+def make_epsilons(
+    two_stage: float | None = None,
+    product: float | None = None,
+    rdp: float | None = None,
+    *,
+    rule: SamplingRule = SamplingRule.TWO_STAGE,
+    accountant: Accountant = Accountant.PLD,
+) -> list[Epsilon]:
+    """The ε of a run by both PLD columns and by RDP under `rule`; the one by `rule` and `accountant` decides."""
+    rows = [
+        (SamplingRule.TWO_STAGE, Accountant.PLD, two_stage),
+        (SamplingRule.PRODUCT, Accountant.PLD, product),
+        (rule, Accountant.RDP, rdp),
+    ]
+    return [
+        Epsilon(
+            sampling_rule=row_rule,
+            accountant=row_accountant,
+            epsilon=epsilon,
+            within_budget=True,
+            margin=None,
+            decides=(row_rule, row_accountant) == (rule, accountant),
+        )
+        for row_rule, row_accountant, epsilon in rows
+    ]
 
 
 def make_token(team: Team, track: Track, **fields: Any) -> RunToken:

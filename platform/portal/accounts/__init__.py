@@ -1,0 +1,1 @@
+"""People: their accounts, e-mail addresses and API tokens."""

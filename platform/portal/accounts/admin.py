@@ -16,7 +16,7 @@ from portal.audit.admin import AuditedAdmin
 
 
 @admin.register(User)
-class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     add_form = NewUserForm
     list_display = ["email", "name", "is_active", "is_staff", "date_joined", "last_login"]
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
@@ -51,11 +51,12 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False  # the audit trail names them; deactivate them instead
+        # The audit trail names people, so they are deactivated instead.
+        return False
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     """Tokens can be revoked here, for a leak; only their owners make them."""
 
     list_display = ["label", "user", "created_at", "last_used_at", "revoked_at"]

@@ -1,4 +1,4 @@
-"""The forms of people's accounts; allauth brings those for passwords and e-mail addresses."""
+"""The forms of people's accounts; allauth provides those for passwords and e-mail addresses."""
 
 from django import forms
 from django.contrib.auth.forms import AdminUserCreationForm
@@ -8,7 +8,7 @@ from portal.accounts.models import ApiToken, User
 
 
 class SignupForm(forms.Form):
-    """What sign-up asks for beside e-mail and password (allauth asks for those)."""
+    """The fields of the sign-up form besides e-mail and password, which allauth adds."""
 
     name = forms.CharField(
         max_length=120,
@@ -22,21 +22,25 @@ class SignupForm(forms.Form):
         user.save(update_fields=["name"])
 
 
-class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ProfileForm(forms.ModelForm[User]):
+    """The details of an account that its user edits."""
+
     class Meta:
         model = User
         fields = ["name"]
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "name"})}
 
 
-class TokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class TokenForm(forms.ModelForm[ApiToken]):
+    """The name of a new API token."""
+
     class Meta:
         model = ApiToken
         fields = ["label"]
 
 
-class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not subscriptable when it runs
-    """How an organizer adds a person in the administration."""
+class NewUserForm(AdminUserCreationForm[User]):
+    """The form by which an organizer adds a person in the administration."""
 
     class Meta:
         model = User

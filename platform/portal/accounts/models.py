@@ -13,9 +13,12 @@ TOKEN_PREFIX = "pfl_"  # noqa: S105  (lets secret scanners find a leaked token)
 
 
 class UserManager(DjangoUserManager["User"]):
+    """Creates users, whose e-mail address is their user name."""
+
     def create_user(  # type: ignore[override]
         self, email: str, password: str | None = None, **fields: Any
     ) -> "User":
+        """Create a user; without a password nobody can log in by form."""
         user = self.model(email=self.normalize_email(email).lower(), **fields)
         user.set_password(password)
         user.save(using=self._db)
@@ -24,10 +27,13 @@ class UserManager(DjangoUserManager["User"]):
     def create_superuser(  # type: ignore[override]
         self, email: str, password: str | None = None, **fields: Any
     ) -> "User":
+        """Create an organizer with every right."""
         return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
 
 
 class User(AbstractUser):
+    """A person with an account. The e-mail address, in lower case, is the user name."""
+
     username = None  # type: ignore[assignment]
     first_name = None  # type: ignore[assignment]
     last_name = None  # type: ignore[assignment]
@@ -50,7 +56,7 @@ class User(AbstractUser):
 
 
 class ApiToken(models.Model):
-    """A bearer token of one user, for `pfl submit`. Only its SHA-256 is kept."""
+    """A bearer token of one user, for `pfl submit`. Only its SHA-256 is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     label = models.CharField(max_length=80, help_text="Where you use it, such as “training cluster”.")
@@ -73,4 +79,5 @@ class ApiToken(models.Model):
 
     @staticmethod
     def digest_of(secret: str) -> str:
+        """Return the digest by which a token is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What is asked about people."""
+"""Queries about people."""
 
 from allauth.account.models import EmailAddress
 from django.db.models import QuerySet
@@ -7,9 +7,10 @@ from portal.accounts.models import ApiToken, User
 
 
 def active_tokens(user: User) -> QuerySet[ApiToken]:
+    """Return the user's tokens that are not revoked."""
     return user.api_tokens.filter(revoked_at__isnull=True)
 
 
 def owns_verified_address(user: User, email: str) -> bool:
-    """Whether `user` has shown that mail to `email` reaches them."""
+    """Return whether `user` has shown that mail to `email` reaches them."""
     return bool(EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists())

@@ -14,7 +14,7 @@ LAST_USE_PRECISION = timedelta(minutes=1)
 
 @transaction.atomic
 def create_token(user: User, label: str) -> tuple[ApiToken, str]:
-    """Make an API token; the second value is the secret, which can't be read again."""
+    """Create an API token; the second value is the secret, which can't be read again."""
     token, secret = ApiToken.issue(user, label)
     record(user, "token.created", token, label=label)
     return token, secret
@@ -22,16 +22,16 @@ def create_token(user: User, label: str) -> tuple[ApiToken, str]:
 
 @transaction.atomic
 def revoke_token(token: ApiToken, *, actor: User) -> None:
-    """End a token's use at once; a token that is revoked already stays as it is."""
+    """End a token's use at once; may be called again."""
     revoked = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
     if revoked:
         record(actor, "token.revoked", token, label=token.label)
 
 
 def authenticate_token(secret: str) -> User | None:
-    """The user whose token `secret` is; None when it is unknown or revoked, or its user is inactive.
+    """Return the user whose token `secret` is; None when it is unknown or revoked, or its user is inactive.
 
-    The token is looked up by its digest, so how long that takes tells nothing about the secret.
+    The token is looked up by its digest, so the time that takes reveals nothing about the secret.
     """
     token = (
         ApiToken.objects.select_related("user")
@@ -50,9 +50,9 @@ def authenticate_token(secret: str) -> User | None:
 def ensure_user(
     email: str, *, name: str, password: str | None = None, staff: bool = False, superuser: bool = False
 ) -> tuple[User, bool]:
-    """Make the account of `email`, or bring it up to date; the second value tells whether it is new.
+    """Create the account of `email`, or update it; the second value says whether it is new.
 
-    Rights are only ever added. Without a password a new account gets none, an old one keeps its own.
+    Rights are only ever added. Without a password a new account gets none, an old one's stays.
     """
     user, created = User.objects.select_for_update().get_or_create(email=email.lower())
     user.name = name
@@ -76,7 +76,7 @@ def ensure_user(
 
 @transaction.atomic
 def vouch_for_address(user: User) -> None:
-    """Take the user's address as verified, as when an organizer made the account."""
+    """Mark the user's address as verified, as when an organizer made the account."""
     EmailAddress.objects.update_or_create(
         user=user, email=user.email.lower(), defaults={"verified": True, "primary": True}
     )

@@ -16,6 +16,7 @@ from portal.accounts.services import create_token, revoke_token
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def profile(request: UserRequest) -> HttpResponse:
+    """Show the user's profile, and save its changes."""
     form = ProfileForm(request.POST or None, instance=request.user)
     if request.method == "POST" and form.is_valid():
         form.save()
@@ -28,7 +29,7 @@ def profile(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: UserRequest) -> HttpResponse:
-    """List one's tokens; a POST makes one and shows its secret in the answer, this once."""
+    """List the user's tokens; a POST creates one and shows its secret, this once."""
     form, secret = TokenForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         _, secret = create_token(request.user, form.cleaned_data["label"])
@@ -43,6 +44,7 @@ def tokens(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: UserRequest, token_id: int) -> HttpResponse:
+    """Revoke one of the user's tokens."""
     token = get_object_or_404(active_tokens(request.user), pk=token_id)
     revoke_token(token, actor=request.user)
     messages.success(request, f"The token “{token.label}” is revoked.")

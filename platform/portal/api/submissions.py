@@ -17,8 +17,8 @@ from evaluator.api import (
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
 from portal.challenge.models import Track
+from portal.evaluation import status as run_status
 from portal.submissions import services
-from portal.submissions import status as run_status
 from portal.submissions.forms import SubmissionForm
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
@@ -28,6 +28,7 @@ router = Router(tags=["submissions"])
 
 @router.get("", response=list[SubmissionSummary], summary="Your team's submissions, newest first")
 def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
+    """Lists drafts and submissions, withdrawn ones included."""
     return [_summary(request, submission) for submission in submissions_of(team_in(request))]
 
 
@@ -103,20 +104,8 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         queue_position=status.queue_position,
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,
-        anls=run.anls,
-        accuracy=run.accuracy,
-        bytes_total=run.bytes_total,
-        bytes_needed=run.bytes_needed,
-        epsilon=run.epsilon,
-        epsilon_two_stage=run.epsilon_two_stage,
-        epsilon_product=run.epsilon_product,
-        epsilon_rdp=run.epsilon_rdp,
-        accountant=run.accountant,
-        joint_epsilon=run.joint_epsilon,
-        joint_runs=run.joint_runs,
-        trust_level=run.trust_level,
+        results=run.results,
         tensors=changed.tensors if changed else None,
         changed_tensors=changed.names if changed else None,
-        checks=run.checks,
         problems=status.problems,
     )

@@ -1,7 +1,7 @@
-"""The audit trail in the administration, and the bases of what only reads there and of what writes to the trail."""
+"""The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
@@ -11,9 +11,11 @@ from typing_extensions import override
 
 from portal.audit.models import AuditEntry, record
 
+ModelT = TypeVar("ModelT", bound=Model)
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
-    """An admin of what is looked at here and never edited."""
+
+class ReadOnlyAdmin(admin.ModelAdmin[ModelT]):
+    """An admin of records that are read here and never edited."""
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -29,7 +31,9 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscrip
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyAdmin):
+class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
+    """The audit trail, newest entry first."""
+
     list_display = ["at", "actor", "action", "object_type", "object_id"]
     list_filter = ["action", "object_type", "at"]
     list_select_related = ["actor"]
@@ -38,7 +42,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     show_full_result_count = False
 
 
-class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class AuditedAdmin(admin.ModelAdmin[ModelT]):
     """An admin whose additions, changes and deletions, inlines included, go into the audit trail with their values."""
 
     @override
@@ -62,7 +66,7 @@ class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscript
                 _record_form(request, inline, "changed" if inline in formset.initial_forms else "added")
 
     @override
-    def delete_model(self, request: HttpRequest, obj: Model) -> None:
+    def delete_model(self, request: HttpRequest, obj: ModelT) -> None:
         _record_deletions(request, [obj])
         super().delete_model(request, obj)
 
@@ -79,7 +83,8 @@ def _record_form(request: HttpRequest, form: "ModelForm[Any]", verb: str) -> Non
     values = {
         name: [_plain(form.initial.get(name)), _plain(form.cleaned_data.get(name))]
         for name in form.changed_data
-        if name in columns  # a password's two entry fields are no columns, and never recorded
+        # A password's two entry fields are not columns and are never recorded.
+        if name in columns
     }
     changes = {name: [before, after] for name, (before, after) in values.items() if before != after}
     record(_actor(request), f"{obj._meta.model_name}.{verb}", obj, changes=changes)
@@ -96,7 +101,7 @@ def _actor(request: HttpRequest) -> Model:
 
 
 def _plain(value: object) -> object:
-    """`value` as JSON knows it: rows as their keys, anything else that JSON doesn't know as text."""
+    """Return `value` as JSON knows it: instances as their keys, anything else that JSON doesn't know as text."""
     match value:
         case None | str() | int() | float():
             return value

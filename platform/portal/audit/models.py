@@ -9,7 +9,7 @@ from typing_extensions import override
 
 
 class AuditEntry(models.Model):
-    """One change. `actor` is empty for what the platform did by itself."""
+    """One change. `actor` is empty for changes by the platform itself."""
 
     at = models.DateTimeField(default=timezone.now, db_index=True)
     actor = models.ForeignKey(

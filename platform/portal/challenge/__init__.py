@@ -1,0 +1,1 @@
+"""The tracks of the challenge and their rules."""

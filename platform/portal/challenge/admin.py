@@ -11,7 +11,9 @@ from portal.challenge.models import Track
 
 
 @admin.register(Track)
-class TrackAdmin(AuditedAdmin):
+class TrackAdmin(AuditedAdmin[Track]):
+    """The tracks and their rules."""
+
     list_display = ["name", "slug", "ranking", "opens_at", "closes_at", "paused", "submissions_per_day"]
     list_filter = ["ranking", "paused"]
     fieldsets = [
@@ -23,7 +25,7 @@ class TrackAdmin(AuditedAdmin):
         (
             "What the evaluator applies",
             {
-                "description": "Submitted runs keep the rules that held when they were submitted.",
+                "description": "Submitted runs keep the rules of the time of their submission.",
                 "fields": ["reference", "trainable", "test_set", "clients", "max_rounds"],
             },
         ),
@@ -34,7 +36,7 @@ class TrackAdmin(AuditedAdmin):
         (
             "Privacy accounting",
             {
-                "description": "Submitted runs keep the rules that held when they were submitted.",
+                "description": "Submitted runs keep the rules of the time of their submission.",
                 "fields": ["delta", "sampling_rule", "accountant", "adjacency"],
             },
         ),

@@ -1,6 +1,6 @@
 """Tracks as files: a JSON list of objects whose keys are columns of `Track`. A text may be a list of its lines.
 
-A description may stand in a Markdown file of its own, named by `description_file` relative to the list. Overrides
+A description may be in a Markdown file of its own, named by `description_file` relative to the list. Overrides
 such as `*.reference=vt5-tiny` adapt a definition to another edition without a file of its own.
 """
 
@@ -27,7 +27,7 @@ FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id",
 
 @dataclass(frozen=True)
 class Definition:
-    """What one entry of a file says of the track `slug`; columns that it doesn't name keep what they are."""
+    """One entry of a file, for the track `slug`; columns that it doesn't name stay unchanged."""
 
     slug: str
     fields: dict[str, Any]
@@ -50,7 +50,7 @@ class Override:
             raise _rejection(
                 f"override {text}", expected="TRACK.FIELD=VALUE, such as track-1.anls_threshold=0.8"
             )
-        _check_field(f"override {text}", field)
+        _require_field(f"override {text}", field)
         try:
             return cls(pattern, field, json.loads(value))
         except ValueError:
@@ -58,7 +58,7 @@ class Override:
 
 
 def read_definitions(path: Path) -> list[Definition]:
-    """Read a file of tracks. Raises `ProblemError` when it is not what the module's docstring says."""
+    """Read a file of tracks. Raises `ProblemError` unless it has the form that is described above."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -71,7 +71,7 @@ def read_definitions(path: Path) -> list[Definition]:
 
 
 def overridden(definitions: Sequence[Definition], overrides: Sequence[Override]) -> list[Definition]:
-    """The definitions with the overrides applied in order. Raises `ProblemError` for one that no track matches."""
+    """Return the definitions with the overrides applied in order. Raises `ProblemError` for one without a track."""
     for change in overrides:
         if not any(fnmatchcase(definition.slug, change.pattern) for definition in definitions):
             slugs = ", ".join(definition.slug for definition in definitions)
@@ -88,7 +88,7 @@ def overridden(definitions: Sequence[Definition], overrides: Sequence[Override])
 
 @transaction.atomic
 def save_tracks(definitions: Sequence[Definition], *, actor: User | None = None) -> dict[str, list[str]]:
-    """Bring the tracks in line with the definitions, all of them or, when one is not valid, none.
+    """Update the tracks to the definitions: all of them or, when one is not valid, none.
 
     Returns:
         For each slug the columns that were changed; a second run changes none.
@@ -134,12 +134,12 @@ def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
         except (OSError, UnicodeDecodeError) as error:
             raise _rejection(where, expected="a readable description_file in UTF-8", found=name) from error
     for field in fields:
-        _check_field(where, field)
+        _require_field(where, field)
     return Definition(slug, fields)
 
 
 def _column_value(where: str, name: str, value: Any) -> Any:
-    """What a file says of a column, as the column takes it."""
+    """Return a value from a file as the column takes it."""
     column = Track._meta.get_field(name)
     if isinstance(column, DateTimeField) and value:
         return _time(where, value)
@@ -151,7 +151,7 @@ def _column_value(where: str, name: str, value: Any) -> Any:
 
 
 def _time(where: str, value: object) -> datetime:
-    """A time that is written with its zone; without one, organizers and teams would read it differently."""
+    """Return a time that is written with its zone; without one, organizers and teams would read it differently."""
     try:
         moment = datetime.fromisoformat(str(value))
     except ValueError:
@@ -161,7 +161,7 @@ def _time(where: str, value: object) -> datetime:
     return moment
 
 
-def _check_field(where: str, field: str) -> None:
+def _require_field(where: str, field: str) -> None:
     if field not in FIELDS:
         raise _rejection(where, expected=f"one of {', '.join(sorted(FIELDS))}", found=field)
 

@@ -16,8 +16,9 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 
 MAX_PATTERNS = 100
-MAX_PATTERN_CHARACTERS = 256  # those of a tensor's name
-# No space and no quote, so that a pattern stands between quotes on a command line; `?` matches any character.
+# As long as a tensor's name may be.
+MAX_PATTERN_CHARACTERS = 256
+# No space and no quote, so that a pattern can be quoted on a command line; `?` matches any character.
 PATTERN = re.compile(r"[!#-&(-~]+")
 
 folder_name = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,63}$", "Lower-case letters, digits, dots and dashes.")
@@ -38,16 +39,19 @@ ADJACENCIES = [
 
 
 class Ranking(models.TextChoices):
+    """How the boards of a track are ranked."""
+
     BYTES = "bytes", "fewest bytes at an ANLS threshold"
     ANLS = "anls", "best ANLS at each privacy budget"
 
 
 def default_budgets() -> list[float]:
+    """Return the ε of the competition's boards."""
     return [1.0, 4.0, 8.0]
 
 
 def validate_budgets(value: object) -> None:
-    """A non-empty list of distinct, finite, positive numbers."""
+    """Raise `ValidationError` unless `value` is a non-empty list of distinct, finite, positive numbers."""
     numbers = value if isinstance(value, list) else []
     sound = all(type(number) in (int, float) and 0 < number < math.inf for number in numbers)
     if not numbers or not sound or len(set(numbers)) < len(numbers):
@@ -55,11 +59,12 @@ def validate_budgets(value: object) -> None:
 
 
 def patterns_in(text: str) -> list[str]:
-    """The patterns of a text with one a line, without blank lines and the space around."""
+    """Return the patterns of a text with one per line, without blank lines and surrounding space."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def validate_patterns(text: str) -> None:
+    """Raise `ValidationError` unless every line of the text is a pattern."""
     patterns = patterns_in(text)
     if len(patterns) > MAX_PATTERNS:
         raise ValidationError(f"At most {MAX_PATTERNS} patterns are expected, not {len(patterns)}.")
@@ -67,10 +72,11 @@ def validate_patterns(text: str) -> None:
         if len(pattern) > MAX_PATTERN_CHARACTERS:
             raise ValidationError(f"A pattern is at most {MAX_PATTERN_CHARACTERS} characters long.")
         if not PATTERN.fullmatch(pattern):
-            raise ValidationError("A pattern holds no space, no quote and nothing beyond ASCII.")
+            raise ValidationError("A pattern has no space, no quote and nothing beyond ASCII.")
 
 
 def validate_finite(value: float) -> None:
+    """Raise `ValidationError` for a number that is infinite or not a number."""
     if not math.isfinite(value):
         raise ValidationError("A finite number is expected.")
 
@@ -169,7 +175,7 @@ class Track(models.Model):
         return self.ranking == Ranking.ANLS
 
     def closed_because(self, now: datetime | None = None) -> str:
-        """Why the track takes no submissions now; empty when it does."""
+        """Return why the track takes no submissions now; empty when it does."""
         now = now or timezone.now()
         if self.paused:
             return "The organizers have paused it."
@@ -180,21 +186,21 @@ class Track(models.Model):
         return ""
 
     def run_budgets(self) -> list[float | None]:
-        """The budgets that a submission may hold one run for; one run without a budget where ε plays no part."""
+        """Return the budgets at which a submission may have a run; one run without a budget where ε plays no part."""
         return [float(budget) for budget in self.budgets] if self.is_private else [None]
 
     def run_artifacts(self) -> list[ArtifactKind]:
-        """The artifacts that every run of the track needs."""
+        """Return the kinds of artifacts that every run of the track needs."""
         kinds = [ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG]
         private = [ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX]
         return kinds + private if self.is_private else kinds
 
     def trainable_patterns(self) -> list[str]:
-        """Patterns of the names of tensors that may differ from the base weights; none where all may."""
+        """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""
         return patterns_in(self.trainable)
 
     def rules(self, budget: float | None) -> TrackRules:
-        """The rules for one run, as they are sent to the evaluator."""
+        """Return the rules for one run, as they are sent to the evaluator."""
         privacy = None
         if self.is_private and budget is not None:
             privacy = PrivacyRules(

@@ -9,10 +9,11 @@ from portal.challenge.models import Track
 
 @require_safe
 def track_list(request: HttpRequest) -> HttpResponse:
+    """List all tracks."""
     return render(request, "challenge/list.html", {"tracks": Track.objects.all()})
 
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    """The rules of one track and how to take part."""
+    """Show the rules of one track and how to take part."""
     return render(request, "challenge/track.html", {"track": get_object_or_404(Track, slug=slug)})

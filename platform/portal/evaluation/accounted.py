@@ -1,45 +1,38 @@
-"""What the site adds to the accounting of a run: whose record it is, and what it costs with the team's others."""
+"""The site's part of the accounting of a run: whose record it is, and the joint ε with the team's other runs."""
 
-from typing import Any
-
-from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import AccountingResult, TrackRules
+from evaluator.contracts import AccountingResult
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.mechanism import SamplingRule
-from portal.evaluation.trainings import check_tokens, joint
+from evaluator.results import RunResults
+from portal.evaluation.trainings import check_tokens, joint_privacy_loss
 from portal.submissions.models import Run, RunToken
-from portal.submissions.tokens import find_token, take_token
+from portal.submissions.tokens import claim_token, find_token
 from portal.teams.models import Team
 from portal.teams.selectors import current_keys
 
 
-def accept(run: Run, result: AccountingResult) -> dict[str, Any]:
-    """Let the run hold its record's token; what the accounting then sets on the run, whose lock the caller holds.
+def accept_accounting(run: Run, result: AccountingResult) -> RunResults:
+    """Claim the record's token for the run, and return its results with the accounting. The caller holds its lock.
 
-    Raises `ProblemError`, with nothing changed: `E_RECORD_KEY` when no current key of the team signed the record,
-    `E_RECORD_TOKEN` when the run may not hold the token.
+    Raises:
+        ProblemError: With nothing changed: `E_RECORD_KEY` when no current key of the team signed the record,
+            `E_RECORD_TOKEN` when the run may not have the token.
     """
     # Two runs of a team are accepted one after the other, so that the later one counts the earlier one in.
     team = Team.objects.select_for_update(no_key=True).get(pk=run.submission.team_id)
-    take_token(_token(run, team, result), run, result.events)
-    privacy = TrackRules.model_validate(run.rules).privacy
-    assert privacy is not None  # noqa: S101  (no other run is accounted)
-    together = joint(run, result.delta)
-    checks = [*result.checks, check_tokens(run, result.tuning_runs), together.check(result.delta)]
-    return {
-        "epsilon": result.epsilon,
-        "epsilon_two_stage": _epsilon(result, SamplingRule.TWO_STAGE, Accountant.PLD),
-        "epsilon_product": _epsilon(result, SamplingRule.PRODUCT, Accountant.PLD),
-        "epsilon_rdp": _epsilon(result, privacy.sampling_rule, Accountant.RDP),
-        "accountant": result.accountant,
-        "joint_epsilon": together.epsilon,
-        "joint_runs": together.trainings,
-        "checks": [*run.checks, *(check.model_dump(mode="json") for check in checks)],
-    }
+    claim_token(_token(run, team, result), run, result.events)
+    joint = joint_privacy_loss(run, result.delta)
+    results = run.results.including(result)
+    return results.model_copy(
+        update={
+            "joint_epsilon": joint.epsilon,
+            "joint_runs": joint.trainings,
+            "checks": [*results.checks, check_tokens(run, result.tuning_runs), joint.check(result.delta)],
+        }
+    )
 
 
 def _token(run: Run, team: Team, result: AccountingResult) -> RunToken:
-    """The record's token, locked. Raises `ProblemError` with all that is wrong with token and key."""
+    """Return the record's token, locked. Raises `ProblemError` with all that is wrong with token and key."""
     problems = []
     if not current_keys(team).filter(public_key=result.public_key).exists():
         problems += ProblemError.of(
@@ -55,10 +48,3 @@ def _token(run: Run, team: Team, result: AccountingResult) -> RunToken:
     if problems:
         raise ProblemError(*problems)
     return token
-
-
-def _epsilon(result: AccountingResult, rule: SamplingRule, accountant: Accountant) -> float | None:
-    return next(
-        (row.epsilon for row in result.epsilons if (row.sampling_rule, row.accountant) == (rule, accountant)),
-        None,
-    )

@@ -9,15 +9,23 @@ from django.utils.safestring import SafeString
 from evaluator.contracts import GroupScore, ScoringDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.services import evaluate_again
-from portal.submissions.states import IllegalTransitionError
 
 
-class StepReportInline(admin.StackedInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
+    """The reports of an evaluation, with what only organizers see."""
+
     model = StepReport
     fields = readonly_fields = (
-        *("step", "outcome", "problems", "result", "score_groups", "provenance", "operator_trace"),
+        "step",
+        "outcome",
+        "problems",
+        "result",
+        "score_groups",
+        "provenance",
+        "operator_trace",
         "received_at",
     )
     extra = 0
@@ -28,7 +36,7 @@ class StepReportInline(admin.StackedInline):  # type: ignore[type-arg]  # not su
 
     @admin.display(description="Score by groups", empty_value="–")
     def score_groups(self, report: StepReport) -> SafeString | None:
-        """What only organizers see of a score."""
+        """Return the scores by groups of questions as a table, which only organizers see."""
         return None if report.detail is None else _as_table(ScoringDetail.model_validate(report.detail))
 
 
@@ -53,7 +61,9 @@ def _cells(group: GroupScore) -> tuple[str, ...]:
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(ReadOnlyAdmin):
+class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
+    """The evaluations with their progress, which organizers may run again."""
+
     list_display = (
         "run",
         "attempt",
@@ -73,10 +83,12 @@ class EvaluationAdmin(ReadOnlyAdmin):
     actions = ("evaluate_runs_again",)
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may have runs evaluated again."""
         return request.user.has_perm("evaluation.change_evaluation")
 
     @admin.action(description="Evaluate the runs again", permissions=["evaluate"])
     def evaluate_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
+        """Queue the runs of the selected evaluations again."""
         assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
         for run in {evaluation.run for evaluation in queryset.select_related("run__submission")}:
             try:

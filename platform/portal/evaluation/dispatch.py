@@ -1,7 +1,7 @@
 """Sends evaluations to the workers, one step at a time.
 
 A message carries URLs that expire, so it expires with them: half of their lifetime is for waiting in the queue,
-the other half for the download. What still waits then is sent again by the watchdog, with fresh URLs.
+the other half for the download. A message that still waits then is sent again by the watchdog, with new URLs.
 """
 
 from collections.abc import Iterable
@@ -49,6 +49,7 @@ def start_all(*, runs: Iterable[Run], **_: object) -> None:
 
 
 def send_on_commit(evaluation: Evaluation) -> None:
+    """Send the evaluation's current step to the workers when the transaction is committed."""
     # Robust: if the broker can't be reached, the failure is logged and the watchdog sends the step later.
     transaction.on_commit(lambda: _send(evaluation.pk), robust=True)
 
@@ -61,12 +62,13 @@ def _send(evaluation_id: UUID) -> None:
         [message.model_dump(mode="json")],
         queue=QUEUES[message.step],
         expires=evaluation.sent_at + MESSAGE_LIFETIME,
-        argsrepr="(job)",  # the message itself holds signed URLs, which no log needs
+        # The message itself has signed URLs, which no log needs.
+        argsrepr="(job)",
     )
 
 
 def job(evaluation: Evaluation) -> EvaluationJob:
-    """The message for the evaluation's current step, with URLs of what the step needs, valid from now on."""
+    """Return the message for the evaluation's current step, with URLs of the files that it needs, valid from now on."""
     run, step, store = evaluation.run, Step(evaluation.step), current_store()
     return EvaluationJob(
         evaluation=evaluation.pk,

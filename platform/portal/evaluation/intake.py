@@ -1,4 +1,4 @@
-"""Takes what workers say about an evaluation: signs of life, and how its steps ended.
+"""Receives what workers report on an evaluation: signs of life, and how its steps ended.
 
 Messages may come twice, late or out of order. Only those about the step that an active evaluation is at have
 an effect; all others are logged and dropped, so that a dead attempt never overwrites a live one.
@@ -7,63 +7,62 @@ an effect; all others are logged and dropped, so that a dead attempt never overw
 import logging
 import math
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from evaluator.contracts import (
     AccountingResult,
-    CommunicationResult,
     Outcome,
     Progress,
     ScoringDetail,
-    ScoringResult,
     Step,
     StepReport,
     TrackRules,
 )
 from evaluator.errors import ProblemError, shorten
+from evaluator.results import RunResults
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import endings, models
-from portal.evaluation.accounted import accept
+from portal.evaluation import models, outcomes
+from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import send_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
-from portal.evaluation.storable import storable
+from portal.evaluation.truncation import truncate_for_storage
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import move_run
 
 logger = logging.getLogger(__name__)
 
-LARGEST_UNITS = 2**31 - 1  # what the database's columns hold
+# The largest numbers that the database's columns can store.
+LARGEST_UNITS = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
 
 
 def parse_progress(message: object) -> Progress:
-    """Raises ValueError if the message is not what a worker of ours sends."""
+    """Return the progress that a message reports. Raises `ValueError` unless one of our workers could send it."""
     progress = Progress.model_validate(message)
     if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
-        raise ValueError(f"{progress.done} of {progress.total} is no progress")
+        raise ValueError(f"{progress.done} of {progress.total} is not progress")
     if progress.remaining_s is not None and not 0 <= progress.remaining_s <= MAX_REMAINING_S:
-        raise ValueError(f"{progress.remaining_s} s are no time left")
+        raise ValueError(f"{progress.remaining_s} s is not a time left")
     return progress
 
 
 def parse_report(message: object) -> StepReport:
-    """Raises ValueError if the message is not what a worker of ours sends."""
+    """Return the report that a message holds. Raises `ValueError` unless one of our workers could send it."""
     report = StepReport.model_validate(message)
     if report.outcome is Outcome.PASSED and (report.result is None or report.result.kind != report.step):
         raise ValueError(f"the step {report.step} passed without a result of its own")
     for name, value in report.result or ():
         if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
-            raise ValueError(f"{name} = {value} is no result")
+            raise ValueError(f"{name} = {value} is not a result")
     if report.detail is not None:
-        _check_detail(report.detail)
+        _require_plausible(report.detail)
     return report
 
 
-def _check_detail(detail: ScoringDetail) -> None:
+def _require_plausible(detail: ScoringDetail) -> None:
     counts = [detail.pages_without_image, *(group.questions for group in detail.groups)]
     scores = [
         value
@@ -73,11 +72,11 @@ def _check_detail(detail: ScoringDetail) -> None:
     if not (
         all(0 <= count <= LARGEST_NUMBER for count in counts) and all(0 <= score <= 1 for score in scores)
     ):
-        raise ValueError("the detail of a score holds numbers that are none")
+        raise ValueError("the detail of a score has numbers out of range")
 
 
-def take_progress(progress: Progress, now: datetime | None = None) -> None:
-    """Note a worker's sign of life."""
+def receive_progress(progress: Progress, now: datetime | None = None) -> None:
+    """Store a worker's sign of life."""
     with transaction.atomic():
         evaluation = _lock_current(progress)
         if evaluation is None:
@@ -92,8 +91,8 @@ def take_progress(progress: Progress, now: datetime | None = None) -> None:
         evaluation.save(update_fields=["done", "total", "remaining_s", "worker", "heartbeat_at"])
 
 
-def take_report(report: StepReport, now: datetime | None = None) -> None:
-    """Store how a step ended and do what follows: the next step, the run's result, or another attempt."""
+def receive_report(report: StepReport, now: datetime | None = None) -> None:
+    """Store how a step ended, and begin what follows: the next step, the end of the run, or another attempt."""
     now = now or timezone.now()
     with transaction.atomic():
         evaluation = _lock_current(report)
@@ -102,11 +101,11 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         run = Run.objects.select_for_update().get(pk=evaluation.run_id)
         if evaluation.state == EvaluationState.QUEUED:
             _begin(evaluation, run)
-        report = storable(report)
-        outcome, problems, results = report.outcome, report.problems, {}
+        report = truncate_for_storage(report)
+        outcome, problems, results = report.outcome, report.problems, run.results
         if outcome is Outcome.PASSED:
             try:
-                results = _results(report, run)
+                results = _results(run, report)
             except ProblemError as error:
                 outcome, problems = Outcome.REJECTED, error.problems
         models.StepReport.objects.create(
@@ -122,15 +121,15 @@ def take_report(report: StepReport, now: datetime | None = None) -> None:
         )
         match outcome:
             case Outcome.PASSED:
-                _go_on(evaluation, run, results, now)
+                _advance(evaluation, run, results, now)
             case Outcome.REJECTED:
-                endings.reject(evaluation, run, problems, now)
+                outcomes.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
-                endings.break_off(evaluation, run, EvaluationState.FAILED, now)
+                outcomes.fail_or_retry(evaluation, run, EvaluationState.FAILED, now)
 
 
 def _lock_current(message: Progress | StepReport) -> Evaluation | None:
-    """The evaluation that the message is about, its row locked, unless it has moved past the message."""
+    """Return the evaluation that the message is about, its row locked, unless it has moved past the message."""
     evaluation = Evaluation.objects.select_for_update().filter(pk=message.evaluation).first()
     if (
         evaluation is not None
@@ -140,7 +139,10 @@ def _lock_current(message: Progress | StepReport) -> Evaluation | None:
         return evaluation
     logger.info(
         "Dropped a %s about attempt %d, step %s of evaluation %s: it is %s.",
-        *(type(message).__name__, message.attempt, message.step, message.evaluation),
+        type(message).__name__,
+        message.attempt,
+        message.step,
+        message.evaluation,
         f"{evaluation.state} at attempt {evaluation.attempt}, {evaluation.step}" if evaluation else "unknown",
     )
     return None
@@ -152,15 +154,14 @@ def _begin(evaluation: Evaluation, run: Run) -> None:
         move_run(run, RunState.RUNNING)
 
 
-def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datetime) -> None:
+def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
     steps = TrackRules.model_validate(run.rules).steps()
     later = steps[steps.index(Step(evaluation.step)) + 1 :]
     if not later:
-        endings.score(evaluation, run, results, now)
+        outcomes.score(evaluation, run, results, now)
         return
-    for name, value in results.items():
-        setattr(run, name, value)
-    run.save(update_fields=list(results))
+    run.results = results
+    run.save(update_fields=["results"])
     move_evaluation(
         evaluation,
         EvaluationState.QUEUED,
@@ -177,18 +178,15 @@ def _go_on(evaluation: Evaluation, run: Run, results: dict[str, Any], now: datet
     send_on_commit(evaluation)
 
 
-def _results(report: StepReport, run: Run) -> dict[str, Any]:
-    """What a passed step sets on the run. Raises `ProblemError` where the site rejects what the worker accepted."""
+def _results(run: Run, report: StepReport) -> RunResults:
+    """Return the run's results with those of a passed step.
+
+    Raises `ProblemError` where the site rejects what the worker accepted.
+    """
     match report.result:
-        case CommunicationResult(bytes_total=bytes_total, bytes_needed=bytes_needed, checks=checks):
-            return {
-                "bytes_total": bytes_total,
-                "bytes_needed": bytes_needed,
-                "checks": [check.model_dump(mode="json") for check in checks],
-            }
+        case None:
+            return run.results
         case AccountingResult() as result:
-            return accept(run, result)
-        case ScoringResult(anls=anls, accuracy=accuracy):
-            return {"anls": anls, "accuracy": accuracy}
-        case _:
-            return {}
+            return accept_accounting(run, result)
+        case result:
+            return run.results.including(result)

@@ -17,7 +17,7 @@ OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
 
 
 class EvaluationState(models.TextChoices):
-    """`lost` means that the worker fell silent; the watchdog then starts the next attempt."""
+    """`lost` means that the worker sent no sign of life for too long; the watchdog then starts the next attempt."""
 
     QUEUED = "queued", "queued"
     RUNNING = "running", "running"
@@ -53,7 +53,7 @@ class Evaluation(models.Model):
         default=timezone.now, help_text="When the step was last sent to the workers."
     )
     overdue_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the organizers were told that no worker takes the step."
+        null=True, blank=True, help_text="When the organizers were notified that no worker takes the step."
     )
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -1,20 +1,19 @@
-"""Changes that people ask for."""
+"""Changes that organizers request."""
 
 from django.db import transaction
 
+from evaluator.api import FINAL_STATES
 from portal.accounts.models import User
-from portal.evaluation.endings import start_over
+from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation
-from portal.submissions.models import Run, RunState
-from portal.submissions.states import IllegalTransitionError
-
-FINISHED_STATES = [RunState.SCORED, RunState.REJECTED, RunState.FAILED]
+from portal.evaluation.outcomes import requeue
+from portal.submissions.models import Run
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:
-    """Evaluate a scored, rejected or failed run again. Raises IllegalTransitionError in any other state."""
+    """Evaluate a scored, rejected or failed run again. Raises `IllegalTransitionError` in any other state."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
-        if run.state not in FINISHED_STATES:
+        if run.state not in FINAL_STATES:
             raise IllegalTransitionError(f"Run {run.pk} is {run.state}: its evaluation is not over.")
-        return start_over(run, actor=actor)
+        return requeue(run, actor=actor)

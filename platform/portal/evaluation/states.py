@@ -1,16 +1,17 @@
-"""The states of evaluations: the allowed transitions, which `portal.submissions.states.move` makes."""
+"""The states of evaluations: the allowed transitions, which `portal.audit.transitions.move` makes."""
 
 from typing import Any
 
 from portal.accounts.models import User
+from portal.audit.transitions import Transitions, move
 from portal.evaluation.models import Evaluation, EvaluationState
-from portal.submissions.states import move
 
-EVALUATION_TRANSITIONS: dict[str, frozenset[str]] = {
+EVALUATION_TRANSITIONS: Transitions = {
     EvaluationState.QUEUED: frozenset({EvaluationState.RUNNING}),
     EvaluationState.RUNNING: frozenset(
         {
-            EvaluationState.QUEUED,  # a step passed and the next one waits for a worker
+            # A step has passed, and the next one waits for a worker.
+            EvaluationState.QUEUED,
             EvaluationState.PASSED,
             EvaluationState.REJECTED,
             EvaluationState.FAILED,
@@ -27,5 +28,8 @@ EVALUATION_TRANSITIONS: dict[str, frozenset[str]] = {
 def move_evaluation(
     evaluation: Evaluation, state: EvaluationState, *, actor: User | None = None, **fields: Any
 ) -> None:
-    """Move an evaluation to `state`, setting `fields` with it. The caller holds the row's lock."""
+    """Move an evaluation to `state`, setting `fields` with it. The caller holds the row's lock.
+
+    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
+    """
     move(evaluation, state, EVALUATION_TRANSITIONS, actor, fields, step=fields.get("step", evaluation.step))

@@ -10,25 +10,28 @@ logger = logging.getLogger(__name__)
 
 
 @app.task(name=PROGRESS_TASK)
-def take_progress(message: object) -> None:
+def receive_progress(message: object) -> None:
+    """Store a worker's progress; a message that no worker of ours sends is dropped."""
     try:
         progress = intake.parse_progress(message)
     except ValueError as error:
         logger.warning("Dropped malformed progress: %s", error)
         return
-    intake.take_progress(progress)
+    intake.receive_progress(progress)
 
 
 @app.task(name=REPORT_TASK)
-def take_report(message: object) -> None:
+def receive_report(message: object) -> None:
+    """Store a worker's report; a message that no worker of ours sends is dropped."""
     try:
         report = intake.parse_report(message)
     except ValueError as error:
         logger.error("Dropped a malformed report: %s", error)
         return
-    intake.take_report(report)
+    intake.receive_report(report)
 
 
 @app.task(name=WATCH_TASK)
 def watch_evaluations() -> None:
+    """Look for evaluations that are stuck; called by the clock."""
     watchdog.watch()

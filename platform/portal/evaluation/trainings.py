@@ -1,4 +1,4 @@
-"""What a team's trainings in a track amount to: the checks C14 and C15, which no single record can answer."""
+"""All trainings of a team in a track together: the checks C14 and C15, which no single record can answer."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,13 @@ from evaluator.mechanisms.events import Event, merged
 from portal.submissions.models import Run, RunState, RunToken
 from portal.ui.rounding import rounded_up
 
-MAX_TRAININGS = 51  # this one and 50 before it
+# The run's own and 50 before it.
+MAX_TRAININGS = 51
 EVENTS = TypeAdapter(list[Event])
 
 
 @dataclass(frozen=True)
-class Joint:
+class JointPrivacyLoss:
     """ε of all of a team's accounted `trainings` in a track together; None for the `reason`."""
 
     trainings: int
@@ -24,6 +25,7 @@ class Joint:
     reason: str = ""
 
     def check(self, delta: float) -> Check:
+        """Return check C15, which states the joint ε or why there is none."""
         trainings = "1 training" if self.trainings == 1 else f"{self.trainings} trainings"
         if self.epsilon is None:
             return Check(id="C15", status=CheckStatus.FLAGGED, found=f"{trainings}: {self.reason}")
@@ -33,28 +35,28 @@ class Joint:
         return Check(id="C15", status=CheckStatus.PASSED, found=found)
 
 
-def joint(run: Run, delta: float) -> Joint:
-    """What the team's trainings in the run's track cost together, the run's own and withdrawn ones included."""
+def joint_privacy_loss(run: Run, delta: float) -> JointPrivacyLoss:
+    """Return the joint ε of the team's trainings in the run's track, the run's own and withdrawn ones included."""
     # Imported here: the accountants take a second to load, and the web process never needs them.
     from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
 
     ledger = list(_tokens(run).exclude(record_sha256="").values_list("events", flat=True))
     if len(ledger) > MAX_TRAININGS:
-        return Joint(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
+        return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
     try:
         events = merged(event for events in ledger for event in EVENTS.validate_python(events))
         if len(events) > MAX_DIFFERENT_ROUNDS:
-            return Joint(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
+            return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_DIFFERENT_ROUNDS} different rounds")
         epsilon = joint_epsilon(events, delta)
     except ValueError as error:
-        return Joint(len(ledger), reason=str(error))
+        return JointPrivacyLoss(len(ledger), reason=str(error))
     if not math.isfinite(epsilon):
-        return Joint(len(ledger), reason="no finite ε holds")
-    return Joint(len(ledger), epsilon)
+        return JointPrivacyLoss(len(ledger), reason="no finite ε holds")
+    return JointPrivacyLoss(len(ledger), epsilon)
 
 
 def check_tokens(run: Run, tuning_runs: int) -> Check:
-    """C14: whether each training that the team began, by the tokens that it was issued, is accounted for.
+    """Return check C14: whether each training that the team began, by the tokens issued to it, is accounted for.
 
     Either it is a run that was submitted, or one of the `tuning_runs` that the run's record declares.
     """

@@ -1,8 +1,8 @@
 """Watches over evaluations, so that none is silently stuck. Runs every `WATCHDOG_SECONDS`.
 
-A running one whose worker fell silent is lost and starts over. A queued one whose message has expired is sent
-again: the message may have been lost, and its URLs have gone stale. If no worker takes it for
-`EVALUATION_QUEUE_SECONDS`, the organizers are told, once.
+A running one whose worker sends no sign of life is lost and tried again. A queued one whose message has expired is
+sent again: the message may have been lost, and its URLs have expired. If no worker takes it for
+`EVALUATION_QUEUE_SECONDS`, the organizers are notified, once.
 """
 
 import logging
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from evaluator.contracts import Outcome
 from evaluator.errors import ErrorCode, ProblemError
-from portal.evaluation import endings, notices
+from portal.evaluation import notifications, outcomes
 from portal.evaluation.dispatch import MESSAGE_LIFETIME, send_on_commit
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.submissions.models import Run
@@ -25,12 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 def watch(now: datetime | None = None) -> None:
+    """Restart lost evaluations, send expired messages again, and notify the organizers of stalled steps."""
     now = now or timezone.now()
     for evaluation_id in _silent(now).values_list("pk", flat=True):
-        _give_up(evaluation_id, now)
+        _end_lost(evaluation_id, now)
     for evaluation_id in _expired(now).order_by("step_queued_at").values_list("pk", flat=True):
         _send_again(evaluation_id, now)
-    _tell_of_overdue(now)
+    _notify_overdue(now)
 
 
 def _silent(now: datetime) -> QuerySet[Evaluation]:
@@ -43,12 +44,15 @@ def _expired(now: datetime) -> QuerySet[Evaluation]:
 
 
 @transaction.atomic
-def _give_up(evaluation_id: UUID, now: datetime) -> None:
+def _end_lost(evaluation_id: UUID, now: datetime) -> None:
     evaluation = _silent(now).select_for_update().filter(pk=evaluation_id).first()
-    if evaluation is None:  # it has just spoken
+    # The worker may have sent a sign of life in the meantime.
+    if evaluation is None:
         return
     run = Run.objects.select_for_update().get(pk=evaluation.run_id)
-    logger.warning("Lost %s in %s: worker %s is silent.", evaluation, evaluation.step, evaluation.worker)
+    logger.warning(
+        "Lost %s in %s: worker %s sends no sign of life.", evaluation, evaluation.step, evaluation.worker
+    )
     lost = ProblemError.of(ErrorCode.WORKER_LOST, where=f"step {evaluation.step}")
     StepReport.objects.create(
         evaluation=evaluation,
@@ -57,7 +61,7 @@ def _give_up(evaluation_id: UUID, now: datetime) -> None:
         problems=[problem.model_dump(mode="json") for problem in lost.problems],
         received_at=now,
     )
-    endings.break_off(evaluation, run, EvaluationState.LOST, now)
+    outcomes.fail_or_retry(evaluation, run, EvaluationState.LOST, now)
 
 
 @transaction.atomic
@@ -71,7 +75,7 @@ def _send_again(evaluation_id: UUID, now: datetime) -> None:
 
 
 @transaction.atomic
-def _tell_of_overdue(now: datetime) -> None:
+def _notify_overdue(now: datetime) -> None:
     overdue = list(
         Evaluation.objects.select_for_update(of=("self",))
         .select_related("run__submission")
@@ -87,7 +91,7 @@ def _tell_of_overdue(now: datetime) -> None:
     logger.error(
         "%d evaluations wait for a worker; the oldest step since %s.", len(overdue), _oldest(overdue)
     )
-    notices.tell_organizers_of_waiting(overdue)
+    notifications.notify_stalled_evaluations(overdue)
 
 
 def _oldest(evaluations: list[Evaluation]) -> datetime:

@@ -1,0 +1,1 @@
+"""The leaderboards: ranking, pages, CSV and API."""

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import TrackRules
 from portal.challenge.models import Track
-from portal.leaderboard.ranking import Entry, Row, Standing, rank_by_anls, rank_by_bytes
+from portal.evaluation.results import public_results
+from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, RunState, SubmissionState
-from portal.submissions.results import flagged
 
 
 @dataclass(frozen=True)
@@ -23,12 +21,12 @@ class Board:
 
 
 def boards_of(track: Track) -> list[Board]:
-    """All boards of the track, with every scored run of a submission that was not withdrawn. Two queries."""
-    entries = [(run.budget, _entry(run, track)) for run in _scored_runs(track)]
+    """Return all boards of the track, with every scored run of a submission that was not withdrawn, in two queries."""
+    entries = [(run.budget, _entry(run)) for run in _scored_runs(track)]
     if not track.is_private:
         return [Board(None, rank_by_bytes((entry for _, entry in entries), track.anls_threshold))]
     return [
-        Board(budget, rank_by_anls((entry for held, entry in entries if held == budget), budget))
+        Board(budget, rank_by_anls((entry for run_budget, entry in entries if run_budget == budget), budget))
         for budget in _budgets(track)
     ]
 
@@ -49,39 +47,18 @@ def _budgets(track: Track) -> Iterator[float]:
             yield budget
 
 
-def _entry(run: Run, track: Track) -> Entry:
+def _entry(run: Run) -> Entry:
     submission = run.submission
     assert submission.submitted_at is not None  # noqa: S101  (a database constraint)
-    standing, reason = Standing.SCORED, ""
-    if track.is_private:
-        verdict = verdict_on(submission)
-        standing, reason = Standing(verdict.status), verdict.reason
+    verdict = verdict_on(submission)
     return Entry(
         run=run.pk,
         method=submission.title,
         team=submission.team.name,
         url=submission.get_absolute_url(),
         submitted_at=submission.submitted_at,
-        anls=run.anls,
-        accuracy=run.accuracy,
-        bytes_total=run.bytes_total,
-        epsilon=run.epsilon,
-        epsilon_two_stage=run.epsilon_two_stage,
-        epsilon_product=run.epsilon_product,
-        epsilon_rdp=run.epsilon_rdp,
-        decides=_deciding_column(run),
-        accountant=run.accountant,
-        trust=run.trust,
-        flagged=flagged(run),
-        standing=standing,
-        standing_reason=reason,
+        results=public_results(run),
+        status=verdict.status,
+        status_reason=verdict.reason,
         is_baseline=submission.is_baseline,
     )
-
-
-def _deciding_column(run: Run) -> str:
-    """Which of the columns of ε is compared with the budget, by the rules that the run was submitted under."""
-    privacy = TrackRules.model_validate(run.rules).privacy
-    if privacy is None:
-        return ""
-    return privacy.accountant if privacy.accountant is Accountant.RDP else privacy.sampling_rule

@@ -1,4 +1,4 @@
-"""The leaderboards as data: what the API and the CSV file give out."""
+"""The leaderboards as data, for the API and the CSV file."""
 
 import csv
 import io
@@ -7,7 +7,9 @@ from datetime import datetime
 from django.conf import settings
 from pydantic import BaseModel
 
+from evaluator.results import RunResults
 from portal.challenge.models import Track
+from portal.evaluation.results import EPSILON_COLUMNS
 from portal.leaderboard.boards import boards_of
 from portal.leaderboard.ranking import Row
 
@@ -15,11 +17,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null; `bytes_total` is in bytes.
-
-    `epsilon` is the one that decides; `epsilon_two_stage` and `epsilon_product` are the PLD accountant's under either
-    sampling rule, `epsilon_rdp` is Rényi DP's under the rule that decides.
-    """
+    """One run. `reason` says why `rank` is null."""
 
     rank: int | None
     reason: str
@@ -27,18 +25,20 @@ class PublishedRow(BaseModel):
     is_baseline: bool
     method: str
     team: str
-    anls: float | None
-    accuracy: float | None
-    bytes_total: int | None
-    epsilon: float | None
-    epsilon_two_stage: float | None
-    epsilon_product: float | None
-    epsilon_rdp: float | None
-    accountant: str
-    trust_level: str
+    results: RunResults
     flagged_checks: int
     submitted_at: datetime
     url: str
+
+
+# A result that is a list has no cell of its own: of the ε there is one column each, of the checks the number of flags.
+CSV_COLUMNS = [
+    "track",
+    "budget",
+    *(name for name in PublishedRow.model_fields if name != "results"),
+    *RunResults().values(),
+    *(f"epsilon_{column.key}" for column in EPSILON_COLUMNS),
+]
 
 
 class PublishedBoard(BaseModel):
@@ -49,11 +49,14 @@ class PublishedBoard(BaseModel):
 
 
 class PublishedTrack(BaseModel):
+    """All boards of one track."""
+
     track: str
     boards: list[PublishedBoard]
 
 
 def publish(track: Track) -> PublishedTrack:
+    """Return all boards of the track."""
     return PublishedTrack(
         track=track.slug,
         boards=[
@@ -68,37 +71,38 @@ def _publish(row: Row) -> PublishedRow:
     return PublishedRow(
         rank=row.rank,
         reason=row.reason,
-        status=entry.standing,
+        status=entry.status,
         is_baseline=entry.is_baseline,
         method=entry.method,
         team=entry.team,
-        anls=entry.anls,
-        accuracy=entry.accuracy,
-        bytes_total=entry.bytes_total,
-        epsilon=entry.epsilon,
-        epsilon_two_stage=entry.epsilon_two_stage,
-        epsilon_product=entry.epsilon_product,
-        epsilon_rdp=entry.epsilon_rdp,
-        accountant=entry.accountant,
-        trust_level="" if entry.trust is None else entry.trust.label,
-        flagged_checks=entry.flagged,
+        results=entry.results,
+        flagged_checks=entry.results.flagged_checks,
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
     )
 
 
 def as_csv(published: PublishedTrack) -> str:
-    """One line a run, all boards below each other."""
+    """Return the boards as a CSV file, one below the other, with one line for each run."""
     file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(["track", "budget", *PublishedRow.model_fields])
+    writer = csv.DictWriter(file, CSV_COLUMNS)
+    writer.writeheader()
     for board in published.boards:
         for row in board.rows:
-            values = row.model_dump(mode="json").values()
-            writer.writerow([published.track, board.budget, *map(_cell, values)])
+            cells = {name: _cell(value) for name, value in _values(row).items()}
+            writer.writerow({"track": published.track, "budget": board.budget, **cells})
     return file.getvalue()
 
 
+def _values(row: PublishedRow) -> dict[str, object]:
+    epsilons = {column.key: column.of(row.results) for column in EPSILON_COLUMNS}
+    return {
+        **row.model_dump(mode="json", exclude={"results"}),
+        **row.results.values(),
+        **{f"epsilon_{key}": epsilon and epsilon.epsilon for key, epsilon in epsilons.items()},
+    }
+
+
 def _cell(value: object) -> object:
-    """Text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    """Return the cell's value; text that a spreadsheet would take for a formula gets an apostrophe before it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

@@ -7,10 +7,10 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from portal.challenge.models import Track
+from portal.evaluation.results import EPSILON_COLUMNS, TRUST
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.published import as_csv, publish
 from portal.leaderboard.ranking import Row
-from portal.submissions.results import TRUST
 
 TOP = 5
 
@@ -25,9 +25,9 @@ class Top:
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """What the benchmark is, how to take part, and the best runs of every track."""
+    """Show what the benchmark is, how to take part, and the best runs of every track."""
     tops = [(track, [_top(board) for board in boards_of(track)]) for track in Track.objects.all()]
-    return render(request, "leaderboard/home.html", {"tops": tops})
+    return render(request, "leaderboard/home.html", {"tops": tops, "epsilon_columns": EPSILON_COLUMNS})
 
 
 def _top(board: Board) -> Top:
@@ -36,16 +36,21 @@ def _top(board: Board) -> Top:
 
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
-    """Every board of one track, in full."""
+    """Show every board of one track, in full."""
     shown = get_object_or_404(Track, slug=slug)
     levels = [(level.label, meaning) for level, meaning in TRUST.items()]
-    context = {"track": shown, "boards": boards_of(shown), "trust_levels": levels}
+    context = {
+        "track": shown,
+        "boards": boards_of(shown),
+        "epsilon_columns": EPSILON_COLUMNS,
+        "trust_levels": levels,
+    }
     return render(request, "leaderboard/track.html", context)
 
 
 @require_safe
 def track_csv(_request: HttpRequest, slug: str) -> HttpResponse:
-    """The same as a file."""
+    """Send the boards of one track as a CSV file."""
     exported = get_object_or_404(Track, slug=slug)
     return HttpResponse(
         as_csv(publish(exported)),

@@ -1,0 +1,1 @@
+"""Reviews of privacy proofs, and the verdicts that follow from them."""

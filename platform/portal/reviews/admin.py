@@ -1,4 +1,4 @@
-"""Proof reviews for the organizers: what waits for one's review, the review itself, and past decisions."""
+"""Proof reviews for the organizers: what needs one's review, the review itself, and past decisions."""
 
 from typing import Any
 from uuid import UUID
@@ -14,17 +14,18 @@ from django.utils.safestring import SafeString
 from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.audit.models import AuditEntry
+from portal.evaluation.results import EPSILON_COLUMNS
+from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide, may_review
 from portal.submissions.models import Submission
-from portal.submissions.status import statuses
 
 
 @admin.register(ProofReview)
-class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     """Decisions are read here and made on a page of their own, by `services.decide`."""
 
     list_display = ("submission", "reviewer", "decision", "decided_at")
@@ -66,11 +67,13 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
 
     @admin.display(description="checklist")
     def answers(self, review: ProofReview) -> SafeString:
+        """Return the checklist with the reviewer's answers."""
         rows = ((review.checklist.get(item.key, "–"), item.question) for item in CHECKLIST)
         return format_html("<ul>{}</ul>", format_html_join("", "<li><strong>{}</strong> {}</li>", rows))
 
     @admin.display(description="history")
     def history(self, review: ProofReview) -> SafeString:
+        """Return every decision of the reviewer on the proof."""
         entries = AuditEntry.objects.filter(object_type="reviews.proofreview", object_id=str(review.pk))
         rows = (
             (f"{entry.at:%Y-%m-%d %H:%M} UTC", entry.action.partition(".")[2], entry.details["reason"])
@@ -80,17 +83,18 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
 
     @admin.display(description="proof and checklist")
     def review_page(self, review: ProofReview) -> SafeString:
+        """Return the link to the page of the review."""
         address = reverse("admin:reviews_review", args=[review.submission_id])
         return format_html('<a href="{}">Read the proof, or decide again</a>', address)
 
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
-        """What the visitor has yet to review."""
+        """Show the proofs that the visitor has yet to review."""
         self._require_reviewer(request.user)
         rows = [(submission, verdict_on(submission)) for submission in awaiting_review(request.user)]
         return self._page(request, "admin/reviews/awaiting.html", "Proofs that need your review", rows=rows)
 
     def review_view(self, request: UserRequest, submission_id: UUID) -> HttpResponse:
-        """One proof beside the checklist."""
+        """Show one proof beside the checklist, and record the decision on it."""
         self._require_reviewer(request.user)
         submission = get_object_or_404(
             Submission.objects.select_related("team", "track").prefetch_related("runs", "reviews__reviewer"),
@@ -113,6 +117,7 @@ class ProofReviewAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subsc
             f"Privacy proof of {submission}",
             submission=submission,
             runs=statuses(submission.runs.all()),
+            epsilon_columns=EPSILON_COLUMNS,
             is_insider=True,
             proof=submission.proof(),
             verdict=verdict_on(submission),

@@ -1,10 +1,12 @@
-"""What a reviewer of a privacy proof answers, item by item."""
+"""The checklist by which reviewers judge a privacy proof."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Answer(StrEnum):
+    """The answers to a question of the checklist."""
+
     YES = "yes"
     NO = "no"
     NOT_APPLICABLE = "n/a"
@@ -49,7 +51,7 @@ CHECKLIST = [
     Item(
         "noise",
         "Are the noise's distribution and standard deviation stated, independent in every coordinate and round?",
-        "A variance taken for a deviation, a seed known to others or noise in half precision breaks the guarantee.",
+        "A variance mistaken for a deviation, a seed known to others or noise in half precision breaks the guarantee.",
     ),
     Item(
         "sampling",
@@ -64,7 +66,7 @@ CHECKLIST = [
     Item(
         "composition",
         "Does the composition cover every round, failed and repeated ones included, with its own parameters?",
-        "Each look at the data costs, whether or not its result was kept.",
+        "Each look at the data costs, whether or not its result was used.",
     ),
     Item(
         "conversion",

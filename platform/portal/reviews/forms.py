@@ -1,4 +1,4 @@
-"""The reviewer's form: the checklist, one question a field, then the decision."""
+"""The reviewer's form: the checklist, one question per field, then the decision."""
 
 from typing import Any
 
@@ -36,5 +36,5 @@ class ReviewForm(forms.Form):
         self.order_fields(self.field_order)
 
     def answers(self) -> dict[str, str]:
-        """The answers given so far, by item."""
+        """Return the answers given so far, by item."""
         return {item.key: self.cleaned_data[item.key] for item in CHECKLIST if self.cleaned_data[item.key]}

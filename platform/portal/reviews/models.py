@@ -8,6 +8,8 @@ from portal.submissions.models import Submission
 
 
 class Decision(models.TextChoices):
+    """A reviewer's decision on a proof."""
+
     PENDING = "pending", "pending"
     ACCEPTED = "accepted", "accepted"
     REJECTED = "rejected", "rejected"

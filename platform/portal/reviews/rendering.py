@@ -1,7 +1,7 @@
 """Privacy proofs as safe HTML.
 
 A proof comes from a participant and is read by the organizers, so it is the shortest way to attack them. What
-comes out of here holds no markup but that of `render_markdown` and of this module: no script, no style, no
+comes out of here has no markup but that of `render_markdown` and of this module: no script, no style, no
 address that a browser would load, whatever went in. Nothing is executed. The view adds a sandbox.
 """
 
@@ -20,11 +20,13 @@ from portal.ui.markdown import render_markdown
 
 MAX_PROOF_BYTES = 10 * 1024 * 1024
 MAX_CELLS = 1_000
-MAX_TEXT_CHARACTERS = 100_000  # of a Markdown file, a cell or an output
+# The limit for a Markdown file, a cell or an output.
+MAX_TEXT_CHARACTERS = 100_000
 MAX_IMAGE_BYTES = 2 * 1024 * 1024
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
-Text = str | list[str]  # a notebook holds text whole or in lines
+# A notebook has its texts as a whole or in lines.
+Text = str | list[str]
 
 
 class OutputData(BaseModel):
@@ -35,14 +37,19 @@ class OutputData(BaseModel):
 
 
 class Output(BaseModel):
+    """One output of a notebook's cell."""
+
     output_type: str
-    text: Text = ""  # of a stream
+    # The text of a stream.
+    text: Text = ""
     data: OutputData = OutputData()
     ename: str = ""
     evalue: str = ""
 
 
 class Cell(BaseModel):
+    """One cell of a notebook."""
+
     cell_type: Literal["markdown", "code", "raw"]
     source: Text
     outputs: list[Output] = []
@@ -56,7 +63,7 @@ class Notebook(BaseModel):
 
 
 def render_proof(content: bytes, filename: str) -> SafeString:
-    """The Markdown file or notebook as HTML. Raises `ProblemError`: `E_ARTIFACT_SIZE` or `E_PROOF_FORMAT`."""
+    """Return the Markdown file or notebook as HTML. Raises `ProblemError`: `E_ARTIFACT_SIZE` or `E_PROOF_FORMAT`."""
     if len(content) > MAX_PROOF_BYTES:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
@@ -119,12 +126,12 @@ def _output(output: Output, where: str) -> Iterator[SafeString]:
 
 
 def _markdown(text: str, where: str) -> SafeString:
-    _check_length(text, where)
+    _require_length(text, where)
     return format_html('<div class="prose">{}</div>', render_markdown(text))
 
 
 def _preformatted(text: str, where: str, kind: str) -> SafeString:
-    _check_length(text, where)
+    _require_length(text, where)
     return format_html('<pre class="proof-{}"><code>{}</code></pre>', kind, text)
 
 
@@ -150,7 +157,7 @@ def _bad_image(where: str, found: str) -> ProblemError:
     )
 
 
-def _check_length(text: str, where: str) -> None:
+def _require_length(text: str, where: str) -> None:
     if len(text) > MAX_TEXT_CHARACTERS:
         raise ProblemError.of(
             ErrorCode.PROOF_FORMAT,

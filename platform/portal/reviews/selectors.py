@@ -1,4 +1,4 @@
-"""Questions about reviews."""
+"""Queries about reviews."""
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -6,18 +6,20 @@ from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.verdict import Status, Verdict, verdict
+from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 
 
 def verdict_on(submission: Submission) -> Verdict:
-    """The verdict on the proof. No query if reviews are prefetched and the track is loaded."""
+    """Return the status of the submission's results. No query if reviews are prefetched and the track is loaded."""
+    if not submission.track.is_private:
+        return Verdict(ResultStatus.SCORED)
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
     return verdict(decisions, submission.track.required_reviews)
 
 
 def awaiting_review(reviewer: User) -> list[Submission]:
-    """Submissions with a scored run, still provisional, that `reviewer` may and has yet to decide on; oldest first."""
+    """Return the provisional submissions with a scored run that `reviewer` has yet to decide on, oldest first."""
     decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
         decision=Decision.PENDING
     )
@@ -31,10 +33,12 @@ def awaiting_review(reviewer: User) -> list[Submission]:
         .prefetch_related("reviews")
         .order_by("submitted_at")
     )
-    return [submission for submission in undecided if verdict_on(submission).status is Status.PROVISIONAL]
+    return [
+        submission for submission in undecided if verdict_on(submission).status is ResultStatus.PROVISIONAL
+    ]
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:
-    """The proofs that `user` may read: all of them for staff, else those of their own team."""
+    """Return the proofs that `user` may read: all of them for staff, else those of their own team."""
     proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF).select_related("submission", "upload")
     return proofs if user.is_staff else proofs.filter(submission__team__memberships__user=user)

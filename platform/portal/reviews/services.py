@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
-from portal.evaluation.notices import mail_team
+from portal.evaluation.notifications import mail_team
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import verdict_on
@@ -18,7 +18,7 @@ from portal.teams.models import Membership
 
 
 def may_review(submission: Submission, user: User) -> str:
-    """Why `user` may not review the submission's proof; empty if they may."""
+    """Return why `user` may not review the submission's proof; empty if they may."""
     if not (user.is_staff and user.has_perm("reviews.review_proofs")):
         return "Proofs are reviewed by organizers with the permission to do so."
     if Membership.objects.filter(team=submission.team_id, user=user).exists():
@@ -42,28 +42,30 @@ def decide(
     if rejection := may_review(submission, actor):
         raise PermissionDenied(rejection)
     with transaction.atomic():
-        # The submission's lock puts decisions in order, so that each mail tells the verdict after its decision.
+        # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
         review = ProofReview.objects.filter(submission=submission, reviewer=actor).first()
         before = review.decision if review else Decision.PENDING
         reason = reason.strip()
-        _check(submission, decision, reason, checklist, is_new=before == Decision.PENDING)
+        _require_complete(submission, decision, reason, checklist, is_new=before == Decision.PENDING)
         review = review or ProofReview(submission=submission, reviewer=actor)
         review.decision, review.reason, review.checklist = decision, reason, dict(checklist)
         review.decided_at = timezone.now()
         review.save()
         record(
-            *(actor, f"proof_review.{decision}", review),
+            actor,
+            f"proof_review.{decision}",
+            review,
             submission=str(submission.pk),
             before=before,
             reason=reason,
             checklist=dict(checklist),
         )
-        _tell_team(review)
+        _notify_team(review)
     return review
 
 
-def _check(
+def _require_complete(
     submission: Submission, decision: Decision, reason: str, checklist: Mapping[str, str], *, is_new: bool
 ) -> None:
     if submission.state != SubmissionState.SUBMITTED:
@@ -72,7 +74,7 @@ def _check(
         raise ValidationError({"decision": "Accept or reject."})
     if not reason and (decision == Decision.REJECTED or not is_new):
         raise ValidationError(
-            {"reason": "Give the reason: the team needs to know what to mend or what changed."}
+            {"reason": "Give the reason: the team needs to know what to fix or what changed."}
         )
     keys = {item.key for item in CHECKLIST}
     if not (set(checklist) <= keys and set(checklist.values()) <= set(Answer)):
@@ -81,7 +83,7 @@ def _check(
         raise ValidationError(dict.fromkeys(missing, "An answer is needed to accept the proof."))
 
 
-def _tell_team(review: ProofReview) -> None:
+def _notify_team(review: ProofReview) -> None:
     submission = review.submission
     verdict = verdict_on(submission)
     lines = [

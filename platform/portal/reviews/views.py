@@ -28,11 +28,11 @@ SANDBOX = (
 @login_required
 @xframe_options_sameorigin
 def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """The proof of one submission. Not found for everybody but staff and the team."""
+    """Show the proof of one submission to staff and its team; it is not found for everybody else."""
     artifact = get_object_or_404(readable_proofs(request.user), submission=submission_id)
     upload = artifact.upload
     if PurePath(upload.filename).suffix.lower() == ".pdf":
-        # A PDF can hold scripts too: the browser is told to save it, and the store sends it.
+        # A PDF can hold scripts too: the browser saves it instead of showing it, and the store sends it.
         url = current_store().download_url(upload.store_key, upload.filename, settings.DOWNLOAD_URL_SECONDS)
         return HttpResponseRedirect(url)
     context: dict[str, object] = {"submission": artifact.submission, "filename": upload.filename}

@@ -1,0 +1,1 @@
+"""Submissions: drafts, their files and runs, quotas and run tokens."""

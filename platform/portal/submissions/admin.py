@@ -3,13 +3,17 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
-from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.admin import ModelT, ReadOnlyAdmin
 from portal.submissions.models import Artifact, Run, RunToken, Submission
 from portal.submissions.services import mark_baseline
 
 
-class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class ReadOnlyInline(admin.TabularInline[ModelT, Submission]):
+    """What belongs to a submission and is never edited."""
+
     extra = 0
     can_delete = False
     show_change_link = True
@@ -21,29 +25,49 @@ class ReadOnlyInline(admin.TabularInline):  # type: ignore[type-arg]  # not subs
         return False
 
 
-class RunInline(ReadOnlyInline):
+class RunInline(ReadOnlyInline[Run]):
+    """The runs of a submission."""
+
     model = Run
-    fields = readonly_fields = (
-        *("budget", "state", "anls", "accuracy", "bytes_total", "epsilon", "joint_epsilon", "trust_level"),
-        "scored_at",
-    )
+    fields = readonly_fields = ("budget", "state", "numbers", "scored_at")
+
+    @admin.display(description="results")
+    def numbers(self, run: Run) -> SafeString:
+        """Return every result that is a single value, by its name."""
+        values = run.results.model_dump(mode="json", exclude_defaults=True, exclude={"epsilons", "checks"})
+        return format_html_join("", "<div>{}: {}</div>", values.items())
 
 
-class ArtifactInline(ReadOnlyInline):
+class ArtifactInline(ReadOnlyInline[Artifact]):
+    """The files of a submission."""
+
     model = Artifact
     fields = readonly_fields = ("kind", "run", "upload", "created_at")
 
 
 @admin.register(Submission)
-class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class SubmissionAdmin(admin.ModelAdmin[Submission]):
+    """The submissions, which organizers may mark as baselines."""
+
     list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track")
     search_fields = ("title", "team__name")
     date_hierarchy = "created_at"
     readonly_fields = (
-        *("id", "team", "track", "created_by", "title", "description", "code_url", "paper_url"),
-        *("state", "is_baseline", "created_at", "submitted_at", "refunded_at"),
+        "id",
+        "team",
+        "track",
+        "created_by",
+        "title",
+        "description",
+        "code_url",
+        "paper_url",
+        "state",
+        "is_baseline",
+        "created_at",
+        "submitted_at",
+        "refunded_at",
     )
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
@@ -56,10 +80,12 @@ class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
 
     @admin.action(description="Mark as baseline", permissions=["change"])
     def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        """Mark the selected submissions as the organizers' baselines."""
         self._mark(request, queryset, is_baseline=True)
 
     @admin.action(description="Don't mark as baseline any more", permissions=["change"])
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
+        """Remove the mark of a baseline from the selected submissions."""
         self._mark(request, queryset, is_baseline=False)
 
     def _mark(self, request: HttpRequest, submissions: QuerySet[Submission], *, is_baseline: bool) -> None:
@@ -70,7 +96,7 @@ class SubmissionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not subscr
 
 
 @admin.register(RunToken)
-class RunTokenAdmin(ReadOnlyAdmin):
+class RunTokenAdmin(ReadOnlyAdmin[RunToken]):
     """Which trainings the teams began, and which of them became runs."""
 
     list_display = ("token", "team", "track", "issued_to", "issued_at", "run")

@@ -4,7 +4,7 @@ from portal.challenge.models import Track
 from portal.submissions.models import Submission
 
 
-class SubmissionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class SubmissionForm(forms.ModelForm[Submission]):
     """What a team says about its method. The API validates with it as well."""
 
     code_url = forms.URLField(label="Link to the code", required=False, assume_scheme="https", max_length=200)

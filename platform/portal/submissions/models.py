@@ -1,4 +1,4 @@
-"""What teams submit: a Submission is one method in one track, a Run one trained checkpoint of it.
+"""The submissions of teams: a Submission is one method in one track, a Run one trained checkpoint of it.
 
 In private tracks each training carries a RunToken, which the site issued before.
 """
@@ -10,15 +10,16 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind, TrustLevel
+from evaluator.contracts import ArtifactKind
+from evaluator.results import RunResults
 from portal.challenge.models import Track
+from portal.submissions.results_field import ResultsField
 from portal.teams.models import Team
 from portal.uploads.models import Upload
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
-TRUST_LEVELS = [(level.value, level.label) for level in TrustLevel]
 ARTIFACT_KINDS = [(kind.value, kind.value.replace("_", " ")) for kind in ArtifactKind]
 PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
@@ -26,13 +27,15 @@ PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
 
 
 class SubmissionState(models.TextChoices):
+    """The state of a submission; `portal.submissions.states` says what may follow what."""
+
     DRAFT = "draft", "draft"
     SUBMITTED = "submitted", "submitted"
     WITHDRAWN = "withdrawn", "withdrawn"
 
 
 class RunState(models.TextChoices):
-    """`rejected` is the participant's to mend; `failed` was our fault and gives the quota slot back."""
+    """The participant must fix a `rejected` run; a `failed` one was our fault and gives the quota slot back."""
 
     DRAFT = "draft", "draft"
     QUEUED = "queued", "queued"
@@ -43,6 +46,8 @@ class RunState(models.TextChoices):
 
 
 class Submission(models.Model):
+    """One method of a team in one track, with its description and its runs."""
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="submissions")
     track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="submissions")
@@ -77,20 +82,21 @@ class Submission(models.Model):
         return self.title
 
     def get_absolute_url(self) -> str:
+        """Return the address of the submission's page."""
         from django.urls import reverse
 
         return reverse("submissions:detail", args=[self.id])
 
     def proof(self) -> "Artifact | None":
+        """Return the privacy proof, if it is uploaded."""
         return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF).first()
 
 
 class Run(models.Model):
-    """One checkpoint. The results are those of its last finished evaluation; `rules` are frozen at submission.
+    """One checkpoint. `results` are those of the steps of its last attempt that have passed so far.
 
-    `epsilon` is the one that the rules let decide; `epsilon_two_stage` and `epsilon_product` are the PLD accountant's
-    under either sampling rule, `epsilon_rdp` is Rényi DP's under the rule that decides. `joint_epsilon` is that of
-    `joint_runs` trainings of the team together, at the time of the accounting.
+    `rules` are frozen at submission. Nothing is ordered or filtered by a result in the database, so the results have no
+    columns of their own; boards are ranked by functions of values.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -100,25 +106,7 @@ class Run(models.Model):
     )
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
     rules = models.JSONField(default=dict, editable=False)
-    anls = models.FloatField(null=True, blank=True, editable=False)
-    accuracy = models.FloatField(null=True, blank=True, editable=False)
-    bytes_total = models.PositiveBigIntegerField(null=True, blank=True, editable=False)
-    bytes_needed = models.PositiveBigIntegerField(
-        null=True, blank=True, editable=False, help_text="The fewest that could have carried what changed."
-    )
-    epsilon = models.FloatField(null=True, blank=True, editable=False, help_text="Recomputed; it decides.")
-    epsilon_two_stage = models.FloatField(null=True, blank=True, editable=False)
-    epsilon_product = models.FloatField(null=True, blank=True, editable=False)
-    epsilon_rdp = models.FloatField(null=True, blank=True, editable=False)
-    accountant = models.CharField(
-        max_length=200, blank=True, editable=False, help_text="Name, version and precision."
-    )
-    joint_epsilon = models.FloatField(null=True, blank=True, editable=False)
-    joint_runs = models.PositiveSmallIntegerField(null=True, blank=True, editable=False)
-    checks = models.JSONField(default=list, editable=False, help_text="As evaluator.contracts.Check.")
-    trust_level = models.PositiveSmallIntegerField(
-        choices=TRUST_LEVELS, null=True, blank=True, editable=False
-    )
+    results = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     if TYPE_CHECKING:
@@ -129,7 +117,7 @@ class Run(models.Model):
         ordering = ["budget"]
         constraints = [
             models.UniqueConstraint(fields=["submission", "budget"], name="one_run_per_budget"),
-            # SQL takes two empty budgets for different ones, so the run without a budget has a rule of its own.
+            # SQL treats two empty budgets as different, so the run without a budget has a rule of its own.
             models.UniqueConstraint(
                 fields=["submission"],
                 condition=models.Q(budget__isnull=True),
@@ -137,7 +125,7 @@ class Run(models.Model):
             ),
             models.CheckConstraint(
                 condition=~models.Q(state="scored")
-                | models.Q(anls__isnull=False, bytes_total__isnull=False, trust_level__isnull=False),
+                | models.Q(results__has_keys=["anls", "bytes_total", "trust_level"]),
                 name="scored_runs_have_scores",
             ),
         ]
@@ -150,17 +138,13 @@ class Run(models.Model):
         """The run's name within its submission."""
         return f"Run at ε = {self.budget:g}" if self.budget else "Run"
 
-    @property
-    def trust(self) -> TrustLevel | None:
-        return None if self.trust_level is None else TrustLevel(self.trust_level)
-
 
 class RunToken(models.Model):
-    """What the site issued for one training, and what came of it.
+    """A token that the site issued for one training, and the releases of that training.
 
-    A token belongs to the first training record that is accepted with it. The run that brought the record holds the
-    token; see `portal.submissions.tokens` for when another run may take it over. `events` are what that training
-    released, as evaluator.mechanisms.events; they stay whatever becomes of the run, for what is released is.
+    A token belongs to the first training record that is accepted with it. The run of that record has the
+    token; see `portal.submissions.tokens` for when another run may claim it. `events` are the releases of that
+    training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can be undone.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
@@ -207,7 +191,7 @@ class Artifact(models.Model):
 
 
 class PendingArtifact(models.Model):
-    """Where the file of an unfinished upload is meant for. Becomes an `Artifact` when the upload is completed."""
+    """The role of the file of an unfinished upload. Becomes an `Artifact` when the upload is completed."""
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="pending_artifacts")
     run = models.ForeignKey(

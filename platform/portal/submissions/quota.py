@@ -1,4 +1,4 @@
-"""How many submissions a team has left, over a window that moves with the clock."""
+"""The number of submissions that a team has left, over a window that moves with the clock."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ WINDOW = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Quota:
-    """`used` of `limit` slots are taken; `next_slot` is when one comes free, None when one is free now."""
+    """`used` of `limit` slots; `next_slot` is when one becomes free, None when one is free now."""
 
     limit: int
     used: int
@@ -17,16 +17,17 @@ class Quota:
 
     @property
     def left(self) -> int:
+        """The number of free slots."""
         return max(0, self.limit - self.used)
 
 
 def quota(times: Iterable[datetime], now: datetime, limit: int) -> Quota:
-    """The quota of a team that submitted at `times` (refunded ones left out)."""
+    """Return the quota of a team that submitted at `times` (refunded ones left out)."""
     recent = [time for time in times if time > now - WINDOW]
     return Quota(limit=limit, used=len(recent), next_slot=next_slot(recent, now, limit))
 
 
 def next_slot(times: Iterable[datetime], now: datetime, limit: int) -> datetime | None:
-    """When the next submission is possible; None when it is possible now. A slot lasts from its time for `WINDOW`."""
+    """Return when the next submission is possible; None when it is possible now. A slot is used for `WINDOW`."""
     recent = sorted((time for time in times if time > now - WINDOW), reverse=True)
     return None if len(recent) < limit else recent[limit - 1] + WINDOW

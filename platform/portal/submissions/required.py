@@ -1,4 +1,4 @@
-"""Which files a submission must hold, and how large each may be."""
+"""The files that a submission must have, and how large each may be."""
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
@@ -21,19 +21,21 @@ SUFFIXES = {
 
 
 def max_bytes(track: Track, kind: ArtifactKind) -> int:
-    """Size in bytes that an artifact of this kind may have."""
+    """Return the size in bytes that an artifact of this kind may have."""
     return track.max_checkpoint_bytes if kind is ArtifactKind.CHECKPOINT else MAX_BYTES[kind]
 
 
 def submission_artifacts(track: Track) -> list[ArtifactKind]:
-    """The artifacts that belong to the submission as a whole."""
+    """Return the kinds of artifacts that belong to the submission as a whole."""
     return [ArtifactKind.PRIVACY_PROOF] if track.is_private else []
 
 
-def check_artifact(track: Track, kind: str, *, of_run: bool, filename: str, size_bytes: int) -> ArtifactKind:
-    """The kind of an artifact that is about to be uploaded.
+def validate_artifact(
+    track: Track, kind: str, *, of_run: bool, filename: str, size_bytes: int
+) -> ArtifactKind:
+    """Return the kind of an artifact that is about to be uploaded.
 
-    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't ask for it there or the file's name doesn't end
+    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't require it there or the file's name doesn't end
     as that kind's do, `E_ARTIFACT_SIZE` when it is too large.
     """
     allowed = track.run_artifacts() if of_run else submission_artifacts(track)

@@ -1,4 +1,4 @@
-"""What is asked about submissions, and who may see them."""
+"""Queries about submissions, and who may see them."""
 
 from datetime import datetime
 from uuid import UUID
@@ -15,27 +15,27 @@ from portal.uploads.models import Upload
 
 
 def submissions_of(team: Team) -> QuerySet[Submission]:
-    """The team's submissions with their tracks and runs, newest first."""
+    """Return the team's submissions with their tracks and runs, newest first."""
     return Submission.objects.filter(team=team).select_related("track").prefetch_related("runs")
 
 
 def own_submission(team: Team, submission_id: UUID) -> Submission:
-    """Raises `Submission.DoesNotExist` also for other teams' submissions."""
+    """Return the team's submission. Raises `Submission.DoesNotExist` also for other teams' submissions."""
     return submissions_of(team).select_related("team").get(pk=submission_id)
 
 
 def own_upload(team: Team, upload_id: UUID) -> Upload:
-    """Raises `Upload.DoesNotExist` also for other teams' uploads."""
+    """Return the team's upload. Raises `Upload.DoesNotExist` also for other teams' uploads."""
     return Upload.objects.get(team=team, pk=upload_id)
 
 
 def tokens_of(team: Team) -> QuerySet[RunToken]:
-    """The team's run tokens, newest first, each with its track and the run that holds it."""
+    """Return the team's run tokens, newest first, each with its track and the run that has it."""
     return RunToken.objects.filter(team=team).select_related("track", "issued_to", "run__submission")
 
 
 def token_counts(team: Team) -> QuerySet[Track]:
-    """The tracks that issued tokens to the team, with how many in `issued`, and in `used` how many a run holds."""
+    """Return the tracks that issued tokens to the team, each with the numbers `issued` and `used` by a run."""
     own = Q(run_tokens__team=team)
     return Track.objects.filter(own).annotate(
         issued=Count("run_tokens", filter=own), used=Count("run_tokens__run", filter=own)
@@ -43,7 +43,7 @@ def token_counts(team: Team) -> QuerySet[Track]:
 
 
 def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
-    """Those that `user` may look at: the own team's, all for the organizers, and for everyone those with a score."""
+    """Return the submissions that `user` may see: scored ones, their own team's, and for organizers all of them."""
     submissions = Submission.objects.select_related("track", "team")
     if user.is_staff:
         return submissions
@@ -54,7 +54,7 @@ def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
 
 
 def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
-    """When the team submitted what still counts against its quota. Withdrawn submissions count, refunded don't."""
+    """Return when the team made the submissions that count against its quota, which withdrawn ones do, refunded not."""
     counted = Submission.objects.filter(
         team=team, track=track, submitted_at__gt=now - WINDOW, refunded_at__isnull=True
     )
@@ -62,4 +62,5 @@ def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
 
 
 def quota_of(team: Team, track: Track, now: datetime) -> Quota:
+    """Return the team's quota in the track."""
     return quota(counted_times(team, track, now), now, track.submissions_per_day)

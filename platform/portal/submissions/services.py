@@ -10,16 +10,17 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
-from portal.submissions.checks import no_such_budget, problems_of
+from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState, Submission, SubmissionState
-from portal.submissions.required import check_artifact
+from portal.submissions.required import validate_artifact
 from portal.submissions.signals import runs_queued
 from portal.submissions.states import move_run, move_submission
 from portal.teams.models import Team
 from portal.uploads import services as uploads
 from portal.uploads.models import Upload, UploadState
 
-MAX_DRAFTS = 10  # of one team in one track
+# Of one team in one track.
+MAX_DRAFTS = 10
 
 
 @transaction.atomic
@@ -33,7 +34,7 @@ def create_submission(
     code_url: str = "",
     paper_url: str = "",
 ) -> Submission:
-    """Open a draft; where ε plays no part it holds its one run already. The fields have been validated.
+    """Open a draft; where ε plays no part it has its one run already. The fields have been validated.
 
     Raises `ProblemError` (`E_SUBMISSION_STATE`) when the team has too many drafts in the track.
     """
@@ -64,7 +65,7 @@ def create_submission(
 
 @transaction.atomic
 def add_run(submission: Submission, budget: float | None) -> Run:
-    """The draft's run at this budget, made unless it is there already.
+    """Return the draft's run at this budget, which is created if it doesn't exist.
 
     Raises `ProblemError`: `E_SUBMISSION_STATE` unless it is a draft, `E_SUBMISSION_BUDGET` when the track has no
     board for the budget.
@@ -77,10 +78,10 @@ def add_run(submission: Submission, budget: float | None) -> Run:
 
 
 @transaction.atomic
-def remove_run(run: Run) -> None:
+def remove_run(run: Run, actor: User) -> None:
     """Take a run and its files out of a draft. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is one."""
     _lock_draft(run.submission)
-    _discard_files(run.artifacts.all(), run.pending_artifacts.all())
+    _discard_files(run.artifacts.all(), run.pending_artifacts.all(), actor)
     run.delete()
 
 
@@ -95,15 +96,15 @@ def start_upload(
     size_bytes: int,
     sha256: str,
 ) -> Upload:
-    """Begin, or go on with, the upload of a file into its place in a draft: `run` is None for a privacy proof.
+    """Start or resume the upload of a file of a draft; `run` is None for a privacy proof.
 
-    An unfinished upload of the same file to the same place is gone on with; one of another file is given up.
-    Raises `ProblemError` as `check_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
+    An unfinished upload of the same file in the same role is resumed; one of another file is aborted.
+    Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
     draft.
     """
     _lock_team(submission.team_id)
     _lock_draft(submission)
-    known = check_artifact(
+    known = validate_artifact(
         submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
     )
     pending = PendingArtifact.objects.select_related("upload").filter(
@@ -112,7 +113,7 @@ def start_upload(
     for other in pending:
         if (other.upload.size_bytes, other.upload.sha256) == (size_bytes, sha256):
             return other.upload
-        _discard_files([], [other])
+        _discard_files([], [other], user)
     upload = uploads.create_upload(
         submission.team, user, filename=filename, size_bytes=size_bytes, sha256=sha256
     )
@@ -121,30 +122,33 @@ def start_upload(
 
 
 def finish_upload(upload: Upload, user: User) -> Artifact:
-    """Complete an upload and put its file into its place, instead of what was there. May be called again.
+    """Complete an upload and attach its file to the draft, in place of an earlier file. May be called again.
 
     Raises `ProblemError` as `uploads.complete`, and `E_SUBMISSION_STATE` when the submission is no draft any more.
     """
-    uploads.complete(upload)
+    uploads.complete(upload, actor=user)
     return attach(upload, user)
 
 
 @transaction.atomic
 def attach(upload: Upload, user: User) -> Artifact:
-    """Put a completed upload's file into the place that it was meant for; see `finish_upload`."""
-    places = PendingArtifact.objects.filter(upload=upload).select_related("submission", "run")
-    for place in places:  # at most one; gone by the time the lock is held if another request was faster
-        Submission.objects.select_for_update().get(pk=place.submission_id)
+    """Attach a completed upload's file in the role that it was uploaded for; see `finish_upload`."""
+    roles = PendingArtifact.objects.filter(upload=upload).select_related("submission", "run")
+    # At most one, and none by the time the lock is held if another request was faster.
+    for role in roles:
+        Submission.objects.select_for_update().get(pk=role.submission_id)
     attached = Artifact.objects.filter(upload=upload).first()
     if attached:
         return attached
-    pending = places.all().first()
+    pending = roles.all().first()
     if pending is None:
         raise ProblemError.of(ErrorCode.UPLOAD_STATE)
     submission = pending.submission
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
-    _discard_files(Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [])
+    _discard_files(
+        Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [], user
+    )
     artifact = Artifact.objects.create(
         submission=submission, run=pending.run, kind=pending.kind, upload=upload
     )
@@ -174,13 +178,15 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     current = _lock_draft(submission)
     if problems := problems_of(current, now):
         raise ProblemError(*problems)
-    _discard_files([], current.pending_artifacts.all())
+    _discard_files([], current.pending_artifacts.all(), actor)
     move_submission(current, SubmissionState.SUBMITTED, actor=actor, submitted_at=now)
     runs = list(current.runs.all())
     for run in runs:
         move_run(
             run, RunState.QUEUED, actor=actor, rules=current.track.rules(run.budget).model_dump(mode="json")
         )
+    # Received by `portal.evaluation.dispatch.start_all`, which sends the runs to the workers on commit. It is a signal
+    # because this app lies below the evaluation and must not import it.
     runs_queued.send(sender=Submission, runs=runs)
     submission.state, submission.submitted_at = current.state, current.submitted_at
 
@@ -195,7 +201,7 @@ def withdraw(submission: Submission, actor: User) -> None:
     if current.state == SubmissionState.WITHDRAWN:
         raise _wrong_state(current, "a draft or a submitted submission")
     if current.state == SubmissionState.DRAFT:
-        _discard_files(current.artifacts.all(), current.pending_artifacts.all())
+        _discard_files(current.artifacts.all(), current.pending_artifacts.all(), actor)
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor)
     submission.state = current.state
 
@@ -234,7 +240,7 @@ def _lock_team(team_id: int) -> None:
 
 
 def _lock_draft(submission: Submission) -> Submission:
-    """The submission's row, locked. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft."""
+    """Return the submission, its row locked. Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft."""
     current = (
         Submission.objects.select_for_update(of=("self",))
         .select_related("track", "team")
@@ -251,9 +257,9 @@ def _wrong_state(submission: Submission, expected: str) -> ProblemError:
     )
 
 
-def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact]) -> None:
+def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact], actor: User) -> None:
     rows: list[Artifact | PendingArtifact] = [*artifacts, *pending]
     for row in rows:
         upload = row.upload
         row.delete()
-        uploads.discard(upload)
+        uploads.discard(upload, actor=actor)

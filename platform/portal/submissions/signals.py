@@ -1,6 +1,7 @@
-"""What other apps may listen to. Handlers run inside the sender's transaction and enqueue work on commit only."""
+"""Signals for the apps above. Receivers run inside the sender's transaction and enqueue work on commit only."""
 
 from django.dispatch import Signal
 
-# Sent with `runs`: runs of one submission that have just become queued.
+# Sent by `submissions.services.submit` with `runs`, the runs of one submission that have just become queued, and
+# received by `portal.evaluation.dispatch.start_all`.
 runs_queued = Signal()

@@ -1,7 +1,7 @@
-"""Run tokens: issued before a training, carried by its record, held by the run that the record belongs to.
+"""Run tokens: issued before a training, carried by its record, and claimed by the run that the record belongs to.
 
-One token stands for one training: it belongs to the first record that is accepted with it, and one run at a time
-holds it. A team that must submit the very same training again, after its run was rejected, failed or was withdrawn,
+One token is for one training: it belongs to the first record that is accepted with it, and one run at a time
+has it. A team that must submit the very same training again, after its run was rejected, failed or was withdrawn,
 submits the very same record; the new run then takes the token over.
 """
 
@@ -19,12 +19,13 @@ from portal.challenge.models import Track
 from portal.submissions.models import Run, RunState, RunToken, SubmissionState
 from portal.teams.models import Team
 
-MAX_OPEN_TOKENS = 1000  # of one team in one track
+# Of one team in one track.
+MAX_OPEN_TOKENS = 1000
 
 
 @transaction.atomic
 def issue_token(team: Team, track: Track, user: User) -> RunToken:
-    """A new token for one training in the track.
+    """Issue a new token for one training in the track.
 
     Raises `ProblemError` (`E_RUN_TOKEN`) in a track where ε plays no part, or when the team has too many unused ones.
     """
@@ -51,7 +52,7 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
 
 
 def find_token(run: Run, text: str | None) -> RunToken:
-    """The token that the run's training record carries, its row locked, if the run may hold it.
+    """Return the token that the run's training record carries, its row locked, if the run may have it.
 
     Raises `ProblemError` (`E_RECORD_TOKEN`).
     """
@@ -66,24 +67,22 @@ def find_token(run: Run, text: str | None) -> RunToken:
     if token.record_sha256 not in ("", _record_sha256(run)):
         raise _rejected("a token for this training alone", "one that another training record came with")
     if token.run not in (None, run) and not _is_over(token.run):
-        raise _rejected(
-            "a token that no other run holds", f"one that a run of “{token.run.submission}” holds"
-        )
+        raise _rejected("a token that no other run has", f"one that a run of “{token.run.submission}” has")
     return token
 
 
-def take_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
-    """Let `run` hold a token that `find_token` found, in the same transaction. `events` are what it released."""
+def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
+    """Give `run` a token that `find_token` returned, in the same transaction. `events` are its releases."""
     before, token.run = token.run, run
     token.record_sha256 = _record_sha256(run)
     token.events = [event.model_dump(mode="json") for event in events]
     token.save(update_fields=["run", "record_sha256", "events"])
     if before != run:
-        record(None, "run_token.taken", token, run=str(run.pk), before=str(before.pk) if before else None)
+        record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
 
 
 def _is_over(run: Run) -> bool:
-    """Whether the run makes no use of its token any more, so that the same training may be submitted again."""
+    """Return whether the run makes no use of its token any more, so that the same training may be submitted again."""
     return (
         run.state in (RunState.REJECTED, RunState.FAILED) or run.submission.state == SubmissionState.WITHDRAWN
     )

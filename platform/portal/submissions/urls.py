@@ -2,12 +2,9 @@ from django.urls import path
 
 from portal.submissions import views
 
-app_name = "submissions"
 urlpatterns = [
     path("", views.listing, name="list"),
     path("create/", views.create, name="create"),
-    path("<uuid:submission_id>/", views.detail, name="detail"),
-    path("<uuid:submission_id>/status/", views.status, name="status"),
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),

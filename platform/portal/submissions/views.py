@@ -1,6 +1,5 @@
-"""The pages of submissions. Other teams' private submissions answer 404."""
+"""The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
-import hashlib
 from uuid import UUID
 
 from django.contrib import messages
@@ -15,9 +14,10 @@ from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
 from portal.submissions import services
-from portal.submissions.checks import problems_of
+from portal.submissions.draft_files import files_of
+from portal.submissions.draft_problems import problems_of
 from portal.submissions.forms import NewSubmissionForm, SubmissionForm
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import (
     own_submission,
     quota_of,
@@ -26,8 +26,6 @@ from portal.submissions.selectors import (
     tokens_of,
     visible_submissions,
 )
-from portal.submissions.slots import slots_of
-from portal.submissions.status import RunStatus, statuses
 from portal.teams.selectors import team_of
 
 PAGE_LENGTH = 25
@@ -37,7 +35,7 @@ NEWEST_TOKENS = 10
 @login_required
 @require_safe
 def listing(request: UserRequest) -> HttpResponse:
-    """The team's submissions, newest first."""
+    """List the team's submissions, newest first."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")
@@ -54,7 +52,7 @@ def listing(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: UserRequest) -> HttpResponse:
-    """Choose a track and describe the method; the draft's page takes the files."""
+    """Open a draft: choose a track and describe the method; the draft's page takes the files."""
     team = team_of(request.user)
     if team is None:
         return render(request, "submissions/no_team.html")
@@ -70,35 +68,10 @@ def create(request: UserRequest) -> HttpResponse:
     return render(request, "submissions/create.html", context, status=409 if problems else 200)
 
 
-@require_safe
-def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """A draft as its team fills it; anything later as everyone who may see it does."""
-    submission = _visible(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and _is_own(request, submission):
-        return _draft_page(request, submission)
-    context = {
-        "submission": submission,
-        "is_own": _is_own(request, submission),
-        **_status(request, submission),
-    }
-    if context["is_insider"]:
-        context["artifacts"] = submission.artifacts.select_related("run", "upload")
-    return render(request, "submissions/detail.html", context)
-
-
-@require_safe
-def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """The part of the page that is asked for again and again until every run has ended."""
-    submission = _visible(request, submission_id)
-    return render(
-        request, "submissions/status.html", {"submission": submission, **_status(request, submission)}
-    )
-
-
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Change what a draft says about the method."""
+    """Change a draft's description of the method."""
     submission = _own(request, submission_id)
     if submission.state != SubmissionState.DRAFT:
         return redirect(submission)
@@ -115,6 +88,7 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Add a run to a draft."""
     submission = _own(request, submission_id)
     try:
         budget = float(request.POST.get("budget", ""))
@@ -130,10 +104,11 @@ def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
+    """Remove a run and its files from a draft."""
     submission = _own(request, submission_id)
     run = get_object_or_404(submission.runs, pk=run_id)
     try:
-        services.remove_run(run)
+        services.remove_run(run, request.user)
     except ProblemError as error:
         messages.error(request, error.problem.message)
     return redirect(submission)
@@ -142,12 +117,13 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 @login_required
 @require_POST
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Submit a draft."""
     submission = _own(request, submission_id)
     try:
         services.submit(submission, request.user)
     except ProblemError as error:
         if submission.state == SubmissionState.DRAFT:
-            return _draft_page(request, submission, error)
+            return draft_page(request, submission, error)
         messages.error(request, error.problem.message)
     return redirect(submission)
 
@@ -155,6 +131,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Withdraw a submission, or delete a draft."""
     submission = _own(request, submission_id)
     try:
         services.withdraw(submission, request.user)
@@ -165,7 +142,8 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return redirect("submissions:list")
 
 
-def _visible(request: HttpRequest, submission_id: UUID) -> Submission:
+def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
+    """Return the submission if the visitor may see it. Raises `Http404` otherwise."""
     return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
 
 
@@ -179,19 +157,17 @@ def _own(request: UserRequest, submission_id: UUID) -> Submission:
         raise Http404 from error
 
 
-def _is_own(request: HttpRequest, submission: Submission) -> bool:
+def is_own(request: HttpRequest, submission: Submission) -> bool:
+    """Return whether the submission is of the visitor's team."""
     return request.user.is_authenticated and team_of(request.user) == submission.team
 
 
-def _is_insider(request: HttpRequest, submission: Submission) -> bool:
-    return request.user.is_staff or _is_own(request, submission)
-
-
-def _draft_page(
+def draft_page(
     request: HttpRequest, submission: Submission, error: ProblemError | None = None
 ) -> HttpResponse:
+    """Return the page on which the team fills its draft; `error` says why submitting it failed."""
     now = timezone.now()
-    boards, proofs = slots_of(submission)
+    boards, proofs = files_of(submission)
     return render(
         request,
         "submissions/draft.html",
@@ -205,24 +181,3 @@ def _draft_page(
         },
         status=409 if error else 200,
     )
-
-
-def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
-    """What the status fragment shows. Strangers see scored runs only, and not all that the checks found."""
-    is_insider = _is_insider(request, submission)
-    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
-    line = ", ".join(_in_words(status) for status in shown)
-    digest = hashlib.sha256(line.encode()).hexdigest()[:16]
-    return {
-        "is_insider": is_insider,
-        "statuses": shown,
-        "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
-        "line": line,
-        "digest": digest,
-        "is_news": request.GET.get("seen", "") != digest,  # screen readers are told of changes only
-    }
-
-
-def _in_words(status: RunStatus) -> str:
-    step = f" {status.step_name.lower()}" if status.step and not status.is_final else ""
-    return f"{status.run.label}: {status.run.get_state_display()}{step}"

@@ -1,0 +1,1 @@
+"""Teams: members, invitations and signing keys."""

@@ -11,7 +11,7 @@ from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.teams.models import Membership, Team, TeamKey
 
 
-class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]  # not subscriptable when it runs
+class MembershipInline(admin.TabularInline[Membership, Team]):
     model = Membership
     extra = 0
     autocomplete_fields = ["user"]
@@ -19,7 +19,7 @@ class MembershipInline(admin.TabularInline):  # type: ignore[type-arg]  # not su
 
 
 @admin.register(Team)
-class TeamAdmin(AuditedAdmin):
+class TeamAdmin(AuditedAdmin[Team]):
     list_display = ["name", "affiliation", "created_at"]
     search_fields = ["name", "affiliation", "memberships__user__email"]
     inlines = [MembershipInline]
@@ -36,11 +36,12 @@ class TeamAdmin(AuditedAdmin):
 
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False  # its uploads and results hang on it
+        # Its uploads and results depend on it.
+        return False
 
 
 @admin.register(TeamKey)
-class TeamKeyAdmin(ReadOnlyAdmin):
+class TeamKeyAdmin(ReadOnlyAdmin[TeamKey]):
     """What may sign the teams' training records; they register and revoke it themselves."""
 
     list_display = ["public_key", "team", "name", "added_by", "created_at", "revoked_at"]

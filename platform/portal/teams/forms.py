@@ -3,7 +3,9 @@ from django import forms
 from portal.teams.models import Invitation, Team
 
 
-class TeamDetailsForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class TeamDetailsForm(forms.ModelForm[Team]):
+    """The details of a team that its owners edit."""
+
     website = forms.URLField(required=False, max_length=200, assume_scheme="https")
 
     class Meta:
@@ -12,11 +14,15 @@ class TeamDetailsForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscri
 
 
 class TeamForm(TeamDetailsForm):
+    """The details of a new team."""
+
     class Meta(TeamDetailsForm.Meta):
         fields = ["name", "affiliation", "website"]
 
 
-class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+class InvitationForm(forms.ModelForm[Invitation]):
+    """The address that an invitation is sent to."""
+
     class Meta:
         model = Invitation
         fields = ["email"]
@@ -30,4 +36,6 @@ class KeyForm(forms.Form):
         max_length=200,
         help_text="64 hexadecimal digits: <code>pfl key show</code> prints them.",
     )
-    name = forms.CharField(required=False, max_length=80, help_text="Such as the machine that holds it.")
+    name = forms.CharField(
+        required=False, max_length=80, help_text="Such as the machine that it is stored on."
+    )

@@ -9,7 +9,8 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.teams.models import Team, TeamKey
 
-MAX_KEYS = 100  # of one team, revoked ones included
+# Of one team, revoked ones included.
+MAX_KEYS = 100
 
 
 def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey:
@@ -28,7 +29,7 @@ def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey
 
 @transaction.atomic
 def revoke_key(key: TeamKey, *, by: User) -> None:
-    """From now on the key signs nothing that the site accepts. Nothing happens when it is revoked already."""
+    """Revoke a key, so that the site accepts nothing that it signs later. May be called again."""
     if TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
         record(by, "team_key.revoked", key, team=key.team_id, public_key=key.public_key)
 

@@ -17,8 +17,10 @@ INVITATION_DAYS = 14
 
 
 class Team(models.Model):
+    """People who submit together. The name appears on the leaderboards."""
+
     name = models.CharField(max_length=80, unique=True, help_text="As it should appear on the leaderboards.")
-    slug = models.SlugField(max_length=80, unique=True, help_text="Its place in the addresses of the site.")
+    slug = models.SlugField(max_length=80, unique=True, help_text="Its part of the site's addresses.")
     affiliation = models.CharField(
         max_length=160, blank=True, help_text="Such as your university or company."
     )
@@ -37,15 +39,20 @@ class Team(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
+        """Return the address of the team's page."""
         return reverse("teams:detail", args=[self.slug])
 
 
 class Role(models.TextChoices):
+    """The role of a member in a team."""
+
     OWNER = "owner", "owner"
     MEMBER = "member", "member"
 
 
 class Membership(models.Model):
+    """One person in one team; nobody is in two."""
+
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="membership")
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
@@ -59,6 +66,7 @@ class Membership(models.Model):
 
     @property
     def is_owner(self) -> bool:
+        """Whether the member owns the team."""
         return self.role == Role.OWNER
 
 
@@ -92,10 +100,12 @@ class Invitation(models.Model):
 
     @staticmethod
     def digest_of(secret: str) -> str:
+        """Return the digest by which an invitation is stored and looked up."""
         return hashlib.sha256(secret.encode()).hexdigest()
 
     @staticmethod
     def new_secret() -> str:
+        """Return the secret of a new invitation's link."""
         return secrets.token_urlsafe(24)
 
 
@@ -104,7 +114,7 @@ class TeamKey(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="keys")
     public_key = models.CharField(max_length=64, help_text="64 hexadecimal digits.")
-    name = models.CharField(max_length=80, blank=True, help_text="Such as the machine that holds it.")
+    name = models.CharField(max_length=80, blank=True, help_text="Such as the machine that it is stored on.")
     added_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -124,5 +134,5 @@ class TeamKey(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        """The key's first 16 digits, in groups: enough to tell a team's keys apart."""
+        """The key's first 16 digits in groups, enough to distinguish a team's keys."""
         return " ".join(self.public_key[start : start + 4] for start in range(0, 16, 4))

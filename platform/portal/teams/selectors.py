@@ -1,4 +1,4 @@
-"""What is asked about teams."""
+"""Queries about teams."""
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -8,21 +8,23 @@ from portal.teams.models import Invitation, Membership, Team, TeamKey
 
 
 def membership_of(user: User) -> Membership | None:
-    """The user's place in their team; None without a team."""
+    """Return the user's membership in their team; None without a team."""
     return Membership.objects.select_related("team").filter(user=user).first()
 
 
 def team_of(user: User) -> Team | None:
+    """Return the user's team; None without one."""
     membership = membership_of(user)
     return membership.team if membership else None
 
 
 def members(team: Team) -> QuerySet[Membership]:
+    """Return the team's memberships with their users."""
     return team.memberships.select_related("user")
 
 
 def open_invitations(team: Team) -> QuerySet[Invitation]:
-    """Invitations that still can be accepted or revoked; expired ones are among them until they are renewed."""
+    """Return the invitations that can still be accepted or revoked, expired ones included until they are renewed."""
     return (
         team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True)
         .select_related("invited_by")
@@ -31,17 +33,17 @@ def open_invitations(team: Team) -> QuerySet[Invitation]:
 
 
 def keys_of(team: Team) -> QuerySet[TeamKey]:
-    """The team's keys, revoked ones among them, in the order in which they were registered."""
+    """Return the team's keys, including revoked ones, in the order in which they were registered."""
     return team.keys.select_related("added_by")
 
 
 def current_keys(team: Team) -> QuerySet[TeamKey]:
-    """The keys that may sign the team's records."""
+    """Return the keys that may sign the team's records."""
     return team.keys.filter(revoked_at__isnull=True)
 
 
 def invitation_by_secret(secret: str) -> Invitation | None:
-    """The invitation whose link holds `secret`, if it can be accepted now."""
+    """Return the invitation with this `secret` in its link, if it can be accepted now."""
     return (
         Invitation.objects.select_related("team", "invited_by")
         .filter(

@@ -1,4 +1,4 @@
-"""Changes to teams. Each locks what it decides about, and writes the audit entry in the same transaction.
+"""Changes to teams. Each locks the rows that it decides on, and writes the audit entry in the same transaction.
 
 Locks are taken in one order, person before team before invitation, so that two changes never wait for each other.
 """
@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import slugify
 
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.accounts.selectors import owns_verified_address
 from portal.audit.models import record
@@ -22,16 +23,16 @@ from portal.teams.models import Invitation, Membership, Role, Team
 INVITATIONS_PER_DAY = 20
 
 
-class TeamError(Exception):
-    """A change that the rules of teams don't allow; the message is for the person who asked for it."""
-
-
 @transaction.atomic
 def create_team(owner: User, name: str, *, affiliation: str = "", website: str = "") -> Team:
-    """Make a team with `owner` as its owner. Raises `TeamError` when they are in a team already."""
+    """Make a team with `owner` as its owner.
+
+    Raises:
+        ProblemError: `E_TEAM_MEMBER` when they are in a team already, `E_TEAM_NAME` when the name is taken.
+    """
     _lock_teamless(owner)
     if Team.objects.filter(name__iexact=name).exists():
-        raise TeamError("Another team has this name.")
+        raise ProblemError.of(ErrorCode.TEAM_NAME, where="name", found=name)
     team = Team.objects.create(name=name, slug=_free_slug(name), affiliation=affiliation, website=website)
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
     record(owner, "team.created", team, name=name)
@@ -43,21 +44,28 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     """Invite the person behind `email`, replacing an open invitation to them; the mail is sent on commit.
 
     Raises:
-        TeamError: `by` is no owner or has sent too many invitations, or the address belongs to a member.
+        ProblemError: `E_TEAM_OWNER` when `by` is no owner; `E_TEAM_INVITATION` when they have sent too many
+            invitations, or the address belongs to a member.
     """
     User.objects.select_for_update().get(pk=by.pk)
     _lock_team_of_owner(by, team)
     email = email.lower()
     now = timezone.now()
     if team.memberships.filter(user__email=email).exists():
-        raise TeamError(f"{email} is in your team already.")
-    # Revoked ones count too, or the site could be made to flood a stranger's mailbox.
+        raise ProblemError.of(
+            ErrorCode.TEAM_INVITATION,
+            message=f"{email} is in your team already.",
+            next_step="Nothing is left to do.",
+        )
+    # Revoked ones count too, or the site could be made to flood anybody's mailbox.
     if (
         Invitation.objects.filter(invited_by=by, created_at__gt=now - timedelta(days=1)).count()
         >= INVITATIONS_PER_DAY
     ):
-        raise TeamError(
-            f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours; go on tomorrow."
+        raise ProblemError.of(
+            ErrorCode.TEAM_INVITATION,
+            message=f"You have sent {INVITATIONS_PER_DAY} invitations in the last 24 hours.",
+            next_step="Send more tomorrow.",
         )
     team.invitations.filter(email=email, accepted_at__isnull=True, revoked_at__isnull=True).update(
         revoked_at=now
@@ -76,7 +84,7 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
 
 @transaction.atomic
 def revoke_invitation(invitation: Invitation, *, by: User) -> None:
-    """Make an open invitation's link useless. Raises `TeamError` when `by` is no owner of the team."""
+    """Make an open invitation's link useless. Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner."""
     team = _lock_team_of_owner(by, invitation.team)
     revoked = Invitation.objects.filter(
         pk=invitation.pk, accepted_at__isnull=True, revoked_at__isnull=True
@@ -90,17 +98,21 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     """Put `user` into the inviting team.
 
     Raises:
-        TeamError: They are in a team already, the address is not a verified one of theirs, or the invitation
-            was accepted, was revoked or has expired in the meantime.
+        ProblemError: `E_TEAM_MEMBER` when they are in a team already; `E_TEAM_INVITATION` when the address is not
+            a verified one of theirs, or the invitation was accepted, was revoked or has expired in the meantime.
     """
     _lock_teamless(user)
     team = Team.objects.select_for_update().get(pk=invitation.team_id)
     invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
     now = timezone.now()
     if invitation.accepted_at or invitation.revoked_at or invitation.expires_at <= now:
-        raise TeamError("This invitation can't be accepted any more. Ask the team for a new one.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_INVITATION, message="This invitation can't be accepted any more."
+        )
     if not owns_verified_address(user, invitation.email):
-        raise TeamError("This invitation was sent to another address than yours.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_INVITATION, message="This invitation was sent to another address than yours."
+        )
     invitation.accepted_at = now
     invitation.save(update_fields=["accepted_at"])
     membership = Membership.objects.create(team=team, user=user)
@@ -110,12 +122,19 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
 
 @transaction.atomic
 def leave(user: User) -> Team:
-    """Take `user` out of their team. Its results stay. Raises `TeamError` for the last owner of others."""
+    """Take `user` out of their team. Its results stay.
+
+    Raises `ProblemError` (`E_TEAM_MEMBER`) for the last owner of a team with other members, or without a team.
+    """
     team = _lock_team_of(user)
     membership = team.memberships.get(user=user)
     others = team.memberships.exclude(user=user)
     if membership.is_owner and others.exists() and not others.filter(role=Role.OWNER).exists():
-        raise TeamError("You are the team's only owner: hand the team over to another member first.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_MEMBER,
+            message="You are the team's only owner.",
+            next_step="Hand the team over to another member first.",
+        )
     membership.delete()
     record(user, "team.left", team)
     return team
@@ -123,11 +142,16 @@ def leave(user: User) -> Team:
 
 @transaction.atomic
 def remove_member(team: Team, membership_id: int, *, by: User) -> User:
-    """Take another person out of the team. Raises `TeamError` when `by` is no owner or means themselves."""
+    """Take another person out of the team.
+
+    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
+    """
     team = _lock_team_of_owner(by, team)
     membership = _member(team, membership_id)
     if membership.user_id == by.pk:
-        raise TeamError("You can't remove yourself; leave the team instead.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_MEMBER, message="You can't remove yourself.", next_step="Leave the team instead."
+        )
     membership.delete()
     record(by, "team.member_removed", team, user=membership.user_id)
     return membership.user
@@ -135,11 +159,16 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
 
 @transaction.atomic
 def hand_over(team: Team, membership_id: int, *, by: User) -> User:
-    """Make another member the owner in place of `by`. Raises `TeamError` when `by` is no owner."""
+    """Make another member the owner in place of `by`.
+
+    Raises `ProblemError`: `E_TEAM_OWNER` when `by` is no owner, `E_TEAM_MEMBER` for themselves or a non-member.
+    """
     team = _lock_team_of_owner(by, team)
     heir = _member(team, membership_id)
     if heir.user_id == by.pk:
-        raise TeamError("You own the team already.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_MEMBER, message="You own the team already.", next_step="Choose another member."
+        )
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
@@ -148,7 +177,10 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
 
 @transaction.atomic
 def update_team(team: Team, *, by: User, affiliation: str, website: str) -> Team:
-    """Change what the team says about itself. Its name stays: results and citations carry it."""
+    """Change the team's affiliation and website. Its name stays: results and citations carry it.
+
+    Raises `ProblemError` (`E_TEAM_OWNER`) when `by` is no owner.
+    """
     team = _lock_team_of_owner(by, team)
     team.affiliation, team.website = affiliation, website
     team.save(update_fields=["affiliation", "website"])
@@ -157,35 +189,39 @@ def update_team(team: Team, *, by: User, affiliation: str, website: str) -> Team
 
 
 def _lock_teamless(user: User) -> None:
-    """Lock the person's row; whoever else would put them into a team waits until we are done."""
+    """Lock the person's row; another change that would add them to a team waits."""
     User.objects.select_for_update().get(pk=user.pk)
     if Membership.objects.filter(user=user).exists():
-        raise TeamError("You are in a team already. Leave it before you create or join another one.")
+        raise ProblemError.of(
+            ErrorCode.TEAM_MEMBER,
+            message="You are in a team already.",
+            next_step="Leave it before you create or join another one.",
+        )
 
 
 def _lock_team_of(user: User) -> Team:
     team = Team.objects.select_for_update().filter(memberships__user=user).first()
     if team is None:
-        raise TeamError("You are not in a team.")
+        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="You are not in a team.")
     return team
 
 
 def _lock_team_of_owner(user: User, team: Team) -> Team:
     locked = Team.objects.select_for_update().get(pk=team.pk)
     if not locked.memberships.filter(user=user, role=Role.OWNER).exists():
-        raise TeamError("Only an owner of the team can do this.")
+        raise ProblemError.of(ErrorCode.TEAM_OWNER)
     return locked
 
 
 def _member(team: Team, membership_id: int) -> Membership:
     membership = team.memberships.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise TeamError("This person is not in your team any more.")
+        raise ProblemError.of(ErrorCode.TEAM_MEMBER, message="This person is not in your team any more.")
     return membership
 
 
 def _free_slug(name: str) -> str:
-    """A slug made from `name`, numbered where it is taken."""
+    """Return a slug made from `name`, numbered where it is already used."""
     base = slugify(name)[:70] or "team"
     taken = set(Team.objects.filter(slug__startswith=base).values_list("slug", flat=True))
     number = 1

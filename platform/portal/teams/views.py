@@ -1,4 +1,4 @@
-"""The pages of teams. What a team keeps to itself answers 404 to everyone else."""
+"""The pages of teams. What only a team may see answers 404 to everyone else."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -25,7 +25,7 @@ from portal.teams.selectors import (
 
 @require_safe
 def detail(request: HttpRequest, slug: str) -> HttpResponse:
-    """What everyone may know of a team."""
+    """Show what everyone may know of a team."""
     team = get_object_or_404(Team, slug=slug)
     return render(request, "teams/detail.html", {"team": team, "members": members(team)})
 
@@ -33,7 +33,7 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
 @login_required
 @require_safe
 def mine(request: UserRequest) -> HttpResponse:
-    """One's own team: members and invitations, and what can be done about them."""
+    """Show the user's own team: members, invitations and keys."""
     membership = membership_of(request.user)
     if membership is None:
         return render(request, "teams/none.html")
@@ -64,6 +64,7 @@ def _team_page(
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: UserRequest) -> HttpResponse:
+    """Create a team, which the user then owns."""
     if team_of(request.user):
         messages.info(request, "You are in a team already.")
         return redirect("teams:mine")
@@ -71,10 +72,10 @@ def create(request: UserRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             services.create_team(request.user, **form.cleaned_data)
-        except services.TeamError as error:
-            form.add_error(None, str(error))
+        except ProblemError as error:
+            form.add_error(None, _advice(error))
         else:
-            messages.success(request, "Your team is there. Invite its members, or submit right away.")
+            messages.success(request, "Your team is ready. Invite its members, or submit right away.")
             return redirect("teams:mine")
     return render(request, "teams/create.html", {"form": form})
 
@@ -82,6 +83,7 @@ def create(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest) -> HttpResponse:
+    """Change the team's details."""
     membership = _own_membership(request)
     if not membership.is_owner:
         raise Http404("no owner of the team")
@@ -96,6 +98,7 @@ def edit(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def invite(request: UserRequest) -> HttpResponse:
+    """Invite a person to the team."""
     membership = _own_membership(request)
     form = InvitationForm(request.POST)
     if not form.is_valid():
@@ -103,8 +106,8 @@ def invite(request: UserRequest) -> HttpResponse:
     email = form.cleaned_data["email"]
     try:
         services.invite(membership.team, email, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"We have sent an invitation to {email}.")
     return redirect("teams:mine")
@@ -113,11 +116,12 @@ def invite(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
+    """Revoke an invitation."""
     invitation = get_object_or_404(open_invitations(_own_membership(request).team), pk=invitation_id)
     try:
         services.revoke_invitation(invitation, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"The invitation to {invitation.email} is revoked.")
     return redirect("teams:mine")
@@ -126,13 +130,14 @@ def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def add_key(request: UserRequest) -> HttpResponse:
+    """Register a signing key of the team."""
     membership = _own_membership(request)
     form = KeyForm(request.POST)
     if form.is_valid():
         try:
             key = keys.register_key(membership.team, **form.cleaned_data, by=request.user)
         except ProblemError as error:
-            form.add_error("public_key", f"{error.problem.message} {error.problem.next_step}")
+            form.add_error("public_key", _advice(error))
         else:
             messages.success(request, f"The key {key.fingerprint} may sign your team's training records.")
             return redirect("teams:mine")
@@ -142,6 +147,7 @@ def add_key(request: UserRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke_key(request: UserRequest, key_id: int) -> HttpResponse:
+    """Revoke a signing key of the team."""
     key = get_object_or_404(current_keys(_own_membership(request).team), pk=key_id)
     keys.revoke_key(key, by=request.user)
     messages.success(request, f"The key {key.fingerprint} is revoked.")
@@ -151,11 +157,12 @@ def revoke_key(request: UserRequest, key_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def remove(request: UserRequest, membership_id: int) -> HttpResponse:
+    """Remove a member from the team."""
     team = _own_membership(request).team
     try:
         person = services.remove_member(team, membership_id, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"{person} is not in the team any more.")
     return redirect("teams:mine")
@@ -164,11 +171,12 @@ def remove(request: UserRequest, membership_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
+    """Make another member the owner of the team."""
     team = _own_membership(request).team
     try:
         person = services.hand_over(team, membership_id, by=request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"{person} owns the team now.")
     return redirect("teams:mine")
@@ -177,10 +185,11 @@ def hand_over(request: UserRequest, membership_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def leave(request: UserRequest) -> HttpResponse:
+    """Leave the team."""
     try:
         team = services.leave(request.user)
-    except services.TeamError as error:
-        messages.error(request, str(error))
+    except ProblemError as error:
+        messages.error(request, _advice(error))
     else:
         messages.success(request, f"You have left {team}.")
     return redirect("teams:mine")
@@ -189,7 +198,7 @@ def leave(request: UserRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: UserRequest, secret: str) -> HttpResponse:
-    """Where an invitation's link leads; a POST accepts it."""
+    """Show the page that an invitation's link leads to; a POST accepts the invitation."""
     found = invitation_by_secret(secret)
     if found is None:
         return render(request, "teams/invitation_gone.html", status=404)
@@ -198,8 +207,8 @@ def invitation(request: UserRequest, secret: str) -> HttpResponse:
     if request.method == "POST":
         try:
             services.accept_invitation(found, request.user)
-        except services.TeamError as error:
-            messages.error(request, str(error))
+        except ProblemError as error:
+            messages.error(request, _advice(error))
         else:
             messages.success(request, f"Welcome to {found.team}.")
         return redirect("teams:mine")
@@ -211,3 +220,8 @@ def _own_membership(request: UserRequest) -> Membership:
     if membership is None:
         raise Http404("not in a team")
     return membership
+
+
+def _advice(error: ProblemError) -> str:
+    """Return what is wrong and what to do about it."""
+    return f"{error.problem.message} {error.problem.next_step}"

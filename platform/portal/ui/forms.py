@@ -1,8 +1,10 @@
-"""How every form of the site is drawn: label, help, control, errors, tied together for screen readers."""
+"""The rendering of every form of the site: label, help, control and errors, connected for screen readers."""
 
 from django.forms.renderers import DjangoTemplates
 
 
 class FormRenderer(DjangoTemplates):
+    """Renders every form and field with the site's own templates."""
+
     form_template_name = "ui/form_fields.html"
     field_template_name = "ui/field.html"

@@ -1,15 +1,15 @@
-"""Numbers for readers, rounded so that what is shown never looks better than what holds."""
+"""Numbers for readers, rounded so that no shown value is better than the true one."""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
 def rounded_up(value: float, digits: int = 5) -> str:
-    """An upper bound such as ε, to `digits` significant digits: 1.000001 is shown as 1.0001."""
+    """Return an upper bound such as ε with `digits` significant digits: 1.000001 is shown as 1.0001."""
     return _rounded(value, Context(prec=digits, rounding=ROUND_CEILING))
 
 
 def rounded_down(value: float, digits: int = 4) -> str:
-    """A score, to `digits` significant digits: 0.82419 is shown as 0.8241."""
+    """Return a score with `digits` significant digits: 0.82419 is shown as 0.8241."""
     return _rounded(value, Context(prec=digits, rounding=ROUND_FLOOR))
 
 

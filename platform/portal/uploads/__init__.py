@@ -1,0 +1,1 @@
+"""Resumable uploads into the store, and downloads from it."""

@@ -10,6 +10,8 @@ from portal.teams.models import Team
 
 
 class UploadState(models.TextChoices):
+    """The state of an upload; `portal.uploads.states` says what may follow what."""
+
     OPEN = "open", "open"
     COMPLETED = "completed", "completed"
     ABORTED = "aborted", "aborted"
@@ -39,10 +41,11 @@ class Upload(models.Model):
 
     @property
     def parts_total(self) -> int:
+        """The number of the upload's parts."""
         return max(1, -(-self.size_bytes // self.part_size_bytes))
 
     def part_size(self, number: int) -> int:
-        """Size in bytes that part `number` (from 1) must have."""
+        """Return the size in bytes that part `number` (from 1) must have."""
         if number < self.parts_total:
             return self.part_size_bytes
         return self.size_bytes - (self.parts_total - 1) * self.part_size_bytes

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MAX_PARTS = 10_000  # what S3 takes
+# The limit of S3.
+MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Part:
 
 
 def part_size_bytes(size_bytes: int, smallest: int) -> int:
-    """Size of every part but the last: `smallest`, doubled until a file of `size_bytes` has `MAX_PARTS` at most."""
+    """Return the size of every part but the last: `smallest`, doubled until a file has `MAX_PARTS` parts at most."""
     size = smallest
     while size * MAX_PARTS < size_bytes:
         size *= 2
@@ -24,13 +25,13 @@ def part_size_bytes(size_bytes: int, smallest: int) -> int:
 
 
 def missing_parts(sizes: list[int], stored: Iterable[Part]) -> list[int]:
-    """Numbers of the parts, of the given sizes from part 1 on, that aren't stored in that size."""
-    held = {part.number: part.size_bytes for part in stored}
-    return [number for number, size in enumerate(sizes, 1) if held.get(number) != size]
+    """Return the numbers of the parts, of the given sizes from part 1 on, that aren't stored in that size."""
+    stored_sizes = {part.number: part.size_bytes for part in stored}
+    return [number for number, size in enumerate(sizes, 1) if stored_sizes.get(number) != size]
 
 
 def as_ranges(numbers: Iterable[int]) -> str:
-    """Increasing `numbers` for people: 1–3, 7."""
+    """Return increasing `numbers` for people: 1–3, 7."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:

@@ -25,6 +25,6 @@ STATUS = {
 
 
 def problem_response(error: ProblemError, status: int | None = None) -> JsonResponse:
-    """All problems as JSON; the status is that of the first one's code unless it is given."""
+    """Return all problems as JSON; the status is that of the first one's code unless it is given."""
     body = Problems(problems=error.problems).model_dump(mode="json")
     return JsonResponse(body, status=status or STATUS.get(error.problem.code, UNPROCESSABLE))

@@ -1,4 +1,4 @@
-"""Starting, continuing and ending uploads."""
+"""Starting, resuming and ending uploads."""
 
 import re
 import uuid
@@ -16,18 +16,20 @@ from portal.accounts.models import User
 from portal.teams.models import Team
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
+from portal.uploads.states import move_upload
 from portal.uploads.stores import PartUrl, current_store
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-MAX_OPEN_UPLOADS = 24  # of one team: every file of two submissions at three budgets
-MAX_OPEN_BYTES = 32 * 1024**3  # of one team
+# Of one team: every file of two submissions at three budgets.
+MAX_OPEN_UPLOADS = 24
+MAX_OPEN_BYTES = 32 * 1024**3
 
 
 def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha256: str) -> Upload:
     """Start an upload of a file with this size and SHA-256.
 
     Raises `ProblemError`: `E_ARTIFACT_SIZE` for an empty file, `E_ARTIFACT_HASH` for a malformed SHA-256,
-    `E_UPLOAD_LIMIT` when the team has too much under way.
+    `E_UPLOAD_LIMIT` when the team has too many unfinished uploads.
     """
     if size_bytes <= 0:
         raise ProblemError.of(
@@ -43,7 +45,7 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
         )
     with transaction.atomic():
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-        _reject_too_much_under_way(team, size_bytes)
+        _reject_too_many_open(team, size_bytes)
         key = uuid.uuid4().hex
         key = f"{key[:2]}/{key}"
         return Upload.objects.create(
@@ -59,7 +61,7 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
 
 
 def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
-    """Addresses to PUT these parts to, each good for one part of exactly this size and SHA-256.
+    """Return addresses to PUT these parts to, each good for one part of exactly this size and SHA-256.
 
     Raises `ProblemError`: `E_UPLOAD_STATE` unless the upload is open, `E_UPLOAD_PART` for a part that it can't have.
     """
@@ -87,12 +89,12 @@ def part_urls(upload: Upload, parts: Sequence[Part]) -> list[PartUrl]:
 
 
 def stored_parts(upload: Upload) -> list[Part]:
-    """The parts that the store holds; none once the upload has ended."""
+    """Return the parts that the store has; none once the upload has ended."""
     return current_store().list_parts(upload.store_key, upload.store_upload)
 
 
-def complete(upload: Upload) -> None:
-    """Make the file out of its parts. May be called again at any time, also after a crash in the middle.
+def complete(upload: Upload, *, actor: User | None = None) -> None:
+    """Join the parts into the file. May be called again at any time, also after a crash.
 
     Raises `ProblemError`: `E_UPLOAD_STATE` when it was aborted, else as `Store.complete`.
     """
@@ -101,37 +103,37 @@ def complete(upload: Upload) -> None:
         return
     _reject_unless_open(upload)
     sizes = [upload.part_size(number) for number in range(1, upload.parts_total + 1)]
-    # Minutes of input and output must not happen inside a transaction; the row is looked at again below.
+    # Minutes of input and output must not happen inside a transaction; the row is read again below.
     store.complete(upload.store_key, upload.store_upload, sizes, upload.sha256)
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.OPEN:
-            _end(current, UploadState.COMPLETED)
+            move_upload(current, UploadState.COMPLETED, actor=actor)
     upload.state, upload.finished_at = current.state, current.finished_at
     if current.state == UploadState.ABORTED:
         store.delete(upload.store_key)
         raise ProblemError.of(ErrorCode.UPLOAD_STATE)
 
 
-def abort(upload: Upload) -> None:
-    """Give up an unfinished upload. Raises `ProblemError` (`E_UPLOAD_STATE`) when it is completed."""
+def abort(upload: Upload, *, actor: User | None = None) -> None:
+    """Abort an unfinished upload. Raises `ProblemError` (`E_UPLOAD_STATE`) when it is completed."""
     with transaction.atomic():
         current = Upload.objects.select_for_update().get(pk=upload.pk)
         if current.state == UploadState.COMPLETED:
             raise ProblemError.of(ErrorCode.UPLOAD_STATE, message="The upload is already completed.")
-        _remove(current)
+        _remove(current, actor)
 
 
-def discard(upload: Upload) -> None:
+def discard(upload: Upload, *, actor: User | None = None) -> None:
     """Remove a file that is no longer wanted, in whatever state; it is deleted when the transaction commits."""
     with transaction.atomic():
-        _remove(Upload.objects.select_for_update().get(pk=upload.pk))
+        _remove(Upload.objects.select_for_update().get(pk=upload.pk), actor)
 
 
 def abort_stale(older_than: timedelta) -> int:
-    """Remove what was abandoned so long ago: uploads never completed, and files that nothing refers to.
+    """Remove uploads that were never completed and files that nothing refers to, if they are old enough.
 
-    Returns their number.
+    Return their number.
     """
     stale = list(
         Upload.objects.filter(
@@ -145,15 +147,15 @@ def abort_stale(older_than: timedelta) -> int:
 
 
 def clean_filename(name: str) -> str:
-    """The last component of a file's name, printable and of 200 characters at most. For display only."""
+    """Return the last component of a file's name, printable and of 200 characters at most. For display only."""
     last = PurePosixPath(name.replace("\\", "/")).name
     return "".join(c for c in last if c.isprintable()).strip()[-200:] or "file"
 
 
-def _reject_too_much_under_way(team: Team, size_bytes: int) -> None:
-    under_way = Upload.objects.filter(team=team, state=UploadState.OPEN)
-    count = under_way.count()
-    total: int = under_way.aggregate(total=Sum("size_bytes"))["total"] or 0
+def _reject_too_many_open(team: Team, size_bytes: int) -> None:
+    unfinished = Upload.objects.filter(team=team, state=UploadState.OPEN)
+    count = unfinished.count()
+    total: int = unfinished.aggregate(total=Sum("size_bytes"))["total"] or 0
     if count >= MAX_OPEN_UPLOADS or total + size_bytes > MAX_OPEN_BYTES:
         raise ProblemError.of(
             ErrorCode.UPLOAD_LIMIT,
@@ -169,10 +171,10 @@ def _reject_unless_open(upload: Upload) -> None:
         )
 
 
-def _remove(upload: Upload) -> None:
-    """Mark the locked row as aborted; what is stored goes when that is certain."""
+def _remove(upload: Upload, actor: User | None) -> None:
+    """Mark the locked row as aborted; its stored bytes are removed when that is committed."""
     if upload.state != UploadState.ABORTED:
-        _end(upload, UploadState.ABORTED)
+        move_upload(upload, UploadState.ABORTED, actor=actor)
     store = current_store()
 
     def remove_stored() -> None:
@@ -180,8 +182,3 @@ def _remove(upload: Upload) -> None:
         store.delete(upload.store_key)
 
     transaction.on_commit(remove_stored)
-
-
-def _end(upload: Upload, state: UploadState) -> None:
-    upload.state, upload.finished_at = state, timezone.now()
-    upload.save(update_fields=["state", "finished_at"])

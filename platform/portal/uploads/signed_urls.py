@@ -1,6 +1,6 @@
-"""Short-lived signed addresses of this site, by which the folder store takes in parts and gives out files.
+"""Short-lived signed addresses of this site, by which the folder store receives parts and serves files.
 
-Whoever holds such an address may use it until it expires; it works for one part or one file and nothing else.
+Whoever has such an address may use it until it expires; it works for one part or one file and nothing else.
 """
 
 from dataclasses import asdict, dataclass
@@ -35,22 +35,24 @@ class FileAddress:
 
 
 def part_path(address: PartAddress) -> str:
-    """Path by which the part is PUT, valid for `UPLOAD_URL_SECONDS`."""
+    """Return the path by which the part is PUT, valid for `UPLOAD_URL_SECONDS`."""
     content = {"upload": address.upload, "part": asdict(address.part)}
     return reverse("uploads:part", args=[_sign(content, PART_SALT, settings.UPLOAD_URL_SECONDS)])
 
 
 def read_part_token(token: str) -> PartAddress:
+    """Return the address that a part's token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
     content = _read(token, PART_SALT)
     return PartAddress(upload=content["upload"], part=Part(**content["part"]))
 
 
 def file_path(address: FileAddress, seconds: int) -> str:
-    """Path by which the file is fetched, valid for `seconds`."""
+    """Return the path by which the file is fetched, valid for `seconds`."""
     return reverse("uploads:file", args=[_sign(asdict(address), FILE_SALT, seconds)])
 
 
 def read_file_token(token: str) -> FileAddress:
+    """Return the address that a file's token binds. Raises `ProblemError` (`E_UPLOAD_URL`) as `_read`."""
     return FileAddress(**_read(token, FILE_SALT))
 
 
@@ -59,7 +61,7 @@ def _sign(content: dict[str, Any], salt: str, seconds: int) -> str:
 
 
 def _read(token: str, salt: str) -> dict[str, Any]:
-    """What the token binds. Raises `ProblemError` (`E_UPLOAD_URL`) unless this site signed it and it is still valid."""
+    """Return what the token binds. Raises `ProblemError` (`E_UPLOAD_URL`) unless it is ours and still valid."""
     try:
         content: dict[str, Any] = signing.loads(token, salt=salt)
     except signing.BadSignature as error:

@@ -1,6 +1,6 @@
-"""Where uploaded files live: the `Store` protocol, and the folder store of an embedded site.
+"""The stores of uploaded files: the `Store` protocol, and the folder store of an embedded site.
 
-Keys and the names of unfinished uploads are made by the site and never hold anything that a user wrote.
+Keys and the names of unfinished uploads are made by the site and never contain anything that a user wrote.
 """
 
 import hashlib
@@ -35,19 +35,19 @@ class PartUrl:
 
 
 class Store(Protocol):
-    """A place for big files that arrive in parts. No method trusts what an uploader said about a part."""
+    """A store for big files that arrive in parts. No method trusts what an uploader claims about a part."""
 
     def begin(self, key: str) -> str:
-        """Start an upload to `key`; the result names the unfinished upload."""
+        """Start an upload to `key`, and return the store's name for it."""
 
     def part_url(self, key: str, upload: str, part: Part) -> PartUrl:
-        """A short-lived address that takes this part, of exactly this size and SHA-256, and no other."""
+        """Return a short-lived address that takes this part, of exactly this size and SHA-256, and no other."""
 
     def list_parts(self, key: str, upload: str) -> list[Part]:
-        """The parts that are really stored, by number; none once the upload is completed or aborted."""
+        """Return the parts that are really stored, by number; none once the upload is completed or aborted."""
 
     def complete(self, key: str, upload: str, sizes: list[int], sha256: str) -> None:
-        """Make the file out of its parts, which must have these sizes. Does nothing when that has been done.
+        """Join the parts, which must have these sizes, into the file. May be called again.
 
         Raises `ProblemError`: `E_UPLOAD_INCOMPLETE` when parts are missing, `E_UPLOAD_STATE` when the upload was
         aborted, `E_ARTIFACT_HASH` when the file's SHA-256 isn't `sha256` (a store that doesn't see the bytes
@@ -55,22 +55,23 @@ class Store(Protocol):
         """
 
     def abort(self, key: str, upload: str) -> None:
-        """Forget the unfinished upload and its parts, if there are any."""
+        """Delete the unfinished upload and its parts, if there are any."""
 
     def download_url(self, key: str, filename: str, seconds: int) -> str:
-        """An address that gives the file out, with ranges, for `seconds`. A path is on this site."""
+        """Return an address that serves the file, with ranges, for `seconds`. A path is on this site."""
 
     def open(self, key: str) -> BinaryIO:
-        """The file, for reading. Raises `FileNotFoundError`."""
+        """Open the file for reading. Raises `FileNotFoundError`."""
 
     def size(self, key: str) -> int | None:
-        """The file's size in bytes; None when there is no such file."""
+        """Return the file's size in bytes; None when there is no such file."""
 
     def delete(self, key: str) -> None:
         """Remove the file, if there is one."""
 
 
 def current_store() -> Store:
+    """Return the store that the settings name."""
     return FolderStore(Path(settings.STORE_FOLDER))
 
 
@@ -129,7 +130,8 @@ class FolderStore(Store):
     def list_parts(self, key: str, upload: str) -> list[Part]:
         newest: dict[int, tuple[int, Part]] = {}
         for path, part in self._stored(self._unfinished(upload)):
-            with suppress(FileNotFoundError):  # replaced or completed this very moment
+            # The part may be replaced or completed at this moment.
+            with suppress(FileNotFoundError):
                 status = path.stat()
                 if part.number not in newest or status.st_mtime_ns > newest[part.number][0]:
                     newest[part.number] = status.st_mtime_ns, Part(part.number, status.st_size, part.sha256)
@@ -142,7 +144,8 @@ class FolderStore(Store):
             if not target.exists():
                 self._assemble(target, key, upload, sizes, sha256)
         except ProblemError:
-            if not target.exists():  # else a second request completed it meanwhile
+            # A second request may have completed it in the meantime.
+            if not target.exists():
                 raise
         self._discard(upload)
 
@@ -177,17 +180,17 @@ class FolderStore(Store):
 
     @staticmethod
     def _stored(folder: Path) -> Iterator[tuple[Path, Part]]:
-        """The verified parts in `folder`; their sizes are left at 0 for the caller to look up."""
+        """Return the verified parts in `folder`; their sizes are left at 0 for the caller to look up."""
         with suppress(FileNotFoundError):
             for path in folder.iterdir():
                 if match := PART_NAME.fullmatch(path.name):
                     yield path, Part(int(match[1]), 0, match[2])
 
-    def _drop_older(self, folder: Path, kept: Part) -> None:
-        """Of one number only the newest part stays, so that sending parts again never fills the disk."""
-        since = (folder / _part_name(kept)).stat().st_mtime_ns
+    def _drop_older(self, folder: Path, newest: Part) -> None:
+        """Delete all but the newest part of a number, so that sending parts again never fills the disk."""
+        since = (folder / _part_name(newest)).stat().st_mtime_ns
         for path, part in self._stored(folder):
-            if part.number == kept.number and part.sha256 != kept.sha256:
+            if part.number == newest.number and part.sha256 != newest.sha256:
                 with suppress(FileNotFoundError):
                     if path.stat().st_mtime_ns <= since:
                         path.unlink()
@@ -209,7 +212,8 @@ class FolderStore(Store):
             if found != sha256:
                 raise ProblemError.of(ErrorCode.ARTIFACT_HASH, expected=sha256, found=found)
             incoming.replace(target)
-        except FileNotFoundError as error:  # aborted or completed by another request
+        # Another request has aborted or completed it.
+        except FileNotFoundError as error:
             raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
         finally:
             incoming.unlink(missing_ok=True)
@@ -224,7 +228,7 @@ class FolderStore(Store):
 
 
 def _create(path: Path) -> BinaryIO:
-    """A new file for writing that only the site's own account can read."""
+    """Open a new file for writing that only the site's own account can read."""
     return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 
 
@@ -233,7 +237,7 @@ def _part_name(part: Part) -> str:
 
 
 def _join(parts: list[Path], target: Path) -> str:
-    """Write the parts one after another to a new file, safely on disk; its SHA-256."""
+    """Write the parts one after another to a new file, safely on disk, and return its SHA-256."""
     digest = hashlib.sha256()
     with _create(target) as file:
         for path in parts:
@@ -247,7 +251,7 @@ def _join(parts: list[Path], target: Path) -> str:
 
 
 def _copy(chunks: Iterable[bytes], file: BinaryIO, announced: Part) -> Part:
-    """Write `chunks` until they end or exceed the announced size; the part that was really received."""
+    """Write `chunks` until they end or exceed the announced size, and return the part that was really received."""
     digest, size = hashlib.sha256(), 0
     for chunk in chunks:
         size += len(chunk)

@@ -1,4 +1,4 @@
-"""The two addresses of the folder store: a part comes in, a file goes out. The signature is the permission."""
+"""The two addresses of the folder store: one receives a part, one sends a file. The signature is the permission."""
 
 import re
 from collections.abc import Iterator
@@ -20,10 +20,11 @@ from portal.uploads.stores import CHUNK_BYTES, FolderStore, current_store
 ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
-@csrf_exempt  # nothing here rests on a cookie
+# The permission is the signature, not a cookie.
+@csrf_exempt
 @require_http_methods(["PUT"])
 def receive_part(request: HttpRequest, token: str) -> HttpResponse:
-    """Take in one part, never holding more than a chunk of it in memory."""
+    """Receive one part, with no more than a chunk of it in memory."""
     try:
         address = read_part_token(token)
         announced = request.headers.get("Content-Length", "none")
@@ -44,13 +45,14 @@ def _body(request: HttpRequest) -> Iterator[bytes]:
     try:
         while chunk := request.read(CHUNK_BYTES):
             yield chunk
-    except OSError:  # the sender is gone; what came is too short and is rejected
+    # The sender is gone; the part is too short and is rejected.
+    except OSError:
         return
 
 
 @require_safe
 def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
-    """Give out one file as a download that no browser opens in place; one byte range is honored."""
+    """Send one file as a download that no browser opens in place; one byte range is honored."""
     store = current_store()
     try:
         address = read_file_token(token)
@@ -81,7 +83,7 @@ def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 def _wanted(header: str, size: int) -> tuple[int, int, int]:
-    """First byte, byte after the last, and status. Raises `ValueError` for a range outside the file.
+    """Return first byte, byte after the last, and status. Raises `ValueError` for a range outside the file.
 
     Anything but one plain range is answered with the whole file, as RFC 9110 (section 14.2) allows.
     """
@@ -89,7 +91,8 @@ def _wanted(header: str, size: int) -> tuple[int, int, int]:
     if not match or match.groups() == ("", ""):
         return 0, size, 200
     first, last = match.groups()
-    if not first:  # the last n bytes
+    # `bytes=-n` requests the last n bytes.
+    if not first:
         start, stop = max(0, size - int(last)), size
     else:
         start, stop = int(first), min(int(last) + 1, size) if last else size

@@ -68,7 +68,7 @@ def test_the_digest_of_a_token_is_not_shown(client: Client, organizer: User) -> 
     assert ApiToken.objects.get().digest not in page
 
 
-def test_the_administration_sends_everyone_to_the_site_s_own_login(client: Client) -> None:
+def test_the_administration_sends_everyone_to_the_login_page_of_the_site(client: Client) -> None:
     response = client.get("/admin/", follow=True)
     assert response.redirect_chain[-1][0].startswith("/account/login/")
 

@@ -73,7 +73,7 @@ def test_it_rejects_bad_addresses_and_weak_passwords(
     assert not User.objects.exists()
 
 
-def test_a_variable_that_isn_t_set_is_named() -> None:
+def test_a_missing_variable_is_named() -> None:
     with pytest.raises(CommandError, match="NOT_SET_AT_ALL"):
         run("create_user", "ada@example.org", "--name", "Ada", "--password-env", "NOT_SET_AT_ALL")
 

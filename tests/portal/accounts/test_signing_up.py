@@ -1,4 +1,4 @@
-"""The whole way of a new person, and of one who forgot the password, through the real pages and mails."""
+"""Signing up, and resetting a forgotten password, through the real pages and mails."""
 
 import re
 
@@ -49,7 +49,7 @@ def test_signing_up_ends_at_the_verification_page(client: Client) -> None:
     assert mail.outbox[0].subject == "[PFL-DocVQA] Confirm your e-mail address"
 
 
-def test_nobody_logs_in_with_an_address_that_isn_t_confirmed(client: Client) -> None:
+def test_nobody_logs_in_with_an_unconfirmed_address(client: Client) -> None:
     sign_up(client)
     assert not log_in(client, "ada@example.org")
 
@@ -70,7 +70,7 @@ def test_looking_at_the_link_confirms_nothing(client: Client) -> None:
     assert not owns_verified_address(User.objects.get(), "ada@example.org")
 
 
-def test_signing_up_twice_tells_the_owner_and_nobody_else(client: Client) -> None:
+def test_signing_up_twice_notifies_the_owner_and_nobody_else(client: Client) -> None:
     first = sign_up(client)
     client.post(link_in_mail())
     cache.clear()

@@ -15,7 +15,7 @@ from tests.portal.factories import make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_a_token_s_secret_identifies_its_user() -> None:
+def test_the_secret_of_a_token_identifies_its_user() -> None:
     user = make_user()
     _, secret = create_token(user, "cluster")
     assert authenticate_token(secret) == user
@@ -41,7 +41,7 @@ def test_a_revoked_token_is_rejected() -> None:
     assert authenticate_token(secret) is None
 
 
-def test_a_deactivated_person_s_token_is_rejected() -> None:
+def test_the_token_of_a_deactivated_person_is_rejected() -> None:
     _, secret = create_token(make_user(is_active=False), "cluster")
     assert authenticate_token(secret) is None
 
@@ -102,7 +102,7 @@ def test_a_token_is_revoked_with_a_button(client: Client) -> None:
     assert authenticate_token(secret) is None
 
 
-def test_someone_else_s_token_can_t_be_seen_or_revoked(client: Client) -> None:
+def test_tokens_of_others_are_neither_seen_nor_revoked(client: Client) -> None:
     token, secret = create_token(make_user(), "their cluster")
     client.force_login(make_user())
     assert b"their cluster" not in client.get(reverse("accounts:tokens")).content
@@ -110,7 +110,7 @@ def test_someone_else_s_token_can_t_be_seen_or_revoked(client: Client) -> None:
     assert authenticate_token(secret) is not None
 
 
-def test_a_token_that_isn_t_there_can_t_be_revoked(client: Client) -> None:
+def test_a_missing_token_is_not_revoked(client: Client) -> None:
     client.force_login(make_user())
     assert client.post(reverse("accounts:revoke", args=[1])).status_code == 404
 

@@ -1,4 +1,4 @@
-"""Who may call what: every endpoint, for everyone who isn't the owner."""
+"""The permission of every endpoint, for everyone who isn't the owner."""
 
 import pytest
 from django.test import Client
@@ -65,9 +65,9 @@ def test_other_teams_things_are_not_found(client, run, upload):
         make_team().memberships.get().user,
         make_team(make_user(is_staff=True)).memberships.get().user,
     ):
-        stranger = Caller(client, user)
+        outsider = Caller(client, user)
         for call in owned(run, upload):
-            response = stranger(*call)
+            response = outsider(*call)
             assert (response.status_code, codes(response)) == (404, ["E_REQUEST_NOT_FOUND"]), call
     upload.refresh_from_db()
     run.submission.refresh_from_db()
@@ -105,7 +105,7 @@ def test_a_revoked_token_opens_nothing(client, run):
     assert caller("GET", "me").status_code == 401
 
 
-def test_a_user_without_a_team_is_asked_to_join_one(client, run, upload):
+def test_a_user_without_a_team_is_advised_to_get_one(client, run, upload):
     caller = Caller(client, make_user())
     for call in every(run, upload):
         response = caller(*call)

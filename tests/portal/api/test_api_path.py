@@ -4,6 +4,7 @@ import pytest
 
 from evaluator.api import UploadPart
 from evaluator.contracts import Step
+from evaluator.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller, announcement, codes
@@ -69,7 +70,7 @@ def test_a_submission_to_the_track_with_budgets(api):
     assert sorted(run.budget for run in Run.objects.filter(state=RunState.QUEUED)) == [1, 8]
 
 
-def test_an_upload_is_resumed_where_it_stopped(api):
+def test_an_upload_resumes_where_it_stopped(api):
     submission = draft(api, make_track())
     run = submission["runs"][0]["id"]
     upload = api.announce(submission["id"], "checkpoint", CHECKPOINT, run)
@@ -101,13 +102,13 @@ def test_results_and_problems_are_reported(api, team):
     submission = make_complete_draft(team)
     api.post(f"submissions/{submission.pk}/submit")
     Evaluation.objects.update(state="running", step=Step.SCORING, done=3, total=9, remaining_s=61.5)
-    Run.objects.update(state=RunState.RUNNING, bytes_total=12345)
+    Run.objects.update(state=RunState.RUNNING, results=RunResults(bytes_total=12345))
     (run,) = api.get(f"submissions/{submission.pk}")["runs"]
-    assert (run["step"], run["done"], run["total"], run["bytes_total"]) == ("scoring", 3, 9, 12345)
-    assert (run["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
+    assert (run["step"], run["done"], run["total"], run["results"]["bytes_total"]) == ("scoring", 3, 9, 12345)
+    assert (run["results"]["anls"], run["queue_position"], run["remaining_s"]) == (None, None, 61.5)
 
 
-def test_the_list_holds_the_team_s_own(api, team, django_assert_max_num_queries):
+def test_the_list_has_only_submissions_of_the_team(api, team, django_assert_max_num_queries):
     for _ in range(5):
         make_run(make_submission(team))
     make_submission()
@@ -122,8 +123,11 @@ def test_tracks_and_their_rules(api):
     make_private_track(slug="track-2", paused=True)
     first, second = api.get("tracks")
     assert (first["budgets"], first["closed_because"]) == ([None], "")
-    assert (first["reference"], first["trainable"]) == ("vt5-tiny", ["*.bias", "visual.*"])
-    assert second["trainable"] == []
+    assert (first["reference"], first["trainable"], second["trainable"]) == (
+        "vt5-tiny",
+        ["*.bias", "visual.*"],
+        [],
+    )
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "The organizers have paused it.")
     assert second["run_artifacts"] == [
         "checkpoint",
@@ -131,8 +135,11 @@ def test_tracks_and_their_rules(api):
         "training_record",
         "training_annex",
     ]
-    assert (second["sampling_rule"], second["accountant"]) == ("two_stage", "pld")
-    assert second["adjacency"] == "add_remove"
+    assert (second["sampling_rule"], second["accountant"], second["adjacency"]) == (
+        "two_stage",
+        "pld",
+        "add_remove",
+    )
     assert second["submission_artifacts"] == ["privacy_proof"]
 
 

@@ -2,11 +2,13 @@
 
 import pytest
 
+from evaluator.results import RunResults
 from portal.submissions import tokens
 from portal.submissions.models import RunToken
 from portal.teams.keys import revoke_key
 from tests.portal.api.caller import Caller, codes
 from tests.portal.factories import (
+    make_epsilons,
     make_key,
     make_run,
     make_submission,
@@ -47,7 +49,7 @@ class TestTokens:
         assert RunToken.objects.get().team == team
         assert api.get("run-tokens") == [issued]
 
-    def test_the_list_says_which_run_uses_it_and_holds_the_team_s_own(
+    def test_the_list_names_the_run_of_each_and_has_only_those_of_the_team(
         self, api, team, django_assert_max_num_queries
     ):
         track = make_private_track()
@@ -61,7 +63,7 @@ class TestTokens:
         assert len(listed) == 11
         assert next(entry for entry in listed if entry["token"] == used.token)["run"] == str(run.pk)
 
-    def test_what_can_t_be_issued_is_rejected(self, api, monkeypatch):
+    def test_a_token_that_may_not_be_issued_is_rejected(self, api, monkeypatch):
         make_track(slug="track-1")
         response = api("POST", "run-tokens", {"track": "track-1"})
         assert (response.status_code, codes(response)) == (409, ["E_RUN_TOKEN"])
@@ -83,12 +85,12 @@ class TestKeys:
         assert api.get("keys") == [registered]
         assert team.keys.get().added_by == team.memberships.get().user
 
-    def test_the_list_holds_the_current_keys_of_the_team(self, api, team):
+    def test_the_list_has_the_current_keys_of_the_team(self, api, team):
         revoked, _ = make_key(team), make_key(make_team())
         revoke_key(revoked, by=revoked.added_by)
         assert api.get("keys") == []
 
-    def test_a_key_that_can_t_be_the_team_s_is_rejected(self, api, team):
+    def test_a_key_that_the_team_may_not_have_is_rejected(self, api, team):
         revoked = make_key(team)
         revoke_key(revoked, by=revoked.added_by)
         for public_key in (make_key(make_team()).public_key, revoked.public_key):
@@ -128,20 +130,19 @@ class TestAccess:
         assert api(method, path).status_code == 405
 
 
-def test_a_run_s_team_sees_its_checks_in_full(api, team):
+def test_the_team_reads_the_checks_of_a_run_in_full(api, team):
     submission = make_submission(team, make_private_track(), state="submitted")
     found = {"id": "C6", "status": "flagged", "expected": "17", "found": "18", "where": "round 3"}
-    make_run(
+    made = make_run(
         submission,
         state="scored",
         budget=4.0,
         checks=[found],
         epsilon=3.9,
-        epsilon_product=3.1,
+        epsilons=make_epsilons(3.9, 3.1),
         joint_epsilon=6.5,
         joint_runs=2,
     )
     (run,) = api.get(f"submissions/{submission.pk}")["runs"]
-    assert run["checks"] == [found]
-    assert (run["epsilon_product"], run["joint_epsilon"]) == (3.1, 6.5)
-    assert (run["joint_runs"], run["trust_level"]) == (2, 0)
+    assert run["results"]["checks"] == [found]
+    assert RunResults.model_validate(run["results"]) == made.results

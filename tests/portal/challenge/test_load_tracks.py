@@ -28,7 +28,7 @@ def entry(**fields: object) -> dict[str, object]:
     return {**named, "reference": "vt5-tiny", "test_set": "demo", **fields}
 
 
-def test_the_competition_s_tracks_are_those_of_its_rules() -> None:
+def test_the_tracks_of_the_competition_follow_its_rules() -> None:
     load()
     first, second = Track.objects.all()
     assert (first.slug, first.name, first.ranking) == ("track-1", "Communication-efficient FL", Ranking.BYTES)
@@ -83,7 +83,7 @@ def test_a_change_is_recorded_with_old_and_new() -> None:
     assert change.details == {"changes": {"anls_threshold": ["0.8242", "0.5"]}}
 
 
-def test_what_the_file_doesn_t_name_keeps_its_value(tmp_path: Path) -> None:
+def test_a_column_that_the_file_omits_keeps_its_value(tmp_path: Path) -> None:
     load(write(tmp_path, entry()))
     Track.objects.update(paused=True)
     load(write(tmp_path, entry(name="Renamed")))

@@ -27,14 +27,14 @@ def test_an_empty_list_says_so(client: Client) -> None:
     assert b"No track has been published yet." in client.get(reverse("challenge:list")).content
 
 
-def test_a_bytes_track_tells_its_threshold_and_quota(client: Client) -> None:
+def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
     html = page(client, make_track(anls_threshold=0.8242, submissions_per_day=3))
     assert ">0.8242</data> or more" in html
     assert "3 submissions of a team in 24 hours" in html
     assert "Training record" not in html
 
 
-def test_a_track_tells_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
+def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
     html = page(client, make_track(reference="vt5-base"))
     assert "vt5-base" in html
     assert "Every tensor</dd>" in html
@@ -44,13 +44,13 @@ def test_a_track_tells_its_base_weights_and_what_may_differ_from_them(client: Cl
     assert "<b>*" not in html
 
 
-def test_a_private_track_tells_budgets_and_delta_and_asks_for_record_and_proof(client: Client) -> None:
+def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
     html = page(client, make_track(Ranking.ANLS, budgets=[1, 4.5], delta=1e-5))
     for text in ("ε = 1, 4.5", "0.00001", "Training record", "Privacy proof", "--proof"):
         assert text in html
 
 
-def test_it_tells_how_to_submit_from_a_terminal(client: Client) -> None:
+def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     track = make_track()
     assert f"pfl submit save/run --track {track.slug}" in page(client, track)
 
@@ -68,7 +68,7 @@ def test_rules_are_rendered_and_made_safe(client: Client) -> None:
     assert "<script>alert" not in html
 
 
-def test_a_track_that_isn_t_there_is_not_found(client: Client) -> None:
+def test_a_missing_track_is_not_found(client: Client) -> None:
     assert client.get("/tracks/nothing/").status_code == 404
 
 
@@ -85,7 +85,7 @@ def test_the_list_costs_one_query(client: Client, django_assert_num_queries: Dja
         client.get(reverse("challenge:list"))
 
 
-def test_an_organizer_s_change_is_recorded_with_old_and_new(client: Client) -> None:
+def test_a_change_by_an_organizer_is_recorded_with_old_and_new(client: Client) -> None:
     organizer = make_user(is_staff=True, is_superuser=True)
     client.force_login(organizer)
     track = make_track()
@@ -96,13 +96,13 @@ def test_an_organizer_s_change_is_recorded_with_old_and_new(client: Client) -> N
     assert entry.details == {"changes": {"anls_threshold": [0.8242, 0.5]}}
 
 
-def test_an_organizer_can_t_save_impossible_rules(client: Client) -> None:
+def test_an_organizer_cannot_save_impossible_rules(client: Client) -> None:
     client.force_login(make_user(is_staff=True, is_superuser=True))
     track = make_track()
     form = {**admin_form(track), "budgets": "[0]", "anls_threshold": "2", "trainable": "two words"}
     html = client.post(reverse("admin:challenge_track_change", args=[track.pk]), form).content.decode()
     assert "different positive numbers" in html
-    assert "A pattern holds no space" in html
+    assert "A pattern has no space" in html
     assert "less than or equal to 1" in html
     assert not AuditEntry.objects.exists()
 

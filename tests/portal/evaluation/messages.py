@@ -1,4 +1,4 @@
-"""What workers would send."""
+"""Messages as workers send them."""
 
 from datetime import UTC, datetime
 
@@ -18,6 +18,7 @@ from evaluator.contracts import (
     ScoringResult,
     Step,
     StepReport,
+    TrackRules,
     ValidationResult,
 )
 from evaluator.mechanisms.events import Gaussian
@@ -71,6 +72,8 @@ def make_accounting(run, record=None, **changes):
         changes["run_token"] = make_token(team, run.submission.track).token
     if "public_key" not in changes:
         changes["public_key"] = (team.keys.first() or make_key(team)).public_key
+    privacy = TrackRules.model_validate(run.rules).privacy
+    decides = (privacy.sampling_rule, privacy.accountant)
     epsilons = [
         Epsilon(
             sampling_rule=rule,
@@ -78,6 +81,7 @@ def make_accounting(run, record=None, **changes):
             epsilon=epsilon,
             within_budget=epsilon is not None and epsilon <= 4,
             margin=None if epsilon is None else 4 - epsilon,
+            decides=(rule, accountant) == decides,
         )
         for (rule, accountant), epsilon in EPSILONS.items()
     ]

@@ -7,19 +7,28 @@ import pytest
 from django.db import connection
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import Outcome, Step
+from evaluator.contracts import CheckStatus, Outcome, Step, TrustLevel
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, intake
 from portal.evaluation.models import EvaluationState, StepReport
+from portal.evaluation.results import column_epsilons
 from portal.evaluation.services import evaluate_again
 from portal.submissions.models import Run, RunState, RunToken
 from portal.submissions.services import withdraw
 from portal.teams.keys import revoke_key
 from tests.portal.evaluation.messages import make_accounting, make_report
-from tests.portal.factories import make_key, make_run, make_submission, make_team, make_token, make_track
+from tests.portal.factories import (
+    change_results,
+    make_key,
+    make_run,
+    make_submission,
+    make_team,
+    make_token,
+    make_track,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -44,14 +53,14 @@ def at_accounting(run):
     """The run's evaluation, its accounting next."""
     evaluation = dispatch.start(run)
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.take_report(make_report(evaluation, step))
+        intake.receive_report(make_report(evaluation, step))
     return evaluation
 
 
 def account(run, record=RECORD, **changes):
     """Take the accounting of a queued run; the run after it."""
     evaluation = at_accounting(run)
-    intake.take_report(
+    intake.receive_report(
         make_report(evaluation, Step.ACCOUNTING, result=make_accounting(run, record, **changes))
     )
     return Run.objects.get(pk=run.pk)
@@ -63,21 +72,25 @@ def problems(run):
 
 
 def check(run, name):
-    return next(check for check in run.checks if check["id"] == name)
+    return next(check for check in run.results.checks if check.id == name)
 
 
 class TestKey:
     def test_a_record_that_a_key_of_the_team_signed_is_accepted(self, team, track):
         run = account(queued_run(team, track))
         assert run.state == RunState.RUNNING
-        assert run.epsilon == 3.9
+        assert run.results.epsilon == 3.9
 
     def test_no_other_key_will_do(self, team, track):
         revoked = make_key(team)
         revoke_key(revoked, by=revoked.added_by)
         for key in ("0" * 64, make_key(make_team()).public_key, revoked.public_key):
             run = account(queued_run(team, track), public_key=key)
-            assert (run.state, problems(run), run.epsilon) == (RunState.REJECTED, ["E_RECORD_KEY"], None)
+            assert (run.state, problems(run), run.results.epsilon) == (
+                RunState.REJECTED,
+                ["E_RECORD_KEY"],
+                None,
+            )
         assert not RunToken.objects.filter(run__isnull=False).exists()
 
     def test_what_a_key_signed_stays_when_it_is_revoked(self, team, track):
@@ -85,21 +98,21 @@ class TestKey:
         key = team.keys.get()
         revoke_key(key, by=key.added_by)
         evaluation = run.evaluations.get()
-        intake.take_report(make_report(evaluation, Step.SCORING))
+        intake.receive_report(make_report(evaluation, Step.SCORING))
         assert Run.objects.get(pk=run.pk).state == RunState.SCORED
 
-    def test_token_and_key_are_told_at_once(self, team, track):
+    def test_problems_of_token_and_key_are_reported_at_once(self, team, track):
         run = account(queued_run(team, track), public_key="0" * 64, run_token=None)
         assert problems(run) == ["E_RECORD_KEY", "E_RECORD_TOKEN"]
 
 
 class TestToken:
-    def test_the_run_holds_it_from_then_on(self, team, track):
+    def test_the_run_has_it_from_then_on(self, team, track):
         token = make_token(team, track)
         run = account(queued_run(team, track), run_token=token.token)
         assert run.token == token
         assert run.token.record_sha256 == run.artifacts.get().upload.sha256
-        entry = AuditEntry.objects.get(action="run_token.taken")
+        entry = AuditEntry.objects.get(action="run_token.claimed")
         assert entry.details == {"run": str(run.pk), "before": None}
 
     def test_no_token_of_others_will_do(self, team, track):
@@ -113,20 +126,20 @@ class TestToken:
     def test_a_run_that_is_evaluated_again_keeps_it(self, team, track):
         run = account(queued_run(team, track))
         token = run.token
-        intake.take_report(make_report(run.evaluations.get(), Step.SCORING))
+        intake.receive_report(make_report(run.evaluations.get(), Step.SCORING))
         again = evaluate_again(run, actor=run.submission.created_by)
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.take_report(make_report(again, step))
+            intake.receive_report(make_report(again, step))
         result = make_accounting(run, run_token=token.token)
-        intake.take_report(make_report(again, Step.ACCOUNTING, result=result))
+        intake.receive_report(make_report(again, Step.ACCOUNTING, result=result))
         assert Run.objects.get(pk=run.pk).token == token
         assert Run.objects.get(pk=run.pk).state == RunState.RUNNING
 
     @pytest.mark.parametrize("state", [RunState.QUEUED, RunState.RUNNING, RunState.SCORED])
     def test_no_second_run_gets_it_while_the_first_makes_use_of_it(self, team, track, state):
         first = account(queued_run(team, track))
-        first.state, first.anls, first.trust_level = state, 0.5, 0
-        first.save()
+        first.state = state
+        change_results(first, anls=0.5, trust_level=TrustLevel.RECOMPUTED)
         second = account(queued_run(team, track), run_token=first.token.token)
         assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
         assert RunToken.objects.get(run__isnull=False).run == first
@@ -148,16 +161,16 @@ class TestToken:
         second = account(queued_run(team, track), b"another record", run_token=first.token.token)
         assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
 
-    def test_a_run_that_lost_its_token_to_a_later_one_can_t_be_scored_again(self, team, track):
+    def test_a_run_that_lost_its_token_to_a_later_one_is_never_scored_again(self, team, track):
         first = account(queued_run(team, track))
         token = first.token.token
-        intake.take_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
+        intake.receive_report(make_report(first.evaluations.get(), Step.SCORING, Outcome.REJECTED))
         second = account(queued_run(team, track), run_token=token)
         again = evaluate_again(first, actor=first.submission.created_by)
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.take_report(make_report(again, step))
+            intake.receive_report(make_report(again, step))
         result = make_accounting(first, run_token=token)
-        intake.take_report(make_report(again, Step.ACCOUNTING, result=result))
+        intake.receive_report(make_report(again, Step.ACCOUNTING, result=result))
         assert Run.objects.get(pk=first.pk).state == RunState.REJECTED
         assert RunToken.objects.get().run == second
 
@@ -169,7 +182,11 @@ class TestToken:
         assert "pfl token" in problem["next_step"]
         assert report.outcome == Outcome.REJECTED
         assert run.evaluations.get().state == EvaluationState.REJECTED
-        assert (run.epsilon, run.joint_epsilon, [entry["id"] for entry in run.checks]) == (
+        assert (
+            run.results.epsilon,
+            run.results.joint_epsilon,
+            [check.id for check in run.results.checks],
+        ) == (
             None,
             None,
             ["P1", "P3"],
@@ -181,7 +198,7 @@ class TestEpsilon:
         track.sampling_rule, track.accountant = SamplingRule.PRODUCT, Accountant.RDP
         track.save()
         run = account(queued_run(team, track))
-        assert (run.epsilon_two_stage, run.epsilon_product, run.epsilon_rdp) == (3.9, 3.1, None)
+        assert [row.epsilon for row in column_epsilons(run.results)] == [3.9, 3.1, None]
 
 
 class TestTokenCheck:
@@ -190,31 +207,31 @@ class TestTokenCheck:
         make_token(team, track)
         make_token(make_team(), track)
         run = account(queued_run(team, track))
-        assert check(run, "C14")["status"] == "passed"
+        assert check(run, "C14").status is CheckStatus.PASSED
 
     def test_trainings_that_never_became_a_run_are_flagged(self, team, track):
         make_token(team, track)
         run = account(queued_run(team, track))
         found = check(run, "C14")
-        assert found["status"] == "flagged"
-        assert found["expected"].startswith("2 runs")
-        assert found["found"] == "1 accounted, 0 on the way, 0 declared as tuning"
+        assert found.status is CheckStatus.FLAGGED
+        assert found.expected.startswith("2 runs")
+        assert found.found == "1 accounted, 0 on the way, 0 declared as tuning"
 
     def test_trainings_that_the_record_declares_as_tuning_are_not(self, team, track):
         for _ in range(2):
             make_token(team, track)
-        assert check(account(queued_run(team, track), tuning_runs=1), "C14")["status"] == "flagged"
+        assert check(account(queued_run(team, track), tuning_runs=1), "C14").status is CheckStatus.FLAGGED
         assert (
-            check(account(queued_run(team, track), b"another record", tuning_runs=2), "C14")["status"]
-            == "passed"
+            check(account(queued_run(team, track), b"another record", tuning_runs=2), "C14").status
+            is CheckStatus.PASSED
         )
 
 
 class TestJointEpsilon:
     def test_one_training_costs_what_it_costs(self, team, track):
         run = account(queued_run(team, track), events=[Gaussian(effective_noise_multiplier=1)])
-        assert run.joint_runs == 1
-        assert run.joint_epsilon == pytest.approx(4.3772, abs=0.01)
+        assert run.results.joint_runs == 1
+        assert run.results.joint_epsilon == pytest.approx(4.3772, abs=0.01)
 
     def test_trainings_add_up_also_when_withdrawn_or_resubmitted(self, team, track):
         half = [Gaussian(effective_noise_multiplier=2**0.5)]
@@ -223,45 +240,45 @@ class TestJointEpsilon:
         account(queued_run(make_team(), track), events=half)
         account(queued_run(team, make_track(Ranking.ANLS)), events=half)
         second = account(queued_run(team, track), b"another record", events=half)
-        assert second.joint_runs == 2
-        assert second.joint_epsilon == pytest.approx(4.3772, abs=0.01)
+        assert second.results.joint_runs == 2
+        assert second.results.joint_epsilon == pytest.approx(4.3772, abs=0.01)
         again = account(queued_run(team, track), run_token=first.token.token, events=half)
-        assert (again.joint_runs, again.joint_epsilon) == (2, second.joint_epsilon)
-        assert "2 trainings" in check(again, "C15")["found"]
+        assert (again.results.joint_runs, again.results.joint_epsilon) == (2, second.results.joint_epsilon)
+        assert "2 trainings" in check(again, "C15").found
 
     def test_evaluating_a_run_again_takes_nothing_from_the_others(self, team, track):
         first = account(queued_run(team, track))
-        intake.take_report(make_report(first.evaluations.get(), Step.SCORING))
+        intake.receive_report(make_report(first.evaluations.get(), Step.SCORING))
         evaluate_again(first, actor=first.submission.created_by)
-        assert account(queued_run(team, track), b"another record").joint_runs == 2
+        assert account(queued_run(team, track), b"another record").results.joint_runs == 2
 
-    def test_what_can_t_be_composed_is_said(self, team, track):
+    def test_the_check_says_why_trainings_were_not_composed(self, team, track):
         account(queued_run(team, track))
         other = [Gaussian(effective_noise_multiplier=1, adjacency="replace")]
         run = account(queued_run(team, track), b"another record", events=other)
-        assert (run.state, run.joint_runs, run.joint_epsilon) == (RunState.RUNNING, 2, None)
+        assert (run.state, run.results.joint_runs, run.results.joint_epsilon) == (RunState.RUNNING, 2, None)
         found = check(run, "C15")
-        assert found["status"] == "flagged"
-        assert "one adjacency" in found["found"]
+        assert found.status is CheckStatus.FLAGGED
+        assert "one adjacency" in found.found
 
     def test_a_hundred_trainings_are_not_composed(self, team, track):
         events = [Gaussian(effective_noise_multiplier=4).model_dump(mode="json")]
         for number in range(51):
             make_token(team, track, record_sha256=f"{number:064}", events=events)
         run = account(queued_run(team, track))
-        assert (run.joint_runs, run.joint_epsilon) == (52, None)
-        assert "more than 51" in check(run, "C15")["found"]
+        assert (run.results.joint_runs, run.results.joint_epsilon) == (52, None)
+        assert "more than 51" in check(run, "C15").found
 
     def test_nor_are_too_many_different_rounds(self, team, track):
         events = [Gaussian(effective_noise_multiplier=1 + number / 1000) for number in range(257)]
         run = account(queued_run(team, track), events=events)
-        assert run.joint_epsilon is None
-        assert "different rounds" in check(run, "C15")["found"]
+        assert run.results.joint_epsilon is None
+        assert "different rounds" in check(run, "C15").found
 
 
 @pytest.mark.django_db(transaction=True)
 class TestRaces:
-    def test_of_runs_that_come_with_one_token_at_once_one_holds_it(self, team, track):
+    def test_of_runs_that_come_with_one_token_at_once_one_gets_it(self, team, track):
         token = make_token(team, track).token
         runs = [queued_run(team, track) for _ in range(4)]
         reports = [
@@ -275,7 +292,7 @@ class TestRaces:
         def take(report):
             together.wait()
             try:
-                intake.take_report(report)
+                intake.receive_report(report)
             finally:
                 connection.close()
 

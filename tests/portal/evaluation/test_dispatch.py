@@ -42,7 +42,7 @@ def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, com
 
 
 @pytest.mark.parametrize("step", Step)
-def test_a_worker_is_told_where_the_files_of_its_step_are_and_no_others(step):
+def test_a_worker_gets_the_addresses_of_the_files_of_its_step_and_no_others(step):
     run = with_artifacts(make_run(state=RunState.QUEUED))
     make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
     make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
@@ -51,7 +51,7 @@ def test_a_worker_is_told_where_the_files_of_its_step_are_and_no_others(step):
     assert (ArtifactKind.TRAINING_ANNEX in STEP_ARTIFACTS[step]) == (step is Step.ACCOUNTING)
 
 
-def test_the_message_is_a_step_with_the_run_s_own_files_and_no_proof(broker, committed):
+def test_the_message_is_a_step_with_the_files_of_the_run_and_no_proof(broker, committed):
     run = with_artifacts(make_run(state=RunState.QUEUED))
     make_artifact(run.submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
     evaluation = committed(dispatch.start, run)

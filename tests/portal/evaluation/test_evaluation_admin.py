@@ -21,7 +21,7 @@ LIST = "/admin/evaluation/evaluation/"
 @pytest.fixture
 def rejected():
     evaluation = dispatch.start(make_run(state=RunState.QUEUED))
-    intake.take_report(
+    intake.receive_report(
         make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk")
     )
     return evaluation
@@ -36,10 +36,10 @@ def scored(django_capture_on_commit_callbacks):
     submission = make_submission(state="submitted")
     evaluation = dispatch.start(make_run(submission, state=RunState.QUEUED))
     for step in (Step.VALIDATE, Step.COMMUNICATION):
-        intake.take_report(make_report(evaluation, step))
+        intake.receive_report(make_report(evaluation, step))
     detail = make_detail(make_group(group=GROUP, questions=61_234), pages_without_image=7)
     with django_capture_on_commit_callbacks(execute=True):
-        intake.take_report(make_report(evaluation, Step.SCORING, detail=detail))
+        intake.receive_report(make_report(evaluation, Step.SCORING, detail=detail))
     return evaluation
 
 
@@ -53,7 +53,7 @@ def staff(*permissions):
     return user
 
 
-def test_organizers_read_the_operator_s_trace(client, rejected):
+def test_organizers_read_the_trace_of_the_operator(client, rejected):
     client.force_login(staff("view_evaluation", "view_stepreport"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[rejected.pk]))
     assert "Traceback: disk" in page.text
@@ -69,19 +69,19 @@ def test_organizers_read_what_a_score_is_made_of(client, scored):
     assert "Pages without image: 7" in page.text
 
 
-def test_organizers_without_the_permission_don_t(client, scored):
+def test_organizers_without_the_permission_do_not(client, scored):
     client.force_login(staff("view_evaluation"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[scored.pk]))
     assert page.status_code == 200
     assert "0.4321" not in page.text
 
 
-@pytest.mark.parametrize("who", ["member", "stranger", "other team", "organizer"])
+@pytest.mark.parametrize("who", ["member", "outsider", "other team", "organizer"])
 def test_nobody_reads_what_a_score_is_made_of_outside_the_administration(client, scored, who):
     submission = scored.run.submission
     user = {
         "member": lambda: submission.created_by,
-        "stranger": lambda: None,
+        "outsider": lambda: None,
         "other team": lambda: make_team().memberships.get().user,
         "organizer": lambda: make_user(is_staff=True, is_superuser=True),
     }[who]()
@@ -89,25 +89,26 @@ def test_nobody_reads_what_a_score_is_made_of_outside_the_administration(client,
         client.force_login(user)
     caller = Caller(client, user)
     slug = submission.track.slug
-    told = [
+    shown = [
         *(client.get(path) for path in ("/", f"/leaderboard/{slug}/", f"/leaderboard/{slug}.csv")),
         *(client.get(submission.get_absolute_url() + page) for page in ("", "status/")),
-        *(client.get(reverse("submissions:list")), client.get("/api/v1/openapi.json")),
+        client.get(reverse("submissions:list")),
+        client.get("/api/v1/openapi.json"),
         *(caller("GET", path) for path in ("submissions", f"submissions/{submission.pk}")),
         caller("GET", f"leaderboards/{slug}"),
     ]
-    assert any(submission.title in response.text for response in told)  # the run itself is no secret
-    for response in told:
+    assert any(submission.title in response.text for response in shown)  # the run itself is no secret
+    for response in shown:
         for secret in ("net &lt;i&gt;", GROUP, *NUMBERS):
             assert secret not in response.text, response.request["PATH_INFO"]
 
 
-def test_neither_mails_nor_the_audit_trail_tell_what_a_score_is_made_of(scored, mailoutbox):
-    told = str([str(mail.message()) for mail in mailoutbox])
-    told += str(list(AuditEntry.objects.values()))
-    assert "is scored" in told
-    assert "run.scored" in told
-    assert not [secret for secret in (GROUP, *NUMBERS) if secret in told]
+def test_neither_mails_nor_the_audit_trail_reveal_the_detail_of_a_score(scored, mailoutbox):
+    shown = str([str(mail.message()) for mail in mailoutbox])
+    shown += str(list(AuditEntry.objects.values()))
+    assert "is scored" in shown
+    assert "run.scored" in shown
+    assert not [secret for secret in (GROUP, *NUMBERS) if secret in shown]
 
 
 def test_others_see_nothing(client, rejected):

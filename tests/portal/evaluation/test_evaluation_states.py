@@ -1,12 +1,13 @@
 import pytest
 from django.db import IntegrityError, transaction
 
+from evaluator.results import RunResults
+from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation import dispatch
 from portal.evaluation.models import EvaluationState
 from portal.evaluation.services import evaluate_again
 from portal.evaluation.states import EVALUATION_TRANSITIONS, move_evaluation
 from portal.submissions.models import Run, RunState
-from portal.submissions.states import IllegalTransitionError
 from tests.portal.factories import make_run, make_user
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +50,7 @@ def test_a_finished_run_is_evaluated_again_without_its_old_results(state, broker
     run = make_run(state=state, bytes_total=5)
     evaluation = committed(evaluate_again, run, actor=make_user(is_staff=True))
     run = Run.objects.get()
-    assert (run.state, run.anls, run.bytes_total) == (RunState.QUEUED, None, None)
+    assert (run.state, run.results) == (RunState.QUEUED, RunResults())
     assert (evaluation.attempt, evaluation.retry) == (1, 0)
     assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
 

@@ -19,10 +19,12 @@ from evaluator.contracts import (
     TrustLevel,
 )
 from evaluator.errors import ErrorCode, Problem
+from evaluator.results import RunResults
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
-from portal.evaluation import dispatch, endings, intake, storable, tasks
+from portal.evaluation import dispatch, intake, outcomes, tasks, truncation
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.evaluation.results import column_epsilons
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import RESULTS, make_detail, make_group, make_progress, make_report
 from tests.portal.factories import make_run, make_submission, make_track
@@ -44,40 +46,40 @@ def fresh(row):
 
 class TestProgress:
     def test_the_first_sign_of_life_makes_the_run_running(self, evaluation):
-        intake.take_progress(make_progress(evaluation, done=1, total=4, worker="gpu-1"), NOW)
+        intake.receive_progress(make_progress(evaluation, done=1, total=4, worker="gpu-1"), NOW)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.run.state) == (EvaluationState.RUNNING, RunState.RUNNING)
         assert (evaluation.done, evaluation.total, evaluation.worker) == (1, 4, "gpu-1")
         assert evaluation.heartbeat_at == NOW
 
     def test_progress_about_a_later_step_does_nothing(self, evaluation):
-        intake.take_progress(make_progress(evaluation, step=Step.SCORING))
+        intake.receive_progress(make_progress(evaluation, step=Step.SCORING))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
     def test_progress_about_an_unknown_evaluation_does_nothing(self, evaluation):
-        intake.take_progress(make_progress(Evaluation(pk=uuid4(), attempt=1, step=Step.VALIDATE)))
+        intake.receive_progress(make_progress(Evaluation(pk=uuid4(), attempt=1, step=Step.VALIDATE)))
         assert fresh(evaluation).heartbeat_at is None
 
     @pytest.mark.parametrize("bad", [None, "text", {}, {"done": "x"}, [1]])
     def test_malformed_progress_is_dropped(self, evaluation, bad, caplog):
-        tasks.take_progress(bad)
+        tasks.receive_progress(bad)
         assert "malformed" in caplog.text
 
     @pytest.mark.parametrize("fields", [{"done": -1}, {"total": 2**31}])
-    def test_progress_beyond_what_the_database_holds_is_dropped(self, evaluation, fields):
-        tasks.take_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
+    def test_progress_beyond_what_the_database_stores_is_dropped(self, evaluation, fields):
+        tasks.receive_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
-    def test_the_time_left_is_the_worker_s_newest_estimate(self, evaluation):
-        intake.take_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
+    def test_the_time_left_is_the_newest_estimate_of_the_worker(self, evaluation):
+        intake.receive_progress(make_progress(evaluation, done=1, total=4, remaining_s=250.5))
         assert fresh(evaluation).remaining_s == 250.5
-        intake.take_progress(make_progress(evaluation, done=2, total=4))
+        intake.receive_progress(make_progress(evaluation, done=2, total=4))
         assert fresh(evaluation).remaining_s is None
 
     @pytest.mark.parametrize("remaining_s", [-1, 1e9, math.nan, math.inf, "soon"])
-    def test_a_time_left_that_can_t_be_is_dropped(self, evaluation, remaining_s, caplog):
+    def test_an_impossible_time_left_is_dropped(self, evaluation, remaining_s, caplog):
         message = make_progress(evaluation).model_dump(mode="json")
-        tasks.take_progress({**message, "remaining_s": remaining_s})
+        tasks.receive_progress({**message, "remaining_s": remaining_s})
         assert "malformed" in caplog.text
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
@@ -94,34 +96,35 @@ class TestPassing:
             queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
             (job,) = broker.jobs(queue)
             assert job.step == step
-            committed(tasks.take_report, make_report(evaluation, step).model_dump(mode="json"))
+            committed(tasks.receive_report, make_report(evaluation, step).model_dump(mode="json"))
 
         run, evaluation = fresh(run), fresh(evaluation)
         assert (run.state, evaluation.state) == (RunState.SCORED, EvaluationState.PASSED)
-        assert (run.anls, run.accuracy, run.bytes_total) == (0.5, 0.25, 6000)
-        assert (run.epsilon, run.epsilon_two_stage, run.epsilon_product, run.epsilon_rdp) == (
-            *(3.9, 3.9, 3.1, 4.2),
+        assert (run.results.anls, run.results.accuracy, run.results.bytes_total) == (0.5, 0.25, 6000)
+        assert run.results.epsilon == 3.9
+        assert [row.epsilon for row in column_epsilons(run.results)] == [3.9, 3.1, 4.2]
+        assert (run.results.accountant, run.results.bytes_needed, run.results.trust_level) == (
+            "PLD, evaluator 1, grid 1e-4",
+            500,
+            TrustLevel.RECOMPUTED,
         )
-        assert (run.accountant, run.bytes_needed, run.trust) == (
-            *("PLD, evaluator 1, grid 1e-4", 500, TrustLevel.RECOMPUTED),
-        )
-        assert [check["id"] for check in run.checks] == ["P1", "P3", "C1", "C6", "C14", "C15"]
+        assert [check.id for check in run.results.checks] == ["P1", "P3", "C1", "C6", "C14", "C15"]
         assert run.scored_at == evaluation.finished_at is not None
         assert [report.step for report in evaluation.reports.all()] == list(Step)
 
     def test_without_a_budget_there_is_no_accounting(self, evaluation, broker, committed):
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE))
-        committed(intake.take_report, make_report(evaluation, Step.COMMUNICATION))
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))
+        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION))
         assert fresh(evaluation).step == Step.SCORING
 
     def test_a_result_is_on_the_run_as_soon_as_its_step_passed(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE))
-        intake.take_report(make_report(evaluation, Step.COMMUNICATION))
-        assert fresh(evaluation).run.bytes_total == 6000
+        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+        assert fresh(evaluation).run.results.bytes_total == 6000
 
     def test_the_next_step_waits_with_nothing_of_the_last_one(self, evaluation):
-        intake.take_progress(make_progress(evaluation, done=3, total=4, remaining_s=9, worker="gpu-1"))
-        intake.take_report(make_report(evaluation, Step.VALIDATE), NOW)
+        intake.receive_progress(make_progress(evaluation, done=3, total=4, remaining_s=9, worker="gpu-1"))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE), NOW)
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
         assert (evaluation.done, evaluation.total, evaluation.remaining_s) == (0, 0, None)
@@ -130,9 +133,9 @@ class TestPassing:
         assert evaluation.step_queued_at == evaluation.sent_at == NOW
         assert evaluation.run.state == RunState.RUNNING
 
-    def test_the_team_is_told(self, evaluation, committed):
+    def test_the_team_is_notified(self, evaluation, committed):
         for step in PASSING:
-            committed(intake.take_report, make_report(evaluation, step))
+            committed(intake.receive_report, make_report(evaluation, step))
         (message,) = mail.outbox
         submission = evaluation.run.submission
         assert message.to == [submission.created_by.email]
@@ -142,7 +145,7 @@ class TestPassing:
 
     def test_every_change_of_state_is_on_record(self, evaluation):
         for step in PASSING:
-            intake.take_report(make_report(evaluation, step))
+            intake.receive_report(make_report(evaluation, step))
         recorded = AuditEntry.objects.order_by("id").values_list("action", flat=True)
         assert [action for action in recorded if action.startswith("run.")] == ["run.running", "run.scored"]
         assert [action for action in recorded if action.startswith("evaluation.")] == [
@@ -155,7 +158,7 @@ class TestDetail:
     @pytest.fixture
     def scoring(self, evaluation):
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.take_report(make_report(evaluation, step))
+            intake.receive_report(make_report(evaluation, step))
         return fresh(evaluation)
 
     def stored(self, evaluation):
@@ -163,27 +166,27 @@ class TestDetail:
 
     def test_that_of_a_score_is_stored(self, scoring):
         detail = make_detail(make_group(), make_group(by="provider", group="seen"))
-        tasks.take_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="json"))
+        tasks.receive_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="json"))
         assert self.stored(scoring) == detail.model_dump(mode="json")
 
     def test_a_score_may_have_none(self, scoring):
-        intake.take_report(make_report(scoring, Step.SCORING))
+        intake.receive_report(make_report(scoring, Step.SCORING))
         assert self.stored(scoring) is None
 
     def test_no_other_step_has_any(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, detail=make_detail()))
         assert self.stored(evaluation) is None
 
     @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
     def test_a_step_without_a_score_has_none(self, scoring, outcome):
-        intake.take_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
+        intake.receive_report(make_report(scoring, Step.SCORING, outcome, detail=make_detail()))
         assert self.stored(scoring) is None
 
     def test_it_is_stored_harmless_and_short(self, scoring):
         detail = make_detail(*[make_group(group="\0" + "x" * 100_000)] * 1000)
-        intake.take_report(make_report(scoring, Step.SCORING, detail=detail))
+        intake.receive_report(make_report(scoring, Step.SCORING, detail=detail))
         groups = self.stored(scoring)["groups"]
-        assert len(groups) == storable.MAX_GROUPS
+        assert len(groups) == truncation.MAX_GROUPS
         assert len(groups[0]["group"]) == 200
         assert "\0" not in groups[0]["group"]
 
@@ -197,8 +200,8 @@ class TestDetail:
             make_detail(pages_without_image=2**63),
         ],
     )
-    def test_numbers_that_can_t_be_are_rejected(self, scoring, detail, caplog):
-        tasks.take_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
+    def test_impossible_numbers_are_rejected(self, scoring, detail, caplog):
+        tasks.receive_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
         assert "malformed" in caplog.text
         assert fresh(scoring).run.state == RunState.RUNNING
 
@@ -207,7 +210,7 @@ class TestRejection:
     def test_the_run_is_rejected_and_the_team_reads_why(self, evaluation, committed):
         problem = Problem.of(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16")
         committed(
-            intake.take_report,
+            intake.receive_report,
             make_report(
                 evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[problem], operator_trace="secret"
             ),
@@ -221,12 +224,12 @@ class TestRejection:
         assert "secret" not in message.body
 
     def test_the_quota_slot_stays_used(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.submission.refunded_at is None
 
     def test_hostile_names_in_problems_are_stored_harmless_and_short(self, evaluation):
         problem = Problem(code=ErrorCode.CHECKPOINT_EXTRA_TENSOR, message="", where="\0" + "x" * 100_000)
-        intake.take_report(
+        intake.receive_report(
             make_report(
                 evaluation,
                 Step.VALIDATE,
@@ -236,33 +239,33 @@ class TestRejection:
             )
         )
         stored = StepReport.objects.get()
-        assert len(stored.problems) == storable.MAX_PROBLEMS
-        assert len(stored.problems[0]["where"]) == storable.MAX_TEXT_CHARACTERS
+        assert len(stored.problems) == truncation.MAX_PROBLEMS
+        assert len(stored.problems[0]["where"]) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in stored.problems[0]["where"] + stored.operator_trace
 
     def test_what_checks_found_is_stored_harmless_and_short(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE))
         hostile = Check(id="P1", status=CheckStatus.FLAGGED, found="\0" + "x" * 100_000)
         result = RESULTS[Step.COMMUNICATION].model_copy(update={"checks": [hostile] * 1000})
-        intake.take_report(make_report(evaluation, Step.COMMUNICATION, result=result))
-        checks = fresh(evaluation).run.checks
-        assert len(checks) == storable.MAX_CHECKS
-        assert len(checks[0]["found"]) == storable.MAX_TEXT_CHARACTERS
-        assert "\0" not in checks[0]["found"]
+        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, result=result))
+        checks = fresh(evaluation).run.results.checks
+        assert len(checks) == truncation.MAX_CHECKS
+        assert len(checks[0].found) == truncation.MAX_TEXT_CHARACTERS
+        assert "\0" not in checks[0].found
 
     def test_names_of_tensors_are_capped(self, evaluation):
         result = RESULTS[Step.VALIDATE].model_copy(update={"changed": ["x\0" * 1000] * 20_001})
-        intake.take_report(make_report(evaluation, Step.VALIDATE, result=result))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, result=result))
         changed = StepReport.objects.get().result["changed"]
-        assert len(changed) == storable.MAX_TENSORS
-        assert len(changed[0]) == storable.MAX_TEXT_CHARACTERS
+        assert len(changed) == truncation.MAX_TENSORS
+        assert len(changed[0]) == truncation.MAX_TEXT_CHARACTERS
         assert "\0" not in changed[0]
 
-    def test_a_title_of_several_lines_can_t_forge_mail_headers(self, evaluation, committed):
+    def test_a_title_of_several_lines_never_forges_mail_headers(self, evaluation, committed):
         submission = evaluation.run.submission
         submission.title = "Method\nBcc: everyone@example.org"
         submission.save()
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         (message,) = mail.outbox
         assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is rejected"
         assert message.bcc == []
@@ -271,18 +274,15 @@ class TestRejection:
 class TestFailure:
     def test_a_new_attempt_starts_without_the_results_of_the_last(self, evaluation):
         for step in PASSING:
-            intake.take_report(make_report(evaluation, step))
-        endings.start_over(fresh(evaluation).run)
-        run, blank = fresh(evaluation.run), Run()
-        assert run.state == RunState.QUEUED
-        assert {name: getattr(run, name) for name in endings.RESULTS} == {
-            name: getattr(blank, name) for name in endings.RESULTS
-        }
+            intake.receive_report(make_report(evaluation, step))
+        outcomes.requeue(fresh(evaluation).run)
+        run = fresh(evaluation.run)
+        assert (run.state, run.results, run.scored_at) == (RunState.QUEUED, RunResults(), None)
 
     def test_it_is_tried_again_from_the_first_step(self, evaluation, broker, committed):
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE))
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))
         broker.take(EVALUATOR_QUEUE)
-        committed(intake.take_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
+        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
         assert fresh(evaluation).state == EvaluationState.FAILED
         assert fresh(evaluation).run.state == RunState.QUEUED
         (job,) = broker.jobs()
@@ -293,7 +293,8 @@ class TestFailure:
         for _ in range(settings.EVALUATION_ATTEMPTS):
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
             committed(
-                intake.take_report, make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA")
+                intake.receive_report,
+                make_report(active, Step.VALIDATE, Outcome.FAILED, operator_trace="CUDA"),
             )
         run = fresh(evaluation.run)
         assert run.state == RunState.FAILED
@@ -306,37 +307,37 @@ class TestFailure:
     def test_a_mail_server_that_is_down_undoes_nothing(self, evaluation, committed, settings):
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.REJECTED
 
 
 class TestDisorder:
     def test_a_report_that_comes_twice_counts_once(self, evaluation, broker, committed):
         again = make_report(evaluation, Step.VALIDATE)
-        committed(intake.take_report, again)
+        committed(intake.receive_report, again)
         broker.take(EVALUATOR_QUEUE)
-        committed(intake.take_report, again)
+        committed(intake.receive_report, again)
         assert StepReport.objects.count() == 1
         assert broker.take(EVALUATOR_QUEUE) == []
 
     def test_a_report_of_a_step_to_come_is_dropped(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.SCORING))
+        intake.receive_report(make_report(evaluation, Step.SCORING))
         assert fresh(evaluation).state == EvaluationState.QUEUED
-        assert fresh(evaluation).run.anls is None
+        assert fresh(evaluation).run.results.anls is None
 
     @pytest.mark.parametrize("outcome", Outcome)
     def test_a_late_report_of_a_dead_attempt_does_not_touch_the_live_one(self, evaluation, outcome):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
         live = Evaluation.objects.get(state=EvaluationState.QUEUED)
-        intake.take_report(make_report(evaluation, Step.VALIDATE, outcome))
-        intake.take_report(make_report(live, Step.VALIDATE, outcome, attempt=1))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, outcome))
+        intake.receive_report(make_report(live, Step.VALIDATE, outcome, attempt=1))
         assert fresh(live).state == EvaluationState.QUEUED
         assert fresh(live).run.state == RunState.QUEUED
         assert live.reports.count() == 0
 
     def test_a_late_heartbeat_does_not_revive_a_dead_attempt(self, evaluation):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
-        intake.take_progress(make_progress(evaluation))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        intake.receive_progress(make_progress(evaluation))
         assert fresh(evaluation).state == EvaluationState.REJECTED
 
     @pytest.mark.parametrize(
@@ -352,10 +353,10 @@ class TestDisorder:
     )
     def test_a_passed_step_without_a_sound_result_is_dropped(self, evaluation, fields, caplog):
         for step in (Step.VALIDATE, Step.COMMUNICATION):
-            intake.take_report(make_report(evaluation, step))
+            intake.receive_report(make_report(evaluation, step))
         message = make_report(evaluation, Step.SCORING).model_dump(mode="python")
         message |= {name: value and value.model_dump() for name, value in fields.items()}
-        tasks.take_report(message)
+        tasks.receive_report(message)
         assert "malformed" in caplog.text
         assert fresh(evaluation).run.state == RunState.RUNNING
 
@@ -369,7 +370,7 @@ class TestRaces:
         def take(report):
             together.wait()
             try:
-                intake.take_report(report)
+                intake.receive_report(report)
             finally:
                 connection.close()
 

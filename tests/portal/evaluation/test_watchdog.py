@@ -32,25 +32,25 @@ def fresh(row):
 
 def lose(evaluation, committed):
     now = timezone.now()
-    intake.take_progress(make_progress(evaluation, worker="gpu-1"), now)
+    intake.receive_progress(make_progress(evaluation, worker="gpu-1"), now)
     committed(watch, now + SILENCE + A_SECOND)
 
 
 class TestSilence:
     def test_a_worker_that_spoke_lately_is_left_alone(self, evaluation, committed):
         now = timezone.now()
-        intake.take_progress(make_progress(evaluation), now)
+        intake.receive_progress(make_progress(evaluation), now)
         committed(watch, now + SILENCE)
         assert fresh(evaluation).state == EvaluationState.RUNNING
 
-    def test_a_silent_worker_s_evaluation_is_lost_and_starts_over(self, evaluation, broker, committed):
+    def test_the_evaluation_of_a_silent_worker_is_lost_and_retried(self, evaluation, broker, committed):
         lose(evaluation, committed)
         assert fresh(evaluation).state == EvaluationState.LOST
         assert fresh(evaluation).run.state == RunState.QUEUED
         (job,) = broker.jobs()
         assert (job.attempt, job.step) == (2, Step.VALIDATE)
 
-    def test_the_loss_is_told_with_its_code(self, evaluation, committed):
+    def test_the_loss_is_reported_with_its_code(self, evaluation, committed):
         lose(evaluation, committed)
         (problem,) = evaluation.reports.get().problems
         assert (problem["code"], problem["where"]) == ("E_WORKER_LOST", "step validate")
@@ -66,14 +66,14 @@ class TestSilence:
         assert "E_PLATFORM_FAULT" in message.body
 
     def test_failed_and_lost_attempts_count_together(self, evaluation, committed):
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
         for _ in range(settings.EVALUATION_ATTEMPTS - 1):
             lose(Evaluation.objects.get(state=EvaluationState.QUEUED), committed)
         assert fresh(evaluation.run).state == RunState.FAILED
 
     def test_a_report_after_the_loss_does_nothing(self, evaluation, committed):
         lose(evaluation, committed)
-        intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.QUEUED
 
 
@@ -96,7 +96,7 @@ class TestWaiting:
         committed(watch, now + A_SECOND)
         assert len(broker.jobs()) == 1
 
-    def test_the_organizers_are_told_once_that_no_worker_takes_it(self, evaluation, committed):
+    def test_the_organizers_are_notified_once_that_no_worker_takes_it(self, evaluation, committed):
         organizer = make_user(is_staff=True)
         committed(watch, evaluation.step_queued_at + QUEUE + A_SECOND)
         committed(watch, evaluation.step_queued_at + QUEUE + 2 * A_SECOND)
@@ -104,17 +104,17 @@ class TestWaiting:
         assert message.to == [organizer.email]
         assert evaluation.run.submission.title in message.body
 
-    def test_they_are_told_again_when_a_later_step_waits(self, evaluation, committed):
+    def test_they_are_notified_again_when_a_later_step_waits(self, evaluation, committed):
         make_user(is_staff=True)
         now = evaluation.step_queued_at + QUEUE + A_SECOND
         committed(watch, now)
-        committed(intake.take_report, make_report(evaluation, Step.VALIDATE), now)
+        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE), now)
         committed(watch, now + QUEUE + A_SECOND)
         assert len(mail.outbox) == 2
 
 
 def test_finished_evaluations_are_left_alone(evaluation, broker, committed):
-    intake.take_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+    intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
     committed(watch, timezone.now() + 2 * QUEUE)
     assert fresh(evaluation).state == EvaluationState.REJECTED
     assert broker.take(EVALUATOR_QUEUE) == []

@@ -14,7 +14,7 @@ from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import make_epsilons, make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -77,7 +77,7 @@ class TestBoards:
         review(accepted, Decision.ACCEPTED)
         review(rejected, Decision.REJECTED, "no composition")
         rows = boards_of(private_track)[0].rows
-        assert [(row.entry.method, row.rank, str(row.entry.standing), row.reason) for row in rows] == [
+        assert [(row.entry.method, row.rank, str(row.entry.status), row.reason) for row in rows] == [
             ("Accepted", 1, "verified", ""),
             ("Unread", 2, "provisional", ""),
             ("Rejected", None, "withheld", "proof rejected: no composition"),
@@ -115,9 +115,7 @@ class TestTrackPage:
             private_track,
             budget=1.0,
             epsilon=0.987654,
-            epsilon_two_stage=0.987654,
-            epsilon_product=0.456781,
-            epsilon_rdp=1.234561,
+            epsilons=make_epsilons(0.987654, 0.456781, 1.234561),
             accountant="PLD, evaluator 1",
         )
         page = page_of(client, private_track)
@@ -129,16 +127,15 @@ class TestTrackPage:
         assert "ε = 4" in page
 
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
-        private_track.accountant = Accountant.RDP
-        private_track.save()
-        add_run(private_track, budget=1.0, epsilon=0.9, epsilon_two_stage=0.5, epsilon_rdp=0.9)
+        epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)
+        add_run(private_track, budget=1.0, epsilon=0.9, epsilons=epsilons)
         assert '<strong><data value="0.9"' in page_of(client, private_track)
 
     def test_it_shows_the_trust_level_and_what_it_means(self, client, bytes_track):
         add_run(bytes_track)
         page = page_of(client, bytes_track)
         assert ">L0</span>" in page
-        assert "nobody has seen" in page
+        assert "has not been verified" in page
 
     def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
         checks = [{"id": "P1", "status": "passed"}, *[{"id": "P3", "status": "flagged"}] * 2]
@@ -220,7 +217,7 @@ class TestCsv:
         assert response["Content-Disposition"] == f'attachment; filename="leaderboard-{track.slug}.csv"'
         return list(csv.DictReader(io.StringIO(response.text)))
 
-    def test_it_holds_every_row_with_exact_numbers(self, client, private_track):
+    def test_it_has_every_row_with_exact_numbers(self, client, private_track):
         run = add_run(private_track, "Method, one", budget=1.0, epsilon=0.987654321, anls=0.123456789)
         add_run(private_track, "Two", budget=4.0, epsilon=5.0)
         first, second = self.read(client, private_track)
@@ -260,8 +257,7 @@ class TestCommand:
             "P",
             budget=1.0,
             epsilon=0.95,
-            epsilon_two_stage=0.95,
-            epsilon_product=0.9,
+            epsilons=make_epsilons(0.95, 0.9),
             accountant="PLD",
         )
         lines = self.printed().splitlines()
@@ -287,12 +283,11 @@ class TestCommand:
 class TestApi:
     def test_everyone_reads_the_boards(self, client, private_track):
         run = add_run(
-            *(private_track, "One"),
+            private_track,
+            "One",
             budget=1.0,
             epsilon=0.9,
-            epsilon_two_stage=0.9,
-            epsilon_product=0.8,
-            epsilon_rdp=1.0,
+            epsilons=make_epsilons(0.9, 0.8, 1.0),
             accountant="PLD, evaluator 1",
             checks=[{"id": "C14", "status": "flagged"}],
         )
@@ -311,15 +306,7 @@ class TestApi:
             "is_baseline": False,
             "method": "One",
             "team": submission.team.name,
-            "anls": 0.9,
-            "accuracy": 0.8,
-            "bytes_total": 1_000_000,
-            "epsilon": 0.9,
-            "epsilon_two_stage": 0.9,
-            "epsilon_product": 0.8,
-            "epsilon_rdp": 1.0,
-            "accountant": "PLD, evaluator 1",
-            "trust_level": "L0 recomputed",
+            "results": run.results.model_dump(mode="json"),
             "flagged_checks": 1,
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
@@ -328,6 +315,23 @@ class TestApi:
             submission.submitted_at - timezone.datetime.fromisoformat(first["submitted_at"])
         ) < timedelta(seconds=1)
         assert (second["rank"], second["reason"]) == (None, "recomputed ε = 1.1 exceeds the budget 1")
+
+    def test_of_a_private_run_some_checks_are_published_without_their_findings(self, client, private_track):
+        checks = [
+            {
+                "id": check,
+                "status": "flagged",
+                "expected": "17",
+                "found": "18 of client 7",
+                "where": "round 3",
+            }
+            for check in ("C6", "C2")
+        ]
+        add_run(private_track, budget=1.0, epsilon=0.9, checks=checks)
+        body = client.get("/api/v1/leaderboards/privacy").json()
+        hidden, public = body["boards"][0]["rows"][0]["results"]["checks"]
+        assert hidden == {"id": "C6", "status": "flagged", "expected": "", "found": "", "where": ""}
+        assert public == checks[1]
 
     def test_a_missing_track_is_not_found(self, client):
         assert client.get("/api/v1/leaderboards/missing").status_code == 404

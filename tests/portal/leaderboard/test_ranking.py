@@ -6,7 +6,9 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.leaderboard.ranking import Entry, Row, Standing, rank_by_anls, rank_by_bytes
+from evaluator.results import RunResults
+from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.reviews.verdict import ResultStatus
 from portal.ui.rounding import rounded_down, rounded_up
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -15,15 +17,15 @@ BUDGET = 4.0
 
 
 def entry(number: int = 0, **fields: object) -> Entry:
+    results = {"anls": 0.9, "bytes_total": 1000, "epsilon": 3.9}
+    results |= {name: fields.pop(name) for name in results.keys() & fields.keys()}
     defaults: dict[str, object] = {
         "run": UUID(int=number),
         "method": f"method {number}",
         "team": "team",
         "url": "/",
         "submitted_at": NOON + timedelta(minutes=number),
-        "anls": 0.9,
-        "bytes_total": 1000,
-        "epsilon": 3.9,
+        "results": RunResults(**results),
     }
     return Entry(**{**defaults, **fields})
 
@@ -41,7 +43,7 @@ entries = st.lists(
         bytes_total=st.none() | st.integers(0, 5),
         epsilon=st.none() | st.floats(0, 10) | st.sampled_from([math.nan, math.inf, BUDGET]),
         submitted_at=st.integers(0, 3).map(lambda minutes: NOON + timedelta(minutes=minutes)),
-        standing=st.sampled_from(Standing),
+        status=st.sampled_from(ResultStatus),
     ),
     unique_by=lambda made: made.run,
 )
@@ -87,15 +89,15 @@ class TestAnls:
         assert row.reason == "recomputed ε = 1.0001 exceeds the budget 1"
 
     def test_a_withheld_result_is_listed_with_the_reason(self):
-        withheld = entry(standing=Standing.WITHHELD, standing_reason="proof rejected: no composition")
+        withheld = entry(status=ResultStatus.WITHHELD, status_reason="proof rejected: no composition")
         (row,) = rank_by_anls([withheld], 4)
         assert (row.rank, row.reason) == (None, "proof rejected: no composition")
 
     def test_a_provisional_result_ranks(self):
-        assert rank_by_anls([entry(standing=Standing.PROVISIONAL)], 4)[0].rank == 1
+        assert rank_by_anls([entry(status=ResultStatus.PROVISIONAL)], 4)[0].rank == 1
 
 
-def test_of_equal_results_the_earlier_stands_first():
+def test_of_equal_results_the_earlier_comes_first():
     later, earlier = entry(1, submitted_at=NOON), entry(2, submitted_at=NOON - timedelta(seconds=1))
     assert ranks(rank_by_bytes([later, earlier], 0.8)) == [(2, 1), (1, 2)]
     assert ranks(rank_by_anls([later, earlier], 4)) == [(2, 1), (1, 2)]
@@ -121,17 +123,17 @@ def test_every_entry_becomes_one_row_and_ranks_count_from_one_above_the_unranked
 @given(entries)
 def test_ranked_by_bytes_means_qualified_and_in_order(made):
     ranked = [row.entry for row in rank_by_bytes(made, THRESHOLD) if row.rank]
-    assert all(one.anls >= THRESHOLD and math.isfinite(one.anls) for one in ranked)
-    assert [one.bytes_total for one in ranked] == sorted(one.bytes_total for one in ranked)
-    assert not any(one.standing is Standing.WITHHELD for one in ranked)
+    assert all(one.results.anls >= THRESHOLD and math.isfinite(one.results.anls) for one in ranked)
+    assert [one.results.bytes_total for one in ranked] == sorted(one.results.bytes_total for one in ranked)
+    assert not any(one.status is ResultStatus.WITHHELD for one in ranked)
 
 
 @given(entries)
 def test_ranked_by_anls_means_within_budget_and_in_order(made):
     ranked = [row.entry for row in rank_by_anls(made, BUDGET) if row.rank]
-    assert all(one.epsilon <= BUDGET for one in ranked)
-    assert [one.anls for one in ranked] == sorted((one.anls for one in ranked), reverse=True)
-    assert not any(one.standing is Standing.WITHHELD for one in ranked)
+    assert all(one.results.epsilon <= BUDGET for one in ranked)
+    assert [one.results.anls for one in ranked] == sorted((one.results.anls for one in ranked), reverse=True)
+    assert not any(one.status is ResultStatus.WITHHELD for one in ranked)
 
 
 @given(entries.filter(bool), st.floats(0, 0.5), both_rules)
@@ -140,12 +142,14 @@ def test_a_better_score_never_costs_a_rank(made, gain, rank):
     first = made[0]
     if before[first.run] is None:
         return
-    better = replace(first, anls=first.anls + gain, bytes_total=max(0, (first.bytes_total or 0) - 1))
+    results = first.results
+    gains = {"anls": results.anls + gain, "bytes_total": max(0, (results.bytes_total or 0) - 1)}
+    better = replace(first, results=results.model_copy(update=gains))
     after = {row.entry.run: row.rank for row in rank([better, *made[1:]])}
     assert after[first.run] <= before[first.run]
 
 
 @given(st.floats(min_value=1e-9, max_value=1e12))
-def test_what_is_shown_never_looks_better_than_what_holds(value):
+def test_a_shown_value_is_never_better_than_the_true_one(value):
     assert float(rounded_up(value)) >= value
     assert float(rounded_down(value)) <= value

@@ -10,7 +10,7 @@ from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide
-from portal.reviews.verdict import Status
+from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
@@ -54,9 +54,9 @@ def reject(submission, reviewer, reason="No composition over rounds."):
 
 def test_two_acceptances_verify_the_result(submission, reviewer):
     accept(submission, reviewer)
-    assert verdict_on(submission).status == Status.PROVISIONAL
+    assert verdict_on(submission).status == ResultStatus.PROVISIONAL
     accept(submission, make_reviewer())
-    assert verdict_on(submission).status == Status.VERIFIED
+    assert verdict_on(submission).status == ResultStatus.VERIFIED
 
 
 def test_a_rejection_withholds_it_with_the_reason(submission, reviewer):
@@ -68,7 +68,7 @@ def test_one_reviewer_counts_once(submission, reviewer):
     accept(submission, reviewer)
     accept(submission, reviewer, "Read it again.")
     assert ProofReview.objects.count() == 1
-    assert verdict_on(submission).status == Status.PROVISIONAL
+    assert verdict_on(submission).status == ResultStatus.PROVISIONAL
 
 
 def test_accepting_needs_every_answer(submission, reviewer):
@@ -86,7 +86,7 @@ def test_rejecting_needs_a_reason_only(submission, reviewer):
     reject(submission, reviewer)
 
 
-def test_changing_one_s_mind_needs_a_reason_and_keeps_the_history(submission, reviewer):
+def test_another_decision_needs_a_reason_and_keeps_the_history(submission, reviewer):
     reject(submission, reviewer)
     with pytest.raises(ValidationError):
         accept(submission, reviewer)
@@ -135,7 +135,7 @@ def test_only_active_staff_with_the_permission_may_review(submission, fields):
         accept(submission, make_user(is_staff=True))
 
 
-def test_the_team_is_told(submission, reviewer, django_capture_on_commit_callbacks):
+def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks(execute=True):
         reject(submission, reviewer)
     (message,) = mail.outbox

@@ -62,7 +62,7 @@ def test_it_is_only_read(client, submission):
     assert client.post(address(submission)).status_code == 405
 
 
-def test_the_browser_is_told_to_run_and_load_nothing(client, submission):
+def test_the_headers_forbid_the_browser_to_run_or_load_anything(client, submission):
     client.force_login(submission.created_by)
     page = client.get(address(submission))
     policy = dict(directive.partition(" ")[::2] for directive in page["Content-Security-Policy"].split("; "))
@@ -78,7 +78,7 @@ def test_the_browser_is_told_to_run_and_load_nothing(client, submission):
 @pytest.mark.parametrize(
     ("content", "filename"), [(b"{", "proof.ipynb"), (b"\xff", "proof.md"), (b"x", "proof.html")]
 )
-def test_what_can_t_be_shown_is_a_coded_problem_in_the_same_sandbox(client, content, filename):
+def test_an_unreadable_proof_is_a_coded_problem_in_the_same_sandbox(client, content, filename):
     submission = submission_with(content, filename)
     client.force_login(submission.created_by)
     page = client.get(address(submission))

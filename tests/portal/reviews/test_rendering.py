@@ -77,11 +77,11 @@ class TestMarkdown:
 
     @pytest.mark.parametrize("unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&"])
     def test_pathological_markdown_takes_seconds_at_most(self, unit):
-        started = time.monotonic()
+        started = time.process_time()
         render_proof(
             (unit * rendering.MAX_TEXT_CHARACTERS)[: rendering.MAX_TEXT_CHARACTERS].encode(), "proof.md"
         )
-        assert time.monotonic() - started < 10
+        assert time.process_time() - started < 10
 
 
 class TestNotebook:
@@ -104,7 +104,7 @@ class TestNotebook:
         assert f'<img src="data:image/png;base64,{PNG}" alt="Output of proof.ipynb, cell 1">' in html
 
     @pytest.mark.parametrize("attack", ATTACKS)
-    def test_an_attack_does_nothing_wherever_it_stands(self, attack):
+    def test_an_attack_does_nothing_wherever_it_is(self, attack):
         stream = {"output_type": "stream", "name": "stdout", "text": attack}
         error = {"output_type": "error", "ename": attack, "evalue": attack, "traceback": [attack]}
         html = render_proof(

@@ -6,7 +6,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
-from tests.portal.factories import make_artifact, make_run, make_user
+from tests.portal.factories import change_results, make_artifact, make_epsilons, make_run, make_user
 from tests.portal.reviews.test_decisions import make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def address(submission):
     return reverse("admin:reviews_review", args=[submission.pk])
 
 
-def test_what_needs_the_reviewer_s_review_is_listed(client, submission, reviewer):
+def test_submissions_that_need_a_review_are_listed(client, submission, reviewer):
     page = client.get(AWAITING)
     assert address(submission) in page.text
     assert "proof accepted by 0 of 2 reviewers" in page.text
@@ -53,8 +53,8 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, dj
         client.get(AWAITING)
 
 
-def test_the_proof_stands_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
-    submission.runs.update(epsilon_two_stage=0.98765, epsilon_rdp=1.23456)
+def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
+    change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
     page = client.get(address(submission))
     assert f'<iframe sandbox src="{reverse("reviews:proof", args=[submission.pk])}"' in page.text
     assert all(page.text.count(f'name="{item.key}"') == 3 for item in CHECKLIST)
@@ -95,7 +95,7 @@ def test_invented_values_are_rejected(client, submission, reviewer, bad):
     assert not ProofReview.objects.exists()
 
 
-def test_a_member_of_the_team_sees_why_there_is_no_form_and_can_t_post(client, submission, reviewer):
+def test_a_member_of_the_team_sees_why_there_is_no_form_and_cannot_post(client, submission, reviewer):
     Membership.objects.create(team=submission.team, user=reviewer)
     page = client.get(address(submission))
     assert "You are a member of the submitting team." in page.text
@@ -104,7 +104,7 @@ def test_a_member_of_the_team_sees_why_there_is_no_form_and_can_t_post(client, s
 
 
 @pytest.mark.parametrize("path", [lambda _: AWAITING, address])
-def test_staff_without_the_permission_and_others_are_kept_out(client, submission, path):
+def test_staff_without_the_permission_and_others_are_locked_out(client, submission, path):
     client.force_login(make_user(is_staff=True))
     assert client.get(path(submission)).status_code == 403
     client.force_login(submission.created_by)
@@ -151,9 +151,8 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
         "found": "18 providers",
         "where": "round 3",
     }
-    submission.runs.update(
-        checks=[found, {"id": "C2", "status": "passed"}], joint_epsilon=8.70001, joint_runs=3
-    )
+    checks = [found, {"id": "C2", "status": "passed"}]
+    change_results(submission.runs.get(), checks=checks, joint_epsilon=8.70001, joint_runs=3)
     page = client.get(address(submission)).text
     assert "1 flagged, 1 passed" in page
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))

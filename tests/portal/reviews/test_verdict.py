@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
-from portal.reviews.verdict import Status, verdict
+from portal.reviews.verdict import ResultStatus, verdict
 
 ACCEPTED, REJECTED, PENDING = (
     (Decision.ACCEPTED, ""),
@@ -16,12 +16,12 @@ ACCEPTED, REJECTED, PENDING = (
 @pytest.mark.parametrize(
     ("decisions", "required", "status", "reason"),
     [
-        ([], 2, Status.PROVISIONAL, "proof accepted by 0 of 2 reviewers"),
-        ([ACCEPTED, PENDING], 2, Status.PROVISIONAL, "proof accepted by 1 of 2 reviewers"),
-        ([ACCEPTED, ACCEPTED], 2, Status.VERIFIED, "proof accepted by 2 reviewers"),
-        ([ACCEPTED, ACCEPTED, REJECTED], 2, Status.WITHHELD, "proof rejected: no composition"),
-        ([REJECTED], 1, Status.WITHHELD, "proof rejected: no composition"),
-        ([], 0, Status.VERIFIED, "proof accepted by 0 reviewers"),
+        ([], 2, ResultStatus.PROVISIONAL, "proof accepted by 0 of 2 reviewers"),
+        ([ACCEPTED, PENDING], 2, ResultStatus.PROVISIONAL, "proof accepted by 1 of 2 reviewers"),
+        ([ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
+        ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.WITHHELD, "proof rejected: no composition"),
+        ([REJECTED], 1, ResultStatus.WITHHELD, "proof rejected: no composition"),
+        ([], 0, ResultStatus.VERIFIED, "proof accepted by 0 reviewers"),
     ],
 )
 def test_it_follows_from_the_decisions(decisions, required, status, reason):
@@ -38,7 +38,7 @@ def test_the_order_of_reviews_makes_no_difference_to_the_status(decisions, requi
 
 @given(st.lists(st.sampled_from([ACCEPTED, PENDING])), st.integers(1, 4))
 def test_a_rejection_always_withholds(decisions, required):
-    assert verdict([*decisions, REJECTED], required).status == Status.WITHHELD
+    assert verdict([*decisions, REJECTED], required).status == ResultStatus.WITHHELD
 
 
 def test_the_checklist_has_each_key_once_and_each_reason():

@@ -1,4 +1,4 @@
-"""What tests do on a draft's page in a browser; the fixtures are in conftest.py."""
+"""Actions on a draft's page in a browser; the fixtures are in conftest.py."""
 
 from portal.submissions.models import Artifact
 from portal.uploads.stores import current_store
@@ -7,12 +7,12 @@ MEGABYTE = 2**20
 PARTS = "**/uploads/parts/**"
 
 
-def slot(page, kind):
+def draft_file(page, kind):
     return page.locator(f"[data-kind={kind}]")
 
 
 def choose(page, kind, path):
-    slot(page, kind).locator("input[type=file]").set_input_files(path)
+    draft_file(page, kind).locator("input[type=file]").set_input_files(path)
 
 
 def stored_content(kind):

@@ -1,4 +1,4 @@
-"""Drafts that could be submitted, for the tests to spoil."""
+"""Drafts that are ready to be submitted, for the tests to change."""
 
 from evaluator.contracts import ArtifactKind
 from portal.challenge.models import Ranking

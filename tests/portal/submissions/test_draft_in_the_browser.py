@@ -5,11 +5,13 @@ import os
 import pytest
 from playwright.sync_api import expect
 
+from evaluator.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
-from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, slot, stored_content
+from tests.portal.factories import SCORES
+from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 from tests.portal.uploads.sending import sha
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
@@ -40,7 +42,7 @@ def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint
 
     page.route(PARTS, break_off_after_four)
     choose(page, "checkpoint", checkpoint)
-    expect(slot(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
     upload = Upload.objects.get()
     stored = {part.number for part in current_store().list_parts(upload.store_key, upload.store_upload)}
     assert len(stored) == 4
@@ -49,9 +51,9 @@ def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint
     page.unroute(PARTS)
     puts.clear()
     page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
-    expect(slot(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
+    expect(draft_file(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
     choose(page, "checkpoint", checkpoint)
-    expect(slot(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
+    expect(draft_file(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
         timeout=60_000
     )
 
@@ -59,7 +61,7 @@ def test_an_upload_survives_a_lost_connection_and_a_reload(open_page, checkpoint
     assert len(readings) == 1  # and the whole file was read once
     assert stored_content("checkpoint") == checkpoint.read_bytes()
     assert Artifact.objects.get().upload == upload
-    expect(slot(page, "checkpoint").get_by_text(sha(checkpoint.read_bytes()))).to_be_visible()
+    expect(draft_file(page, "checkpoint").get_by_text(sha(checkpoint.read_bytes()))).to_be_visible()
     expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.")
     expect(page.locator("#submit")).to_contain_text("The communication log is missing.")
     assert complaints == []
@@ -77,33 +79,33 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
 
     page.route(PARTS, break_three)
     choose(page, "checkpoint", checkpoint)
-    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     assert len(broken) == 11 + 3
     assert stored_content("checkpoint") == checkpoint.read_bytes()
     assert complaints == []
 
 
-def test_an_upload_is_paused_gone_on_with_and_canceled(open_page, checkpoint, complaints):
+def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complaints):
     page, held = open_page(), []
     page.route(
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
     )
-    place = slot(page, "checkpoint")
+    file = draft_file(page, "checkpoint")
     choose(page, "checkpoint", checkpoint)
-    place.get_by_role("button", name="Pause").click()
-    expect(place.get_by_text("Paused.")).to_be_visible()
+    file.get_by_role("button", name="Pause").click()
+    expect(file.get_by_text("Paused.")).to_be_visible()
     page.unroute(PARTS)
-    place.get_by_role("button", name="Go on").click()
-    expect(place.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    file.get_by_role("button", name="Resume").click()
+    expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     assert stored_content("checkpoint") == checkpoint.read_bytes()
 
     page.route(PARTS, lambda route: None)  # never answered
     log = checkpoint.with_name("log.csv")
     log.write_bytes(b"1,-1,0,5\n" * 1000)
     choose(page, "communication_log", log)
-    expect(slot(page, "communication_log").get_by_text("Sent:")).to_be_visible()
-    slot(page, "communication_log").get_by_role("button", name="Cancel").click()
-    expect(slot(page, "communication_log").get_by_text("Canceled.")).to_be_visible()
+    expect(draft_file(page, "communication_log").get_by_text("Sent:")).to_be_visible()
+    draft_file(page, "communication_log").get_by_role("button", name="Cancel").click()
+    expect(draft_file(page, "communication_log").get_by_text("Canceled.")).to_be_visible()
     assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
     assert not PendingArtifact.objects.filter(upload__state=UploadState.OPEN).exists()
     assert complaints == []
@@ -114,12 +116,12 @@ def test_a_rejection_is_shown_with_its_code(open_page, tmp_path):
     wrong = tmp_path / "model.pt"
     wrong.write_bytes(b"pickle")
     choose(page, "checkpoint", wrong)
-    expect(slot(page, "checkpoint").locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
-    slot(page, "checkpoint").get_by_role("button", name="Cancel").click()
+    expect(draft_file(page, "checkpoint").locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
+    draft_file(page, "checkpoint").get_by_role("button", name="Cancel").click()
     empty = tmp_path / "log.csv"
     empty.touch()
     choose(page, "communication_log", empty)
-    expect(slot(page, "communication_log").locator(".problem")).to_contain_text("E_ARTIFACT_SIZE")
+    expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("E_ARTIFACT_SIZE")
 
 
 def test_a_dropped_file_is_uploaded(open_page, complaints):
@@ -132,7 +134,9 @@ def test_a_dropped_file_is_uploaded(open_page, complaints):
             place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
         }"""
     )
-    expect(slot(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(
+        timeout=30_000
+    )
     assert stored_content("communication_log") == b"1,-1,0,5"
     assert complaints == []
 
@@ -142,8 +146,8 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
         (tmp_path / name).write_bytes(os.urandom(100))
         choose(page, kind, tmp_path / name)
-        expect(slot(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
-    expect(page.locator("#submit")).to_contain_text("Everything is there.")
+        expect(draft_file(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    expect(page.locator("#submit")).to_contain_text("The draft is complete.")
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".badge-queued")).to_be_visible()
     expect(page.locator("#status")).to_contain_text("yours is next")
@@ -151,7 +155,7 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)
     expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=10_000)
-    Run.objects.update(state=RunState.SCORED, anls=0.875, accuracy=0.8, bytes_total=10**9, trust_level=0)
+    Run.objects.update(state=RunState.SCORED, results=RunResults(**{**SCORES, "anls": 0.875}))
     Evaluation.objects.update(state="passed")
     expect(page.locator(".badge-scored")).to_be_visible(timeout=10_000)
     expect(page.locator("#status")).to_contain_text("0.8750")

@@ -89,7 +89,7 @@ class TestListing:
         with django_assert_max_num_queries(9):
             client.get(reverse("submissions:list"))
 
-    def test_organizers_look_and_don_t_edit(self, client, team):
+    def test_organizers_read_and_never_edit(self, client, team):
         token = make_token(team, make_private_track())
         client.force_login(make_user(is_staff=True, is_superuser=True))
         assert token.token in client.get("/admin/submissions/runtoken/").content.decode()

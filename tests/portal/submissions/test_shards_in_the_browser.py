@@ -14,7 +14,7 @@ from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 from tests.evaluator.checkpoints.sharded import save_shards, split, write_index
-from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, slot, stored_content
+from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
@@ -54,9 +54,9 @@ def test_shards_are_uploaded_as_the_one_file_that_the_kit_makes(open_page, index
     page = open_page()
     (index.parent / "config.json").write_text("{}")  # may be chosen along with them
     choose(page, "checkpoint", all_files(index))
-    place = slot(page, "checkpoint")
-    expect(place.get_by_text("model.safetensors is uploaded.")).to_be_visible(timeout=30_000)
-    expect(place.get_by_text(joined_sha256(index))).to_be_visible()
+    file = draft_file(page, "checkpoint")
+    expect(file.get_by_text("model.safetensors is uploaded.")).to_be_visible(timeout=30_000)
+    expect(file.get_by_text(joined_sha256(index))).to_be_visible()
     upload = Artifact.objects.get().upload
     assert (upload.filename, upload.sha256) == ("model.safetensors", joined_sha256(index))
     join(index, tmp_path / "joined")
@@ -76,12 +76,12 @@ def test_dropped_shards_are_joined_too(open_page, tmp_path, complaints):
         }""",
         [[path.name, list(path.read_bytes())] for path in all_files(index)],
     )
-    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
     assert Artifact.objects.get().upload.sha256 == joined_sha256(index)
     assert complaints == []
 
 
-def test_an_upload_of_shards_goes_on_after_a_reload(open_page, index, complaints):
+def test_an_upload_of_shards_resumes_after_a_reload(open_page, index, complaints):
     page, puts, readings = open_page(), [], []
     page.on("worker", lambda worker: readings.append(worker.url))
 
@@ -94,7 +94,7 @@ def test_an_upload_of_shards_goes_on_after_a_reload(open_page, index, complaints
 
     page.route(PARTS, break_off_after_two)
     choose(page, "checkpoint", all_files(index))
-    expect(slot(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").get_by_text("The connection is bad")).to_be_visible(timeout=30_000)
     upload = Upload.objects.get()
     total = -(-upload.size_bytes // (2 * MEGABYTE))
     assert len(list(current_store().list_parts(upload.store_key, upload.store_upload))) == 2 < total
@@ -103,9 +103,9 @@ def test_an_upload_of_shards_goes_on_after_a_reload(open_page, index, complaints
     page.unroute(PARTS)
     puts.clear()
     page.on("request", lambda request: request.method == "PUT" and puts.append(request.url))
-    expect(slot(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
+    expect(draft_file(page, "checkpoint").get_by_text("isn't finished")).to_be_visible()
     choose(page, "checkpoint", all_files(index)[::-1])  # in another order
-    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     assert len(puts) == total - 2  # only what was missing
     assert len(readings) == 1  # and the shards were read once
     assert Artifact.objects.get().upload == upload
@@ -115,23 +115,23 @@ def test_an_upload_of_shards_goes_on_after_a_reload(open_page, index, complaints
 def test_a_later_shard_that_changed_is_read_again(open_page, index, complaints):
     page = open_page()
     choose(page, "checkpoint", all_files(index))
-    place = slot(page, "checkpoint")
-    expect(place.get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    file = draft_file(page, "checkpoint")
+    expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
     third = index.parent / THIRD
     content = bytearray(third.read_bytes())
     content[-1] ^= 1
     third.write_bytes(content)
     choose(page, "checkpoint", all_files(index))
-    expect(place.get_by_text(joined_sha256(index))).to_be_visible(timeout=30_000)
+    expect(file.get_by_text(joined_sha256(index))).to_be_visible(timeout=30_000)
     assert complaints == []
 
 
 def rejection(page, files, kind="checkpoint"):
     choose(page, kind, files)
-    card = slot(page, kind).locator(".problem")
+    card = draft_file(page, kind).locator(".problem")
     expect(card).to_be_visible()
-    expect(slot(page, kind).locator(".transfer-status")).to_have_text("Nothing was uploaded.")
-    expect(slot(page, kind).locator(".dropzone")).to_be_visible()
+    expect(draft_file(page, kind).locator(".transfer-status")).to_have_text("Nothing was uploaded.")
+    expect(draft_file(page, kind).locator(".dropzone")).to_be_visible()
     return card.text_content()
 
 
@@ -148,8 +148,8 @@ def test_what_is_missing_among_the_chosen_files_is_named(open_page, index, compl
     assert "3 missing" in rejection(page, index)
     assert Upload.objects.count() == 0
     choose(page, "checkpoint", all_files(index))  # and all of them, in the end
-    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
-    expect(slot(page, "checkpoint").locator(".problem")).to_have_count(0)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").locator(".problem")).to_have_count(0)
     assert complaints == []
 
 
@@ -169,7 +169,7 @@ def test_several_files_that_are_no_sharded_checkpoint_are_rejected(open_page, in
             place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
         }"""
     )
-    expect(slot(page, "communication_log").locator(".problem")).to_contain_text("a.csv, b.csv")
+    expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("a.csv, b.csv")
     assert Upload.objects.count() == 0
     assert complaints == []
 
@@ -218,16 +218,16 @@ def test_one_shard_of_one_is_a_checkpoint_like_any(open_page, tmp_path, complain
     index.unlink()
     page = open_page()
     choose(page, "checkpoint", list(tmp_path.glob("model*")))
-    expect(slot(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+    expect(draft_file(page, "checkpoint").get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
     assert Artifact.objects.get().upload.filename == "model-00001-of-00001.safetensors"
     assert complaints == []
 
 
 def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     page = open_page()
-    # From here on the browser tells of choosers instead of opening them.
+    # From here on the browser reports file choosers instead of opening them.
     page.on("filechooser", lambda _: None)
-    expect(slot(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
+    expect(draft_file(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
     control = page.get_by_label("Choose a file or shards: Checkpoint")
     control.focus()
     expect(control).to_be_focused()
@@ -235,9 +235,11 @@ def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
         page.keyboard.press("Enter")
     assert chooser.value.is_multiple()
     chooser.value.set_files([path for path in all_files(index) if path != index])
-    alert = slot(page, "checkpoint").get_by_role("alert")
+    alert = draft_file(page, "checkpoint").get_by_role("alert")
     expect(alert).to_contain_text("E_CHECKPOINT_INDEX")
-    expect(slot(page, "checkpoint").get_by_role("region", name="Problem E_CHECKPOINT_INDEX")).to_be_visible()
+    expect(
+        draft_file(page, "checkpoint").get_by_role("region", name="Problem E_CHECKPOINT_INDEX")
+    ).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind, Step
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.submissions.models import RunState, Submission, SubmissionState
+from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
-from tests.portal.submissions.test_run_status import PROBLEM, evaluate, report
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,7 @@ def post(client, address, *arguments, follow=False, **data):
 
 
 class TestList:
-    def test_it_shows_the_team_s_submissions_only(self, member, team):
+    def test_it_shows_only_submissions_of_the_team(self, member, team):
         make_run(make_submission(team, title="Ours"))
         make_submission(title="Theirs")
         html = page(member, "list")
@@ -100,7 +100,7 @@ class TestDraftPage:
         assert "The checkpoint is missing." in page(
             member, "detail", make_run(make_submission(team)).submission.pk
         )
-        assert "Everything is there." in page(member, "detail", make_complete_draft(team).pk)
+        assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
 
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
@@ -165,7 +165,7 @@ class TestStatusPage:
         html = page(member, "status", submission.pk)
         assert "Scoring: 30 of 100" in html
         assert 'max="100" value="30"' in html
-        assert "last sign of life" in html
+        assert "Last sign of life" in html
         assert "attempt 2" in html
 
     @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestStatusPage:
         seen = first.split("?seen=")[1].split('"')[0]
         assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
 
-    def test_a_rejected_run_shows_what_to_mend(self, member, team):
+    def test_a_rejected_run_shows_what_to_fix(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         run = make_run(submission, state=RunState.REJECTED)
         evaluation = evaluate(run, step=Step.COMMUNICATION, state=EvaluationState.REJECTED)
@@ -260,7 +260,7 @@ class TestWhoMaySee:
         return make_run(state=request.param).submission
 
     @pytest.mark.parametrize("address", ["detail", "status"])
-    def test_strangers_find_nothing(self, client, private, address):
+    def test_the_public_finds_nothing(self, client, private, address):
         page(client, address, private.pk, status=404)
         client.force_login(make_team().memberships.get().user)
         page(client, address, private.pk, status=404)
@@ -289,16 +289,16 @@ class TestWhoMaySee:
     def test_only_the_team_edits(self, client, address):
         submission = make_submission()
         page(client, address, submission.pk, status=302)
-        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
-            client.force_login(stranger)
+        for outsider in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(outsider)
             page(client, address, submission.pk, status=404)
 
     @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "edit"])
     def test_only_the_team_changes_anything(self, client, address):
         submission = make_complete_draft()
         assert post(client, address, submission.pk).status_code == 302
-        for stranger in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
-            client.force_login(stranger)
+        for outsider in (make_team().memberships.get().user, make_user(), make_user(is_staff=True)):
+            client.force_login(outsider)
             assert post(client, address, submission.pk, title="Mine now").status_code == 404
         before = submission.title
         submission.refresh_from_db()

@@ -79,7 +79,10 @@ def test_an_upload_is_completed_once_and_never_gets_into_a_frozen_submission(cli
         draft = make_complete_draft()
         run = draft.runs.get()
         upload = services.start_upload(
-            *(draft, run, "checkpoint", draft.created_by),
+            draft,
+            run,
+            "checkpoint",
+            draft.created_by,
             filename="model.safetensors",
             size_bytes=len(content),
             sha256=sha(content),

@@ -42,7 +42,7 @@ def test_submitting_freezes_the_rules_and_queues_every_run():
     assert [(rule.privacy.epsilon, rule.privacy.delta) for rule in rules] == [(1, 1e-6), (8, 1e-6)]
 
 
-def test_those_who_listen_are_told_inside_the_transaction():
+def test_receivers_are_called_inside_the_transaction():
     submission, heard = make_complete_draft(), []
 
     def listen(runs, **_):
@@ -67,7 +67,7 @@ def test_every_change_of_state_is_in_the_audit_record():
     assert {"submission.submitted", "run.queued"} <= actions
 
 
-def test_everything_that_is_missing_is_told_at_once():
+def test_everything_that_is_missing_is_reported_at_once():
     track = make_private_track(paused=True)
     submission = make_submission(track=track)
     fill(make_run(submission, budget=1.0), leave_out=[ArtifactKind.TRAINING_RECORD])
@@ -181,19 +181,19 @@ class TestDuplicates:
         make_artifact(run, ArtifactKind.CHECKPOINT, weights, "model.safetensors")
         return submission
 
-    def test_another_team_s_checkpoint_is_rejected_without_telling_whose_it_is(self):
+    def test_a_checkpoint_of_another_team_is_rejected_without_naming_it(self):
         track, owner = make_track(), make_team(name="The Secret Team")
         first = self.make(track, owner)
         submit(first)
         with pytest.raises(ProblemError) as error:
             submit(self.make(track))
         assert error.value.problem.code == "E_SUBMISSION_DUPLICATE"
-        told = str(error.value)
-        assert "Secret Team" not in told
-        assert str(first.pk) not in told
-        assert first.title not in told
+        message = str(error.value)
+        assert "Secret Team" not in message
+        assert str(first.pk) not in message
+        assert first.title not in message
 
-    def test_the_team_s_own_earlier_checkpoint_is_rejected(self):
+    def test_an_earlier_checkpoint_of_the_same_team_is_rejected(self):
         track, team = make_track(), make_team()
         submit(self.make(track, team))
         assert codes(self.make(track, team)) == ["E_SUBMISSION_DUPLICATE"]
@@ -270,7 +270,7 @@ class TestFiles:
         assert old.state == UploadState.ABORTED
         assert [path.read_bytes() for path in store_folder.rglob("*") if path.is_file()] == [b"0123456789abc"]
 
-    def test_the_same_file_is_gone_on_with_and_another_one_starts_anew(self):
+    def test_the_same_file_is_resumed_and_another_one_starts_again(self):
         run = make_run()
         first = self.start(run.submission, run, "checkpoint")
         assert self.start(run.submission, run, "checkpoint") == first
@@ -304,7 +304,7 @@ class TestFiles:
             self.start(run.submission, None, "training_record")
 
     @pytest.mark.parametrize("filename", ["model.pt", "model.pkl", "model.safetensors.zip", "safetensors"])
-    def test_only_files_of_the_kind_s_formats_are_taken(self, filename):
+    def test_only_files_in_a_format_of_the_kind_are_accepted(self, filename):
         run = make_run()
         with rejected("E_ARTIFACT_KIND"):
             self.start(run.submission, run, "checkpoint", filename=filename)
@@ -378,7 +378,7 @@ class TestDrafts:
     def test_removing_a_run_removes_its_files(self, store_folder, django_capture_on_commit_callbacks):
         submission = make_complete_draft(track=make_private_track())
         with django_capture_on_commit_callbacks(execute=True):
-            services.remove_run(submission.runs.get(budget=1.0))
+            services.remove_run(submission.runs.get(budget=1.0), submission.created_by)
         assert [run.budget for run in submission.runs.all()] == [8.0]
         assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 4 + 1
 
@@ -386,7 +386,7 @@ class TestDrafts:
         submission = make_complete_draft()
         submit(submission)
         with rejected("E_SUBMISSION_STATE"):
-            services.remove_run(submission.runs.get())
+            services.remove_run(submission.runs.get(), submission.created_by)
         with rejected("E_SUBMISSION_STATE"):
             services.add_run(submission, None)
         with rejected("E_SUBMISSION_STATE"):

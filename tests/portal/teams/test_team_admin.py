@@ -60,7 +60,7 @@ def test_the_command_makes_a_team_once() -> None:
         run("create_team", "Engines", "--owner", "Ada@example.org")
         == "Made the team Engines, owned by ada@example.org."
     )
-    assert run("create_team", "Engines", "--owner", "ada@example.org") == "The team Engines is there already."
+    assert run("create_team", "Engines", "--owner", "ada@example.org") == "The team Engines exists already."
     assert team_of(ada) == Team.objects.get()
 
 

@@ -150,7 +150,7 @@ class TestAccess:
         with django_assert_max_num_queries(6):  # type: ignore[operator]
             client.get(reverse("teams:mine"))
 
-    def test_organizers_look_and_don_t_edit(self, client: Client, team: Team) -> None:
+    def test_organizers_read_and_never_edit(self, client: Client, team: Team) -> None:
         key = make_key(team)
         client.force_login(make_user(is_staff=True, is_superuser=True))
         assert key.public_key in client.get("/admin/teams/teamkey/").content.decode()

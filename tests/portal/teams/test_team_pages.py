@@ -69,11 +69,11 @@ def test_everyone_sees_names_and_nobody_sees_addresses(team: Team) -> None:
     assert member.user.email not in page
 
 
-def test_a_team_that_isn_t_there_is_not_found(client: Client) -> None:
+def test_a_missing_team_is_not_found(client: Client) -> None:
     assert client.get("/teams/nobody/").status_code == 404
 
 
-def test_members_see_addresses_but_no_owner_s_buttons(client: Client, team: Team) -> None:
+def test_members_see_addresses_but_no_buttons_for_owners(client: Client, team: Team) -> None:
     member = add_member(team)
     services.invite(team, "guest@example.org", by=team.memberships.get(role=Role.OWNER).user)
     client.force_login(member.user)
@@ -111,20 +111,20 @@ def link_of(invitation: Invitation, secret: str = "a-secret") -> str:
     return reverse("teams:invitation", args=[secret])
 
 
-def test_a_stolen_link_tells_and_gives_nothing(client: Client, team: Team, owner: User) -> None:
+def test_a_stolen_link_reveals_and_grants_nothing(client: Client, team: Team, owner: User) -> None:
     link = link_of(services.invite(team, "ada@example.org", by=owner))
     thief = Client()
-    stranger = make_user()
-    vouch_for_address(stranger)
-    thief.force_login(stranger)
+    outsider = make_user()
+    vouch_for_address(outsider)
+    thief.force_login(outsider)
     response = thief.post(link)
     assert response.status_code == 403
     assert team.name not in text(response)
     assert "ada@example.org" not in text(response)
-    assert team_of(stranger) is None
+    assert team_of(outsider) is None
 
 
-def test_who_has_a_team_is_told_to_leave_it_first(team: Team, owner: User) -> None:
+def test_a_member_of_another_team_must_leave_it_first(team: Team, owner: User) -> None:
     link = link_of(services.invite(team, "ada@example.org", by=owner))
     ada = make_user("ada@example.org")
     vouch_for_address(ada)
@@ -159,9 +159,9 @@ def test_the_team_is_handed_over_with_a_button(client: Client, team: Team, owner
     assert team.memberships.get(role=Role.OWNER).user == member.user
 
 
-def test_leaving_says_why_it_isn_t_possible(client: Client, team: Team) -> None:
+def test_the_only_owner_learns_why_leaving_is_not_possible(client: Client, team: Team) -> None:
     add_member(team)
-    assert "hand the team over" in text(client.post(reverse("teams:leave"), follow=True))
+    assert "Hand the team over" in text(client.post(reverse("teams:leave"), follow=True))
 
 
 def test_a_team_of_one_is_left(client: Client, team: Team, owner: User) -> None:
@@ -176,7 +176,7 @@ def test_an_owner_changes_the_details_but_not_the_name(client: Client, team: Tea
     assert AuditEntry.objects.get(action="team.updated").details["affiliation"] == "Paris"
 
 
-def test_a_member_s_attempts_are_answered_with_the_rule(client: Client, team: Team, owner: User) -> None:
+def test_attempts_of_a_member_are_answered_with_the_rule(client: Client, team: Team, owner: User) -> None:
     member, other = add_member(team), add_member(team)
     invitation = services.invite(team, "ada@example.org", by=owner)
     client.force_login(member.user)
@@ -193,10 +193,10 @@ def test_a_member_s_attempts_are_answered_with_the_rule(client: Client, team: Te
 
 def test_other_teams_people_and_invitations_are_out_of_reach(client: Client, team: Team) -> None:
     elsewhere = make_team()
-    stranger = add_member(elsewhere)
+    outsider = add_member(elsewhere)
     theirs = services.invite(elsewhere, "ada@example.org", by=elsewhere.memberships.get(role=Role.OWNER).user)
-    client.post(reverse("teams:remove", args=[stranger.pk]))
-    client.post(reverse("teams:hand_over", args=[stranger.pk]))
+    client.post(reverse("teams:remove", args=[outsider.pk]))
+    client.post(reverse("teams:hand_over", args=[outsider.pk]))
     assert client.post(reverse("teams:revoke", args=[theirs.pk])).status_code == 404
     assert elsewhere.memberships.count() == 2
     assert team.memberships.get().role == Role.OWNER

@@ -1,4 +1,4 @@
-"""Text of every color is readable on every ground it stands on: 4.5 to 1, as WCAG 2 AA asks for."""
+"""Text of every color is readable on every background: 4.5 to 1, as WCAG 2 AA asks for."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_black_on_white_is_21_to_1() -> None:
 
 @pytest.mark.parametrize(("text", "ground"), PAIRS)
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_stands_out_from_its_ground(theme: dict[str, str], text: str, ground: str) -> None:
+def test_text_contrasts_with_its_background(theme: dict[str, str], text: str, ground: str) -> None:
     assert contrast(theme[text], theme[ground]) >= 4.5
 
 

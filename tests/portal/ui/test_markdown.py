@@ -35,7 +35,7 @@ def test_aligned_table_columns_carry_no_inline_style() -> None:
     assert "style" not in render_markdown("| a |\n| -: |\n| 1 |\n")
 
 
-def test_links_don_t_vouch_for_where_they_lead() -> None:
+def test_links_do_not_vouch_for_their_targets() -> None:
     assert 'rel="nofollow noopener noreferrer"' in render_markdown("[a](https://elsewhere.example)")
 
 

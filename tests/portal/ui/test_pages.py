@@ -1,4 +1,4 @@
-"""What holds on every page: no inline script or style, one main heading, an accessible frame, the site's policy."""
+"""The rules of every page: no inline script or style, one main heading, an accessible frame, the site's policy."""
 
 from html.parser import HTMLParser
 
@@ -113,7 +113,7 @@ def test_a_person_without_a_password_is_offered_to_set_one(client: Client, db: N
 
 
 @pytest.mark.usefixtures("tracks")
-def test_a_team_s_pages_keep_the_rules(client: Client) -> None:
+def test_the_pages_of_a_team_follow_the_rules(client: Client) -> None:
     owner = make_user()
     team = make_team(owner)
     client.force_login(owner)
@@ -145,7 +145,9 @@ def test_the_account_menu_escapes_names(client: Client, db: None) -> None:
     assert "<b>Ada</b>" not in client.get("/account/").content.decode()
 
 
-def test_a_fault_shows_the_site_s_own_page(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_shows_the_error_page_of_the_site(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> User:
         raise RuntimeError("secret detail")
 

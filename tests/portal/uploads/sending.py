@@ -1,4 +1,4 @@
-"""What a client does: cut a file into parts and send them."""
+"""The client's side of an upload: cutting a file into parts and sending them."""
 
 from hashlib import sha256
 

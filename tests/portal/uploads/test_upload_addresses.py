@@ -1,4 +1,4 @@
-"""The signed addresses: what they let in and out, and what they don't."""
+"""The signed addresses: what they receive and send, and what they reject."""
 
 import io
 import tracemalloc
@@ -34,7 +34,7 @@ def problems(response):
     return [problem["code"] for problem in response.json()["problems"]]
 
 
-def test_it_takes_a_part_from_anyone_who_holds_the_address(upload):
+def test_it_receives_a_part_from_anyone_who_has_the_address(upload):
     client = Client(enforce_csrf_checks=True)
     assert put(client, url_of_part(upload), CONTENT[:10]).status_code == 204
     assert services.stored_parts(upload) == [cut(CONTENT)[0][0]]
@@ -93,7 +93,7 @@ def test_it_rejects_a_part_once_the_upload_is_aborted(upload, client, django_cap
     assert (response.status_code, problems(response)) == (409, ["E_UPLOAD_STATE"])
 
 
-def test_a_part_is_never_held_in_memory(client, settings):
+def test_a_part_is_never_in_memory_as_a_whole(client, settings):
     settings.UPLOAD_PART_SIZE_BYTES = size = 32 * 2**20
     piece = b"\0" * size
     name = current_store().begin("aa/aa")

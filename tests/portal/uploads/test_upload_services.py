@@ -35,7 +35,7 @@ def stored_files(store_folder):
     return [path for path in store_folder.rglob("*") if path.is_file()]
 
 
-def test_an_upload_goes_on_where_it_stopped(team, client):
+def test_an_upload_resumes_where_it_stopped(team, client):
     upload = start(team, CONTENT)
     parts = cut(CONTENT)
     send(client, upload, [parts[2], parts[0]])

@@ -6,6 +6,6 @@ register = template.Library()
 
 @register.simple_tag
 def mail_folder() -> str:
-    """The folder of the mails of a site that has no mail server; empty where mail is sent."""
+    """Return the folder of the mails of a site that has no mail server; empty where mail is sent."""
     filed = settings.EMAIL_BACKEND == "django.core.mail.backends.filebased.EmailBackend"
     return str(settings.EMAIL_FILE_PATH) if filed else ""

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('step_queued_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('sent_at', models.DateTimeField(default=django.utils.timezone.now, help_text='When the step was last sent to the workers.')),
-                ('overdue_at', models.DateTimeField(blank=True, help_text='When the organizers were told that no worker takes the step.', null=True)),
+                ('overdue_at', models.DateTimeField(blank=True, help_text='When the organizers were notified that no worker takes the step.', null=True)),
                 ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='evaluations', to='submissions.run')),

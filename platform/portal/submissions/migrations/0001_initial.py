@@ -2,6 +2,8 @@
 
 import django.db.models.deletion
 import django.utils.timezone
+import evaluator.results
+import portal.submissions.results_field
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -47,19 +49,7 @@ class Migration(migrations.Migration):
                 ('budget', models.FloatField(blank=True, help_text='ε of the board; empty where ε plays no part.', null=True)),
                 ('state', models.CharField(choices=[('draft', 'draft'), ('queued', 'queued'), ('running', 'running'), ('scored', 'scored'), ('rejected', 'rejected'), ('failed', 'failed')], default='draft', max_length=10)),
                 ('rules', models.JSONField(default=dict, editable=False)),
-                ('anls', models.FloatField(blank=True, editable=False, null=True)),
-                ('accuracy', models.FloatField(blank=True, editable=False, null=True)),
-                ('bytes_total', models.PositiveBigIntegerField(blank=True, editable=False, null=True)),
-                ('bytes_needed', models.PositiveBigIntegerField(blank=True, editable=False, help_text='The fewest that could have carried what changed.', null=True)),
-                ('epsilon', models.FloatField(blank=True, editable=False, help_text='Recomputed; it decides.', null=True)),
-                ('epsilon_two_stage', models.FloatField(blank=True, editable=False, null=True)),
-                ('epsilon_product', models.FloatField(blank=True, editable=False, null=True)),
-                ('epsilon_rdp', models.FloatField(blank=True, editable=False, null=True)),
-                ('accountant', models.CharField(blank=True, editable=False, help_text='Name, version and precision.', max_length=200)),
-                ('joint_epsilon', models.FloatField(blank=True, editable=False, null=True)),
-                ('joint_runs', models.PositiveSmallIntegerField(blank=True, editable=False, null=True)),
-                ('checks', models.JSONField(default=list, editable=False, help_text='As evaluator.contracts.Check.')),
-                ('trust_level', models.PositiveSmallIntegerField(blank=True, choices=[(0, 'L0 recomputed'), (1, 'L1 conformant'), (2, 'L2 replayed'), (3, 'L3 re-run')], editable=False, null=True)),
+                ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='submissions.submission')),
             ],
@@ -123,7 +113,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'scored'), _negated=True), models.Q(('anls__isnull', False), ('bytes_total__isnull', False), ('trust_level__isnull', False)), _connector='OR'), name='scored_runs_have_scores'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'scored'), _negated=True), ('results__has_keys', ['anls', 'bytes_total', 'trust_level']), _connector='OR'), name='scored_runs_have_scores'),
         ),
         migrations.AddConstraint(
             model_name='pendingartifact',

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(help_text='As it should appear on the leaderboards.', max_length=80, unique=True)),
-                ('slug', models.SlugField(help_text='Its place in the addresses of the site.', max_length=80, unique=True)),
+                ('slug', models.SlugField(help_text='Its part of the site\'s addresses.', max_length=80, unique=True)),
                 ('affiliation', models.CharField(blank=True, help_text='Such as your university or company.', max_length=160)),
                 ('website', models.URLField(blank=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('public_key', models.CharField(help_text='64 hexadecimal digits.', max_length=64)),
-                ('name', models.CharField(blank=True, help_text='Such as the machine that holds it.', max_length=80)),
+                ('name', models.CharField(blank=True, help_text='Such as the machine that it is stored on.', max_length=80)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('added_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -1,4 +1,4 @@
-"""The template filters for upper bounds, of which ε is the one, and for what is left below them."""
+"""Template filters for upper bounds, such as ε, and for the margins below them."""
 
 from django import template
 from django.utils.html import format_html
@@ -10,7 +10,7 @@ register = template.Library()
 
 @register.filter
 def bound(epsilon: float | None) -> str:
-    """An ε, rounded up; all of its digits are in the title."""
+    """Return an ε, rounded up, with all of its digits in the title."""
     if epsilon is None:
         return "–"
     return format_html('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
@@ -18,5 +18,5 @@ def bound(epsilon: float | None) -> str:
 
 @register.filter
 def margin(value: float) -> str:
-    """What is left of a budget, rounded down; all of its digits are in the title."""
+    """Return what is left of a budget, rounded down, with all of its digits in the title."""
     return format_html('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))

@@ -22,14 +22,14 @@ MISSING = "–"
 
 @register.filter("bytes")
 def bytes_tag(size: int | None) -> str:
-    """A number of bytes to three digits in decimal units; the exact number is in the title."""
+    """Return a number of bytes with three digits in decimal units, with the exact number in the title."""
     if size is None:
         return MISSING
     return format_html('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
 
 
 def readable_bytes(size: int) -> str:
-    """`size` bytes as text: 1_234_567 is "1.23 MB"."""
+    """Return `size` bytes as text: 1_234_567 is "1.23 MB"."""
     if size < 1000:
         return f"{size} B"
     value, units = size / 1000, iter(BYTE_UNITS)
@@ -42,7 +42,7 @@ def readable_bytes(size: int) -> str:
 
 @register.filter
 def score(value: float | None) -> str:
-    """A score in [0, 1] as `cut` shows it, with all of its digits in the title."""
+    """Return a score in [0, 1] as `cut` shows it, with all of its digits in the title."""
     if value is None:
         return MISSING
     return format_html('<data value="{}" title="{}">{}</data>', value, value, cut(value))
@@ -50,7 +50,7 @@ def score(value: float | None) -> str:
 
 @register.filter
 def ago(moment: datetime | None) -> str:
-    """A time relative to now, such as "3 hours ago"; the exact time is in the title."""
+    """Return a time relative to now, such as "3 hours ago", with the exact time in the title."""
     if moment is None:
         return MISSING
     return _time(moment, naturaltime(moment))
@@ -58,7 +58,7 @@ def ago(moment: datetime | None) -> str:
 
 @register.filter
 def at(moment: datetime | None) -> str:
-    """A time in full."""
+    """Return a time in full."""
     if moment is None:
         return MISSING
     return _time(moment, _in_full(moment))
@@ -75,12 +75,13 @@ def _in_full(moment: datetime) -> str:
 
 @register.filter
 def markdown(text: str) -> SafeString:
+    """Return Markdown as sanitized HTML."""
     return render_markdown(text)
 
 
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, view: str, label: str, app: str = "") -> SafeString:
-    """A link of the main navigation, marked as current on every page of its app."""
+    """Return a link of the main navigation, marked as current on every page of its app."""
     match = getattr(context.get("request"), "resolver_match", None)
     current = match is not None and match.app_name == (app or view.partition(":")[0])
     return format_html(
@@ -90,9 +91,11 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
 
 @register.simple_tag
 def version() -> str:
+    """Return the version of the site and its evaluator."""
     return evaluator_version()
 
 
 @register.simple_tag
 def source_url() -> str:
+    """Return the address of the source code."""
     return settings.SOURCE_URL

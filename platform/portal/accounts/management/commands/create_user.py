@@ -14,7 +14,7 @@ from portal.accounts.services import ensure_user
 
 class Command(BaseCommand):
     help = (
-        "Make an account with a verified e-mail address. An account that exists is brought up to date: its name, "
+        "Create an account with a verified e-mail address. An account that exists is updated: its name, "
         "its password if one is given, and its rights, which are added and never taken away."
     )
 

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evaluator.contracts import Epsilon
 from evaluator.scoring.metrics import cut
 from portal.challenge.models import Track
+from portal.evaluation.results import EPSILON_COLUMNS
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.ranking import Row
 from portal.ui.rounding import rounded_up
@@ -14,10 +16,20 @@ from portal.ui.templatetags.ui import MISSING, readable_bytes
 
 BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "trust", "status", "flags")
 ANLS_COLUMNS = (
-    *("rank", "method", "team", "ANLS", "accuracy", "ε two-stage", "ε product", "ε (RDP)", "accountant"),
-    *("trust", "sent", "status", "flags"),
+    "rank",
+    "method",
+    "team",
+    "ANLS",
+    "accuracy",
+    *(column.title for column in EPSILON_COLUMNS),
+    "accountant",
+    "trust",
+    "sent",
+    "status",
+    "flags",
 )
-DECIDES = "*"  # marks the ε that is compared with the budget
+# Marks the ε that is compared with the budget.
+DECIDES = "*"
 
 
 class Command(BaseCommand):
@@ -58,22 +70,23 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(row: Row) -> dict[str, str]:
     entry = row.entry
+    results = entry.results
     return {
         "rank": MISSING if row.rank is None else str(row.rank),
         "method": entry.method + (" (baseline)" if entry.is_baseline else ""),
         "team": entry.team,
-        "ANLS": MISSING if entry.anls is None else cut(entry.anls),
-        "accuracy": MISSING if entry.accuracy is None else cut(entry.accuracy),
-        "ε two-stage": _epsilon(entry.epsilon_two_stage, decides=entry.decides == "two_stage"),
-        "ε product": _epsilon(entry.epsilon_product, decides=entry.decides == "product"),
-        "ε (RDP)": _epsilon(entry.epsilon_rdp, decides=entry.decides == "rdp"),
+        "ANLS": MISSING if results.anls is None else cut(results.anls),
+        "accuracy": MISSING if results.accuracy is None else cut(results.accuracy),
+        **{column.title: _epsilon(epsilon) for column, epsilon in entry.epsilons},
         "accountant": entry.accountant_name or MISSING,
-        "trust": MISSING if entry.trust is None else f"L{entry.trust}",
-        "sent": MISSING if entry.bytes_total is None else readable_bytes(entry.bytes_total),
-        "status": entry.standing,
-        "flags": str(entry.flagged),
+        "trust": MISSING if results.trust_level is None else f"L{results.trust_level}",
+        "sent": MISSING if results.bytes_total is None else readable_bytes(results.bytes_total),
+        "status": entry.status,
+        "flags": str(results.flagged_checks),
     }
 
 
-def _epsilon(value: float | None, *, decides: bool) -> str:
-    return MISSING if value is None else rounded_up(value) + (DECIDES if decides else "")
+def _epsilon(row: Epsilon | None) -> str:
+    if row is None or row.epsilon is None:
+        return MISSING
+    return rounded_up(row.epsilon) + (DECIDES if row.decides else "")

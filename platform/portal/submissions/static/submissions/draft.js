@@ -1,14 +1,14 @@
-// Binds the slots of a draft's page to uploads.
+// Binds the files of a draft's page to uploads.
 import { isSharded, joined } from "./joined.js";
 import { FileUpload, UploadError } from "./upload.js";
 
 const page = document.getElementById("uploads");
 const settings = { api: page.dataset.api, csrf: page.dataset.csrf, worker: page.dataset.worker };
 
-for (const slot of page.querySelectorAll(".slot")) bind(slot);
+for (const section of page.querySelectorAll(".draft-file")) bind(section);
 
-function bind(slot) {
-  const find = (selector) => slot.querySelector(selector);
+function bind(section) {
+  const find = (selector) => section.querySelector(selector);
   const dropzone = find(".dropzone");
   const input = find("input[type=file]");
   const transfer = find(".transfer");
@@ -17,20 +17,21 @@ function bind(slot) {
   const status = find(".transfer-status");
   const problems = find(".transfer-problems");
   const button = (action) => find(`[data-action=${action}]`);
-  const place = { submission: page.dataset.submission, run: slot.dataset.run || null, kind: slot.dataset.kind };
+  const role = { submission: page.dataset.submission, run: section.dataset.run || null, kind: section.dataset.kind };
   let upload = null;
-  let choosing = false; // while headers of shards are read
+  // True while the headers of shards are read.
+  let choosing = false;
 
   dropzone.hidden = false;
   input.addEventListener("change", () => choose([...input.files]));
-  slot.addEventListener("dragover", (event) => {
+  section.addEventListener("dragover", (event) => {
     event.preventDefault();
-    slot.classList.toggle("is-dropping", !upload);
+    section.classList.toggle("is-dropping", !upload);
   });
-  slot.addEventListener("dragleave", () => slot.classList.remove("is-dropping"));
-  slot.addEventListener("drop", (event) => {
+  section.addEventListener("dragleave", () => section.classList.remove("is-dropping"));
+  section.addEventListener("drop", (event) => {
     event.preventDefault();
-    slot.classList.remove("is-dropping");
+    section.classList.remove("is-dropping");
     choose([...event.dataTransfer.files]);
   });
   button("pause").addEventListener("click", () => upload.pause());
@@ -45,16 +46,17 @@ function bind(slot) {
       begin(await oneFile(files));
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
-      input.value = ""; // or choosing the same files again would change nothing
+      // Otherwise choosing the same files again would change nothing.
+      input.value = "";
       reject(error, "Nothing was uploaded.");
     } finally {
       choosing = false;
     }
   }
 
-  // What a slot takes: a file, or, for a checkpoint, the index and the shards of one.
+  // One file, or, for a checkpoint, the index and all of its shards joined into one.
   async function oneFile(files) {
-    if (place.kind === "checkpoint" && isSharded(files)) {
+    if (role.kind === "checkpoint" && isSharded(files)) {
       say(`Joining ${files.length} files.`);
       return joined(files);
     }
@@ -63,7 +65,7 @@ function bind(slot) {
   }
 
   function begin(file) {
-    upload = new FileUpload(file, place, { ...settings, onProgress: show });
+    upload = new FileUpload(file, role, { ...settings, onProgress: show });
     dropzone.hidden = true;
     transfer.hidden = false;
     send();
@@ -77,20 +79,21 @@ function bind(slot) {
     } catch (error) {
       running(false);
       if (error instanceof UploadError) reject(error);
-      else if (error.name === "AbortError") say("Paused. The parts already sent are kept.");
+      else if (error.name === "AbortError") say("Paused. The parts already sent stay stored.");
       else throw error;
       return;
     }
     say(`${upload.file.name} is uploaded.`);
     close();
-    slot.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
+    section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
   }
 
   async function cancel() {
     try {
       await upload.cancel();
     } catch (error) {
-      if (!(error instanceof UploadError)) throw error; // the site removes abandoned uploads by itself
+      // The site removes abandoned uploads by itself.
+      if (!(error instanceof UploadError)) throw error;
     }
     say("Canceled.");
     problems.replaceChildren();
@@ -134,7 +137,7 @@ function bind(slot) {
 function severalFiles(files, inShards) {
   const problem = {
     code: "E_ARTIFACT_KIND",
-    message: "Several files were chosen where one belongs.",
+    message: "Several files were chosen where one is needed.",
     expected: inShards ? "one file, or the index of a sharded checkpoint with all of its shards" : "one file",
     found: files.map((file) => file.name).join(", "),
     next_step: "Choose again.",

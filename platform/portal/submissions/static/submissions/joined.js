@@ -1,5 +1,5 @@
 // Makes one safetensors file of a sharded checkpoint: its index and the shards that it names. Only headers are read;
-// the file that is given back reads the tensors from the shards when somebody reads it.
+// the returned file reads the tensors from the shards when somebody reads it.
 //
 //   const file = await joined([...input.files]);   // rejects with UploadError
 //
@@ -68,7 +68,7 @@ function isIndex(file) {
   return file.name.endsWith(INDEX);
 }
 
-// The names of the tensors that the index places in each shard.
+// Returns the names of the tensors that the index assigns to each shard.
 async function readIndex(index) {
   if (index.size > MAX_HEADER_BYTES) throw badIndex(index, `at most ${MAX_HEADER_BYTES} bytes`, `${index.size} bytes`);
   const content = parse(await bytesOf(index), (found) => badIndex(index, "JSON", found));
@@ -147,12 +147,12 @@ function checkLayout(shard, tensors, dataBytes) {
   }
 }
 
-// A shard holds exactly the tensors that the index places there.
+// Checks that a shard has exactly the tensors that the index assigns to it.
 function checkPlaces(shard, names, tensors) {
-  const held = new Set(tensors.map((tensor) => tensor.name));
-  const absent = [...names].find((name) => !held.has(name));
+  const present = new Set(tensors.map((tensor) => tensor.name));
+  const absent = [...names].find((name) => !present.has(name));
   if (absent !== undefined) throw badShard(`${shard}, tensor ${absent}`, "the tensor, as the index says", "nothing");
-  const foreign = [...held].find((name) => !names.has(name));
+  const foreign = [...present].find((name) => !names.has(name));
   if (foreign !== undefined) {
     throw badShard(`${shard}, tensor ${foreign}`, "only tensors that the index places in this shard", "this one");
   }
@@ -213,10 +213,10 @@ function namesOf(files) {
 }
 
 // The messages are those of the same codes in evaluator/errors.py.
-function badIndex(index, expected, found, place = "") {
+function badIndex(index, expected, found, location = "") {
   const message = "The index of a sharded checkpoint can't be read, or one of its entries is not valid.";
   return rejection("E_CHECKPOINT_INDEX", message, {
-    where: [index.name, place].filter(Boolean).join(", "),
+    where: [index.name, location].filter(Boolean).join(", "),
     expected,
     found,
     next_step: "Save the checkpoint again, or give the index that was saved with the shards.",
@@ -229,16 +229,16 @@ function badShard(where, expected, found, next_step = SAVED_TOGETHER) {
   return rejection("E_CHECKPOINT_SHARD", message, { where, expected, found, next_step });
 }
 
-function badHeader(shard, expected, found, place = "") {
+function badHeader(shard, expected, found, location = "") {
   const message =
     "The safetensors header can't be read: its length, its JSON or one of its entries is not valid.";
-  const where = [shard.name, place].filter(Boolean).join(", ");
+  const where = [shard.name, location].filter(Boolean).join(", ");
   return rejection("E_CHECKPOINT_HEADER", message, { where, expected, found });
 }
 
-function badLayout(shard, place, expected, found) {
+function badLayout(shard, location, expected, found) {
   const message = "The tensors don't lie end to end in the file: they overlap, leave a hole or end past the file.";
-  return rejection("E_CHECKPOINT_OFFSETS", message, { where: `${shard.name}, ${place}`, expected, found });
+  return rejection("E_CHECKPOINT_OFFSETS", message, { where: `${shard.name}, ${location}`, expected, found });
 }
 
 function rejection(code, message, details) {

@@ -1,5 +1,5 @@
 // Web Worker: the SHA-256 (FIPS 180-4) of a whole file, read a few megabytes at a time. WebCrypto hashes only what
-// lies in memory at once, which a checkpoint of a gigabyte must not.
+// is in memory at once, which a checkpoint of a gigabyte must not.
 //
 // Message in: a File. Messages out: {done} in bytes now and then, then {sha256} in hex, or {error}.
 "use strict";
@@ -15,7 +15,7 @@ const [K, START] = (() => {
   return [new Int32Array(primes.map((p) => fraction(p, 3n))), primes.slice(0, 8).map((p) => fraction(p, 2n))];
 })();
 
-// floor(2^32 · p^(1/degree)), lowest 32 bits; by whole numbers, for floating point has too few digits.
+// floor(2^32 · p^(1/degree)), lowest 32 bits; with integers, because floating point has too few digits.
 function fraction(prime, degree) {
   const target = BigInt(prime) << (32n * degree);
   let low = 0n;

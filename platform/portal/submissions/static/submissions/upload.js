@@ -1,9 +1,9 @@
-// Uploads one file in parts through the site's API, and goes on where it stopped. Knows nothing of any page.
+// Uploads one file in parts through the site's API, and resumes where it stopped. Knows nothing of any page.
 //
 //   const upload = new FileUpload(file, {submission, run, kind}, {api, csrf, worker, onProgress});
 //   await upload.run();      // resolves with the artifact; rejects with UploadError, or AbortError after pause()
 //
-// The server is the only truth about what is stored: every start asks it which parts it holds. The browser keeps
+// The server alone knows what is stored: every start asks it which parts it has. The browser stores
 // just the file's SHA-256, so that a file need not be read twice after a reload.
 
 const PARALLEL = 3;
@@ -15,7 +15,7 @@ const PASSING = new Set(["E_UPLOAD_URL", "E_UPLOAD_PART"]); // a fresh address o
 const MEMORY = "pfl-sha256:";
 
 export class UploadError extends Error {
-  // `problems` are coded, as the API gives them.
+  // `problems` are coded, as in the API's responses.
   constructor(problems, status = 0) {
     super(problems.map((problem) => `${problem.code}: ${problem.message}`).join("\n"));
     this.problems = problems;
@@ -28,8 +28,8 @@ export class UploadError extends Error {
 }
 
 export class FileUpload {
-  constructor(file, place, { api, csrf, worker, onProgress = () => {} }) {
-    Object.assign(this, { file, place, api, csrf, worker, onProgress });
+  constructor(file, role, { api, csrf, worker, onProgress = () => {} }) {
+    Object.assign(this, { file, role, api, csrf, worker, onProgress });
     this.id = null;
     this.control = new AbortController();
   }
@@ -38,7 +38,7 @@ export class FileUpload {
     this.control = new AbortController();
     const sha256 = await this.hash();
     const upload = await this.retrying(() =>
-      this.call("POST", "uploads", { ...this.place, filename: this.file.name, size_bytes: this.file.size, sha256 }),
+      this.call("POST", "uploads", { ...this.role, filename: this.file.name, size_bytes: this.file.size, sha256 }),
     );
     this.id = upload.id;
     for (let round = 0; ; round++) {
@@ -99,7 +99,7 @@ export class FileUpload {
     for (let number = 1; number <= total; number++) {
       if (stored.get(number) !== this.part(number, partSize).size) missing.push(number);
     }
-    const sent = new Map(); // bytes of the parts that are under way or through
+    const sent = new Map(); // bytes of the parts that are being sent or stored
     const before = this.file.size - missing.reduce((sum, number) => sum + this.part(number, partSize).size, 0);
     const report = () => {
       const done = [...sent.values()].reduce((sum, bytes) => sum + bytes, before);
@@ -138,7 +138,7 @@ export class FileUpload {
     onSent(bytes.byteLength);
   }
 
-  // XMLHttpRequest, for fetch doesn't tell how much of a body has been sent.
+  // XMLHttpRequest, because fetch doesn't report how much of a body has been sent.
   put({ url, headers }, bytes, onSent) {
     const signal = this.control.signal;
     signal.throwIfAborted();
@@ -157,7 +157,7 @@ export class FileUpload {
         reject(signal.reason);
       };
       signal.addEventListener("abort", stop);
-      request.onloadend = () => signal.removeEventListener("abort", stop); // which would hold on to the bytes
+      request.onloadend = () => signal.removeEventListener("abort", stop); // which would keep the bytes in memory
       request.send(bytes);
     });
   }
@@ -180,7 +180,7 @@ export class FileUpload {
     return text ? JSON.parse(text) : null;
   }
 
-  // Try again, with growing pauses, what a bad connection or a busy server may have spoilt.
+  // Try again, with growing pauses, what a bad connection or a busy server may have interrupted.
   async retrying(action) {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -228,7 +228,7 @@ function problemsIn(text, status) {
       code: "E_SITE_UNREACHABLE",
       message: "The site doesn't answer as expected.",
       found: `status ${status}`,
-      next_step: "Try again in a while; the parts already stored are kept.",
+      next_step: "Try again in a while; the parts already stored stay there.",
     },
   ];
 }
@@ -238,7 +238,7 @@ function offline() {
     {
       code: "E_SITE_UNREACHABLE",
       message: "The connection to the site is lost.",
-      next_step: "Check your network and go on; the parts already stored are kept.",
+      next_step: "Check your network and resume; the parts already stored stay there.",
     },
   ]);
 }

@@ -4,9 +4,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
+from evaluator.errors import ProblemError
 from portal.accounts.models import User
 from portal.teams.selectors import team_of
-from portal.teams.services import TeamError, create_team
+from portal.teams.services import create_team
 
 
 class Command(BaseCommand):
@@ -26,10 +27,10 @@ class Command(BaseCommand):
             raise CommandError(f"No active account has the address {options['owner']}.") from error
         present = team_of(owner)
         if present and present.name == options["name"]:
-            self.stdout.write(f"The team {present} is there already.")
+            self.stdout.write(f"The team {present} exists already.")
             return
         try:
             team = create_team(owner, options["name"], affiliation=options["affiliation"])
-        except TeamError as error:
+        except ProblemError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Made the team {team}, owned by {owner.email}.")

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from evaluator.contracts import Step
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.evaluation.status import statuses
 from portal.submissions.models import RunState
-from portal.submissions.status import statuses
 from tests.portal.factories import make_run, make_submission
 from tests.portal.submissions.drafts import make_private_track
 

@@ -1,4 +1,4 @@
-"""What the page of a submission says of ε, trust and checks, and to whom."""
+"""The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
 import pytest
 from django.test import Client
@@ -7,9 +7,19 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS
 from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.mechanisms.mechanism import SamplingRule
-from portal.submissions import results
+from evaluator.results import RunResults
+from portal.evaluation import results
 from portal.submissions.models import RunState
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 from tests.portal.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -28,9 +38,7 @@ CHECKS_OF_A_RUN = [
 ]
 PRIVACY = {
     "epsilon": 3.900001,
-    "epsilon_two_stage": 3.900001,
-    "epsilon_product": 3.1,
-    "epsilon_rdp": 4.2,
+    "epsilons": make_epsilons(3.900001, 3.1, 4.2),
     "accountant": "PLD, evaluator 1, grid 1e-4",
     "joint_epsilon": 6.5,
     "joint_runs": 2,
@@ -60,15 +68,13 @@ class TestEpsilon:
         assert "PLD, evaluator 1, grid 1e-4" in html
 
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
-        run.epsilon = 4.1
-        run.save()
+        change_results(run, epsilon=4.1)
         assert "exceeds it" in page(run)
 
-    def test_the_joint_epsilon_is_told_with_what_it_is_of(self, run):
+    def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
         assert "all 2 trainings together" in page(run)
-        run.joint_epsilon = None
-        run.save()
+        change_results(run, joint_epsilon=None)
         assert "check C15 says why" in page(run)
 
     @pytest.mark.parametrize(
@@ -79,9 +85,9 @@ class TestEpsilon:
             (SamplingRule.PRODUCT, Accountant.RDP, [("product", "RDP", 4.2)]),
         ],
     )
-    def test_the_run_s_own_rules_decide(self, run, rule, accountant, expected):
-        run.rules["privacy"] |= {"sampling_rule": rule, "accountant": accountant}
-        rows = results.epsilon_rows(run)
+    def test_the_deciding_one_is_marked_and_comes_first(self, rule, accountant, expected):
+        epsilons = make_epsilons(3.900001, 3.1, 4.2, rule=rule, accountant=accountant)
+        rows = results.epsilon_rows(RunResults(epsilons=epsilons))
         assert [(row.rule, row.accountant, row.epsilon) for row in rows if row.decides] == expected
         assert rows[0].decides
 
@@ -91,7 +97,7 @@ class TestEpsilon:
         assert "900 kB" in html
 
 
-def test_the_trust_level_is_told_in_words(run):
+def test_the_trust_level_is_explained(run):
     assert "L0 recomputed" in page(run)
     assert results.TRUST[TrustLevel.RECOMPUTED] in page(run)
     assert set(results.TRUST) == set(TrustLevel)
@@ -109,7 +115,7 @@ class TestChecks:
             )
 
     @pytest.mark.parametrize("fragment", [False, True])
-    def test_strangers_read_of_a_private_run_what_no_annex_or_client_is_behind(self, run, fragment):
+    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run, fragment):
         for user in (None, make_team().memberships.get().user):
             html = page(run, user, fragment)
             assert "1 flagged, 2 passed, 1 not applicable" in html
@@ -130,13 +136,11 @@ class TestChecks:
             assert shown.meaning
 
     def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
-        run.checks = [{"id": "C99", "status": "passed"}]
-        run.save()
+        change_results(run, checks=[{"id": "C99", "status": "passed"}])
         assert "C99" in page(run)
 
     def test_what_files_were_named_is_text(self, run):
-        run.checks = [{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}]
-        run.save()
+        change_results(run, checks=[{"id": "C10", "status": "flagged", "found": "<img src=x onerror=a>"}])
         assert "<img src=x" not in page(run)
 
     def test_a_check_that_reads_the_annex_is_never_public(self):
@@ -159,14 +163,13 @@ def test_the_annex_is_given_to_nobody(run):
         assert client.get(f"/uploads/{upload.store_key}").status_code in (403, 404)
 
 
-def test_the_queries_of_the_page_don_t_grow_with_the_checks(client, run, django_assert_num_queries):
-    run.checks = CHECKS_OF_A_RUN * 20
-    run.save()
+def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
+    change_results(run, checks=CHECKS_OF_A_RUN * 20)
     with django_assert_num_queries(3):
         client.get(run.submission.get_absolute_url())
 
 
-def test_a_draft_s_page_has_no_results(client):
+def test_the_page_of_a_draft_has_no_results(client):
     submission = make_submission(track=make_track())
     make_run(submission)
     client.force_login(submission.created_by)

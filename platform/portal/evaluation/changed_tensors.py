@@ -1,4 +1,4 @@
-"""Which tensors of a run's checkpoint differ from the base weights, as its page says it.
+"""The tensors of a run's checkpoint that differ from the base weights, as its page lists them.
 
 A full-size model has hundreds of tensors, most of them alike in every layer: they are grouped by the part of the name
 before the layer's number.
@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-MAX_SHOWN = 2000  # on a page, which is asked for again and again; the API names them all
-SHORT = 12  # a list that needs no groups
+# On a page, which the browser requests repeatedly; the API names them all.
+MAX_SHOWN = 2000
+# A list of at most so many names needs no groups.
+SHORT = 12
 
 
 @dataclass(frozen=True)
@@ -22,21 +24,21 @@ class TensorGroup:
 
 @dataclass(frozen=True)
 class ChangedTensors:
-    """The names of those that differ, in the order of the base weights' file, of `tensors` in all."""
+    """The names of the tensors that differ, in the order of the base weights' file, out of `tensors`."""
 
     names: list[str]
     tensors: int
 
     @classmethod
     def of(cls, validation: Mapping[str, Any]) -> "ChangedTensors | None":
-        """As a validation's stored result says it; None where there is none."""
+        """Return what a validation's stored result says; None where there is none."""
         if "changed" not in validation:
             return None
         return cls(validation["changed"], validation["tensors"])
 
     @property
     def sentence(self) -> str:
-        """Such as "216 of 480 tensors differ from the base weights"."""
+        """A sentence such as "216 of 480 tensors differ from the base weights"."""
         if not self.names:
             return f"None of {self.tensors} tensors differs from the base weights"
         verb = "differs" if len(self.names) == 1 else "differ"
@@ -44,15 +46,17 @@ class ChangedTensors:
 
     @property
     def groups(self) -> list[TensorGroup]:
+        """The names that a page shows, in groups."""
         return grouped(self.names[:MAX_SHOWN])
 
     @property
     def not_shown(self) -> int:
+        """The number of names that a page leaves out."""
         return max(0, len(self.names) - MAX_SHOWN)
 
 
 def grouped(names: Sequence[str]) -> list[TensorGroup]:
-    """The names by what stands before the layer's number, or before the first dot where a name has none.
+    """Group the names by their part before the layer's number, or before the first dot where a name has none.
 
     Groups come in the order of their first tensors; a short list is a single one.
     """
@@ -66,5 +70,5 @@ def grouped(names: Sequence[str]) -> list[TensorGroup]:
 
 def _stem(name: str) -> str:
     parts = name.split(".")
-    number = next((place for place, part in enumerate(parts) if part.isdecimal()), 1)
+    number = next((position for position, part in enumerate(parts) if part.isdecimal()), 1)
     return ".".join(parts[: max(1, number)])

@@ -1,15 +1,15 @@
-"""Which tensors training changed: the sentence, the groups, the page and the API."""
+"""The tensors that training changed: the sentence, the groups, the page and the API."""
 
 import pytest
 from django.test import Client
 
 from evaluator.contracts import Step
-from portal.submissions.changed_tensors import MAX_SHOWN, SHORT, ChangedTensors, TensorGroup, grouped
+from portal.evaluation.changed_tensors import MAX_SHOWN, SHORT, ChangedTensors, TensorGroup, grouped
 from portal.submissions.models import RunState
 from tests.portal.api.caller import Caller
+from tests.portal.evaluation.test_run_status import evaluate, report
 from tests.portal.factories import make_run, make_submission, make_user
 from tests.portal.submissions.drafts import make_private_track
-from tests.portal.submissions.test_run_status import evaluate, report
 
 ENCODER = [f"language_backbone.encoder.block.{layer}.layer.0.SelfAttention.q.weight" for layer in range(12)]
 VISUAL = [f"visual.layers.{layer}.weight" for layer in range(12)]
@@ -28,7 +28,7 @@ def test_a_sentence_says_how_many_changed(names, sentence):
     assert ChangedTensors(names, 480).sentence == sentence
 
 
-def test_a_long_list_is_grouped_by_what_stands_before_the_layer():
+def test_a_long_list_is_grouped_by_the_part_before_the_layer():
     assert grouped([SINGLE[0], *ENCODER, *VISUAL, SINGLE[1]]) == [
         TensorGroup("language_backbone", SINGLE),
         TensorGroup("language_backbone.encoder.block", ENCODER),

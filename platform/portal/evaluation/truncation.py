@@ -1,6 +1,6 @@
-"""Reports as the database takes them.
+"""Reports cut to what the database stores.
 
-Names out of uploaded files end up in the texts of problems and checks: they are capped, and lose what can't be stored.
+The texts of problems and checks quote names from uploaded files: they are capped, and lose what can't be stored.
 """
 
 from typing import Any, TypeVar
@@ -20,7 +20,8 @@ from evaluator.errors import Problem, shorten
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
 MAX_GROUPS = 200
-MAX_TENSORS = 20_000  # as many as a checkpoint may hold
+# As many as a checkpoint may have.
+MAX_TENSORS = 20_000
 MAX_TEXT_CHARACTERS = 500
 MAX_ACCOUNTANT_CHARACTERS = 200
 MAX_TRACE_CHARACTERS = 20_000
@@ -28,11 +29,12 @@ MAX_TRACE_CHARACTERS = 20_000
 Texts = TypeVar("Texts", Problem, Check)
 
 
-def storable(report: StepReport) -> StepReport:
+def truncate_for_storage(report: StepReport) -> StepReport:
+    """Return the report with every list and text cut to what the database stores."""
     changes: dict[str, Any] = {
         "problems": [_shortened(problem, "code") for problem in report.problems[:MAX_PROBLEMS]],
         "operator_trace": report.operator_trace[-MAX_TRACE_CHARACTERS:].replace("\0", "�"),
-        "detail": _storable_detail(report),
+        "detail": _truncated_detail(report),
     }
     if isinstance(report.result, CommunicationResult | AccountingResult):
         checks = [_shortened(check, "id", "status") for check in report.result.checks[:MAX_CHECKS]]
@@ -46,8 +48,8 @@ def storable(report: StepReport) -> StepReport:
     return report.model_copy(update=changes)
 
 
-def _storable_detail(report: StepReport) -> ScoringDetail | None:
-    """Only a score has any."""
+def _truncated_detail(report: StepReport) -> ScoringDetail | None:
+    """Return the detail of a score, cut; no other report has any."""
     if report.detail is None or (report.step, report.outcome) != (Step.SCORING, Outcome.PASSED):
         return None
     groups = [
@@ -57,9 +59,9 @@ def _storable_detail(report: StepReport) -> ScoringDetail | None:
     return report.detail.model_copy(update={"groups": groups})
 
 
-def _shortened(message: Texts, *kept: str) -> Texts:
-    """`message` with all texts but those `kept` shortened."""
-    texts = message.model_dump(exclude=set(kept))
+def _shortened(message: Texts, *exact: str) -> Texts:
+    """Return `message` with every text shortened except those named in `exact`."""
+    texts = message.model_dump(exclude=set(exact))
     return message.model_copy(
         update={name: shorten(text, MAX_TEXT_CHARACTERS) for name, text in texts.items()}
     )

@@ -1,4 +1,4 @@
-"""What keeps a draft from being submitted, as a list of problems: what a team reads before it tries, and `submit`."""
+"""The problems that prevent a draft from being submitted, which its page lists and `submit` raises."""
 
 from datetime import datetime
 
@@ -11,15 +11,12 @@ from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import counted_times
 from portal.teams.models import Team
 
-TAKEN_STATES = [
-    RunState.QUEUED,
-    RunState.RUNNING,
-    RunState.SCORED,
-]  # a rejected or failed checkpoint may come again
+# The checkpoint of a rejected or failed run may be submitted again.
+TAKEN_STATES = [RunState.QUEUED, RunState.RUNNING, RunState.SCORED]
 
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
-    """Everything that is missing or wrong at once. Certain only while the team's and the track's rows are locked."""
+    """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
     return [
         *_closed(submission.track, now),
         *_missing(submission),
@@ -29,6 +26,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
 
 
 def no_such_budget(track: Track, budget: float | None) -> ProblemError:
+    """Return the error for a budget that the track has no board for."""
     return ProblemError.of(
         ErrorCode.SUBMISSION_BUDGET,
         expected=" or ".join(
@@ -53,26 +51,26 @@ def _missing(submission: Submission) -> list[Problem]:
         return ProblemError.of(
             ErrorCode.SUBMISSION_INCOMPLETE, expected="at least one run", found="none"
         ).problems
-    held = set(submission.artifacts.values_list("run", "kind"))
-    places: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
-    places += [(run, kind) for run in runs for kind in track.run_artifacts()]
+    present = set(submission.artifacts.values_list("run", "kind"))
+    roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
+    roles += [(run, kind) for run in runs for kind in track.run_artifacts()]
     missing = [
         Problem.of(
             ErrorCode.ARTIFACT_MISSING,
             message=f"The {kind.replace('_', ' ')} is missing.",
             where=run.label if run else "for all runs",
         )
-        for run, kind in places
-        if (run and run.pk, kind) not in held
+        for run, kind in roles
+        if (run and run.pk, kind) not in present
     ]
-    strange = [
+    unknown = [
         no_such_budget(track, run.budget).problem for run in runs if run.budget not in track.run_budgets()
     ]
-    return missing + strange
+    return missing + unknown
 
 
 def _duplicates(submission: Submission) -> list[Problem]:
-    """The runs whose checkpoint is in the track already, whoever submitted it, or twice in this submission."""
+    """Find the runs whose checkpoint is in the track already, whoever submitted it, or twice in this submission."""
     checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
     own = list(
         checkpoints.filter(submission=submission).order_by("run__budget").select_related("run", "upload")

@@ -1,4 +1,4 @@
-"""The places of a draft that files are uploaded into, as its page shows them."""
+"""The files that a draft needs, as its page shows them: which are uploaded, and which are still missing."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -19,34 +19,38 @@ EXPLANATIONS = {
 
 
 @dataclass(frozen=True)
-class Slot:
-    """One place: what belongs there, what lies there, and what is on its way."""
+class DraftFile:
+    """One file that the draft needs: `stored` once it is uploaded, `unfinished` while an upload has begun."""
 
     kind: ArtifactKind
     run: Run | None
     max_bytes: int
-    held: Upload | None
+    stored: Upload | None
     unfinished: Upload | None
 
     @property
     def id(self) -> str:
+        """The file's id in the page."""
         return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
 
     @property
     def name(self) -> str:
+        """The file's name on the page."""
         return self.kind.replace("_", " ").capitalize()
 
     @property
     def explanation(self) -> str:
+        """What the file is for."""
         return EXPLANATIONS[self.kind]
 
     @property
     def suffixes(self) -> str:
+        """The endings that the file's name may have."""
         return ",".join(SUFFIXES[self.kind])
 
     @property
     def accept(self) -> str:
-        """What a browser offers to choose."""
+        """The endings that the browser's file dialog shows."""
         return f"{self.suffixes},.json" if self.in_shards else self.suffixes
 
     @property
@@ -56,18 +60,18 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class RunSlots:
-    """A board of the track: the draft's run there, if it has one, with its places."""
+class RunFiles:
+    """A board of the track: the draft's run there, if it has one, with its files."""
 
     budget: float | None
     run: Run | None
-    slots: list[Slot]
+    files: list[DraftFile]
 
 
-def slots_of(submission: Submission) -> tuple[list[RunSlots], list[Slot]]:
-    """The places of every run that the submission may hold, and those of the submission as a whole."""
+def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
+    """Return the files of every run that the submission may have, and those of the submission as a whole."""
     track = submission.track
-    held = {
+    stored = {
         (artifact.run_id, artifact.kind): artifact.upload
         for artifact in Artifact.objects.filter(submission=submission).select_related("upload")
     }
@@ -78,14 +82,14 @@ def slots_of(submission: Submission) -> tuple[list[RunSlots], list[Slot]]:
         ).select_related("upload")
     }
 
-    def slot(kind: ArtifactKind, run: Run | None) -> Slot:
-        place: tuple[UUID | None, str] = (run.pk if run else None, kind)
-        return Slot(kind, run, max_bytes(track, kind), held.get(place), unfinished.get(place))
+    def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
+        role: tuple[UUID | None, str] = (run.pk if run else None, kind)
+        return DraftFile(kind, run, max_bytes(track, kind), stored.get(role), unfinished.get(role))
 
     runs = {run.budget: run for run in submission.runs.all()}
     boards = [
-        RunSlots(budget, run, [slot(kind, run) for kind in track.run_artifacts()] if run else [])
+        RunFiles(budget, run, [draft_file(kind, run) for kind in track.run_artifacts()] if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]
-    return boards, [slot(kind, None) for kind in submission_artifacts(track)]
+    return boards, [draft_file(kind, None) for kind in submission_artifacts(track)]

@@ -1,4 +1,4 @@
-"""E-mails about evaluations: plain text, sent when the change that they tell of is committed."""
+"""E-mails about evaluations: plain text, sent when the change that they report is committed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,14 +15,14 @@ from portal.teams.models import Team
 MAX_PROBLEMS = 10
 
 
-def tell_team(run: Run, problems: Sequence[Problem]) -> None:
-    """Tell every member of the team how the run's evaluation ended."""
+def notify_team(run: Run, problems: Sequence[Problem]) -> None:
+    """Mail every member of the team how the run's evaluation ended."""
     submission = run.submission
     page = settings.SITE_URL + submission.get_absolute_url()
-    told = [str(problem) for problem in problems[:MAX_PROBLEMS]]
+    paragraphs = [str(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
-        told.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
-    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *told, page])
+        paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
+    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *paragraphs, page])
 
 
 def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
@@ -30,8 +30,8 @@ def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
     _mail_on_commit(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
 
 
-def tell_organizers_of_waiting(evaluations: Sequence[Evaluation]) -> None:
-    """Tell the organizers that no worker takes these steps."""
+def notify_stalled_evaluations(evaluations: Sequence[Evaluation]) -> None:
+    """Mail the organizers that no worker takes these steps."""
     lines = [f"{e} waits at {e.step} since {e.step_queued_at:%Y-%m-%d %H:%M} UTC" for e in evaluations]
     _mail_on_commit(
         f"{len(evaluations)} evaluations wait for a worker",
@@ -43,15 +43,17 @@ def tell_organizers_of_waiting(evaluations: Sequence[Evaluation]) -> None:
 def _outcome(run: Run) -> str:
     match run.state:
         case RunState.SCORED:
-            return f"{run} has been evaluated: ANLS {run.anls:.4f}, accuracy {run.accuracy:.4f}."
+            return (
+                f"{run} has been evaluated: ANLS {run.results.anls:.4f}, accuracy {run.results.accuracy:.4f}."
+            )
         case RunState.REJECTED:
-            return f"The evaluator rejected {run}. What it found:"
+            return f"The evaluator rejected {run}. Its findings:"
         case _:
             return f"We could not evaluate {run}."
 
 
 def _mail_on_commit(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
-    # A title may hold anything, a subject is one line. Robust, so that no mail server can undo a change.
+    # A title may contain line breaks, a subject is one line. Robust, so that no mail server can undo a change.
     subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(subject.split())
     body = "\n\n".join(paragraphs) + "\n"
     addresses = [user.email for user in recipients]

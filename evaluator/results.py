@@ -1,0 +1,59 @@
+"""The results of one run, as one document: the site stores it, ranks by it and publishes it.
+
+A new result is a field here: storage, the API and the published boards carry it from then on. A field that a step's
+result has under the same name is copied from there when the step has passed.
+"""
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.contracts import Check, CheckStatus, Epsilon, StepResult, TrustLevel
+
+
+class RunResults(BaseModel):
+    """The results of the steps that have passed so far; what no step has reported is None or empty.
+
+    A field that this version doesn't know, from a document or a site of another version, is ignored.
+
+    Attributes:
+        anls: Mean over the test set, in [0, 1], as is `accuracy`.
+        bytes_total: Bytes sent in both directions during the whole training.
+        bytes_needed: The fewest bytes that could have carried what changed in the weights.
+        epsilon: The recomputed ε that is compared with the budget.
+        epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.
+        accountant: Name, version and precision of the deciding accountant.
+        joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
+        checks: In the order in which they were made.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    anls: float | None = None
+    accuracy: float | None = None
+    bytes_total: int | None = None
+    bytes_needed: int | None = None
+    epsilon: float | None = None
+    epsilons: list[Epsilon] = []
+    accountant: str = ""
+    joint_epsilon: float | None = None
+    joint_runs: int | None = None
+    trust_level: TrustLevel | None = None
+    checks: list[Check] = []
+
+    @property
+    def flagged_checks(self) -> int:
+        """The number of checks that the reviewers are asked to look at."""
+        return sum(check.status is CheckStatus.FLAGGED for check in self.checks)
+
+    def values(self) -> dict[str, float | str | None]:
+        """Return every result that is a single value, by its name."""
+        return {
+            name: value for name, value in self.model_dump(mode="json").items() if not isinstance(value, list)
+        }
+
+    def including(self, result: StepResult) -> Self:
+        """Return these results with those of a step that has passed; its checks follow the earlier ones."""
+        shared = type(self).model_fields.keys() & type(result).model_fields.keys()
+        found = {name: getattr(result, name) for name in shared}
+        return self.model_copy(update={**found, "checks": [*self.checks, *found.get("checks", [])]})

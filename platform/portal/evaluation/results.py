@@ -1,0 +1,166 @@
+"""A run's results in words: ε by each rule and accountant, the trust level, the checks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluator.accounting.accountant import Accountant
+from evaluator.checks import CHECKS, CheckText
+from evaluator.contracts import Check, CheckStatus, Epsilon, TrustLevel
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.results import RunResults
+from portal.submissions.models import Run
+
+TRUST = {
+    TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
+}
+WORST_FIRST = [CheckStatus.FAILED, CheckStatus.FLAGGED, CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE]
+RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
+
+# The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
+# only those that the published numbers disclose anyway; the team and the organizers alone read those of other checks.
+PUBLIC_FINDINGS = frozenset(
+    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20"},
+)
+
+
+@dataclass(frozen=True)
+class EpsilonColumn:
+    """One ε of a run as the tables of the site show it.
+
+    Attributes:
+        key: Its name in published data, after `epsilon_`.
+        rule: None for the sampling rule that decides.
+        wide: Whether narrow screens leave it out.
+    """
+
+    key: str
+    title: str
+    meaning: str
+    accountant: Accountant
+    rule: SamplingRule | None
+    wide: bool = False
+
+    def of(self, results: RunResults) -> Epsilon | None:
+        """Return the column's ε of a run; None where the run has none."""
+        rule = self.rule or _deciding_rule(results)
+        return next(
+            (
+                row
+                for row in results.epsilons
+                if (row.accountant, row.sampling_rule) == (self.accountant, rule)
+            ),
+            None,
+        )
+
+
+EPSILON_COLUMNS = (
+    EpsilonColumn(
+        key="two_stage",
+        title="ε two-stage",
+        meaning="Recomputed from the training record with privacy loss distributions, each round as seen by someone "
+        "who knows which clients take part",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.TWO_STAGE,
+    ),
+    EpsilonColumn(
+        key="product",
+        title="ε product",
+        meaning="The same with client rate times provider rate as every provider's own, as published",
+        accountant=Accountant.PLD,
+        rule=SamplingRule.PRODUCT,
+    ),
+    EpsilonColumn(
+        key="rdp",
+        title="ε (RDP)",
+        meaning="By Rényi differential privacy, under the sampling rule that decides",
+        accountant=Accountant.RDP,
+        rule=None,
+        wide=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class EpsilonRow:
+    """ε by one sampling rule and accountant; `decides` says whether it is compared with the budget."""
+
+    rule: str
+    accountant: str
+    epsilon: float | None
+    decides: bool
+
+
+@dataclass(frozen=True)
+class ShownCheck:
+    """A check with its words. `is_public` says whether the public may read what it expected and found."""
+
+    check: Check
+    name: str
+    meaning: str
+    limit: str
+    is_public: bool
+
+    @property
+    def status(self) -> str:
+        """The status in words."""
+        return _words(self.check.status)
+
+
+def column_epsilons(results: RunResults) -> list[Epsilon | None]:
+    """Return the run's ε in the order of `EPSILON_COLUMNS`."""
+    return [column.of(results) for column in EPSILON_COLUMNS]
+
+
+def epsilon_rows(results: RunResults) -> list[EpsilonRow]:
+    """Return the recomputed ε of every column, the deciding one first; none before the accounting."""
+    rows = [
+        EpsilonRow(RULE_NAMES[row.sampling_rule], row.accountant.upper(), row.epsilon, row.decides)
+        for row in column_epsilons(results)
+        if row is not None
+    ]
+    return sorted(rows, key=lambda row: not row.decides)
+
+
+def margin(run: Run) -> float | None:
+    """Return what is left of the budget, below 0 where ε exceeds it; None before the accounting."""
+    epsilon = run.results.epsilon
+    return None if run.budget is None or epsilon is None else run.budget - epsilon
+
+
+def shown_checks(run: Run) -> list[ShownCheck]:
+    """Return the run's checks with their words, in the order in which they were made."""
+    return [_shown(check, _is_public(run, check)) for check in run.results.checks]
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Return how many checks ended in each way, the worst first, such as "1 flagged, 9 passed"."""
+    counts = Counter(check.status for check in checks)
+    return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
+
+
+def public_results(run: Run) -> RunResults:
+    """Return the run's results as everyone may read them: of some checks the status alone."""
+    checks = [
+        check if _is_public(run, check) else Check(id=check.id, status=check.status)
+        for check in run.results.checks
+    ]
+    return run.results.model_copy(update={"checks": checks})
+
+
+def _is_public(run: Run, check: Check) -> bool:
+    return run.budget is None or check.id in PUBLIC_FINDINGS
+
+
+def _deciding_rule(results: RunResults) -> SamplingRule | None:
+    return next((row.sampling_rule for row in results.epsilons if row.decides), None)
+
+
+def _shown(check: Check, is_public: bool) -> ShownCheck:
+    # A run may have been checked by an earlier evaluator, which made other checks.
+    text = CHECKS.get(check.id, CheckText(name="", meaning="", limit=""))
+    return ShownCheck(check, text.name, text.meaning, text.limit, is_public)
+
+
+def _words(status: CheckStatus) -> str:
+    return status.replace("_", " ")

@@ -1,0 +1,196 @@
+"""The progress of a run's evaluation, as its team sees it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import prefetch_related_objects
+
+from evaluator.api import FINAL_STATES
+from evaluator.contracts import Epsilon, Outcome, Step, TrackRules
+from evaluator.errors import ErrorCode, Problem
+from evaluator.worker.time_left import in_words
+from portal.evaluation import results
+from portal.evaluation.changed_tensors import ChangedTensors
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepReport
+from portal.submissions.models import Run, RunState
+
+STEP_NAMES = {
+    Step.VALIDATE: "Validation",
+    Step.COMMUNICATION: "Communication",
+    Step.ACCOUNTING: "Privacy accounting",
+    Step.SCORING: "Scoring",
+}
+
+
+@dataclass(frozen=True)
+class StepStatus:
+    """One step of the current attempt: waiting, queued, running, passed, rejected or failed."""
+
+    step: Step
+    state: str
+    result: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The step's name on pages."""
+        return STEP_NAMES[self.step]
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When the step was finished; None before."""
+        moment = self.provenance.get("finished_at")
+        return datetime.fromisoformat(moment) if moment else None
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """A run and its newest attempt.
+
+    Attributes:
+        attempt: From 1; 0 as long as none was started.
+        remaining_s: The worker's estimate of the seconds left of the step, None where there is none.
+        queue_position: Position in the queue of its step, from 1; None unless it waits there.
+    """
+
+    run: Run
+    attempt: int
+    steps: list[StepStatus]
+    step: Step | None = None
+    done: int = 0
+    total: int = 0
+    remaining_s: float | None = None
+    queue_position: int | None = None
+    heartbeat_at: datetime | None = None
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the evaluation of the run has ended."""
+        return self.run.state in FINAL_STATES
+
+    @property
+    def step_name(self) -> str:
+        """The current step's name on pages; empty where there is none."""
+        return STEP_NAMES[self.step] if self.step else ""
+
+    @property
+    def time_left(self) -> str:
+        """The estimate of the time left, in words; empty where there is none."""
+        return in_words(self.remaining_s)
+
+    @property
+    def runs_before(self) -> int:
+        """The number of runs that are queued before this one."""
+        return (self.queue_position or 1) - 1
+
+    @property
+    def epsilons(self) -> list[results.EpsilonRow]:
+        """The recomputed ε, the deciding one first."""
+        return results.epsilon_rows(self.run.results)
+
+    @property
+    def column_epsilons(self) -> list[Epsilon | None]:
+        """The recomputed ε in the order of the tables' columns."""
+        return results.column_epsilons(self.run.results)
+
+    @property
+    def margin(self) -> float | None:
+        """What is left of the budget; None before the accounting."""
+        return results.margin(self.run)
+
+    @property
+    def trust_meaning(self) -> str:
+        """What the run's trust level means; empty before it has one."""
+        level = self.run.results.trust_level
+        return "" if level is None else results.TRUST[level]
+
+    @property
+    def checks(self) -> list[results.ShownCheck]:
+        """The run's checks with their words."""
+        return results.shown_checks(self.run)
+
+    @property
+    def tally(self) -> str:
+        """How many checks ended in each way."""
+        return results.tally(self.run.results.checks)
+
+    @property
+    def changed_tensors(self) -> ChangedTensors | None:
+        """The tensors that training changed; None before the validation."""
+        results_of = {status.step: status.result for status in self.steps}
+        return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
+
+    @property
+    def finished_steps(self) -> list[StepStatus]:
+        """The steps that a worker has reported on."""
+        return [status for status in self.steps if status.provenance]
+
+
+def statuses(runs: Iterable[Run]) -> list[RunStatus]:
+    """Return the status of every run, in the given order."""
+    runs = list(runs)
+    prefetch_related_objects(runs, "evaluations__reports")
+    return [_status(run) for run in runs]
+
+
+def _status(run: Run) -> RunStatus:
+    if run.state == RunState.DRAFT:
+        return RunStatus(run=run, attempt=0, steps=[])
+    steps = TrackRules.model_validate(run.rules).steps()
+    evaluation = max(run.evaluations.all(), key=lambda attempt: attempt.attempt, default=None)
+    if evaluation is None:
+        return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
+    reports = {Step(report.step): report for report in evaluation.reports.all()}
+    status = RunStatus(
+        run=run,
+        attempt=evaluation.attempt,
+        steps=[_step_status(step, evaluation, reports.get(step)) for step in steps],
+        heartbeat_at=evaluation.heartbeat_at,
+        problems=_problems(run, reports.values()),
+    )
+    if evaluation.state not in ACTIVE_STATES:
+        return status
+    return replace(
+        status,
+        step=Step(evaluation.step),
+        done=evaluation.done,
+        total=evaluation.total,
+        remaining_s=evaluation.remaining_s,
+        queue_position=_queue_position(evaluation),
+    )
+
+
+def _step_status(step: Step, evaluation: Evaluation, report: StepReport | None) -> StepStatus:
+    if report is not None:
+        return StepStatus(step, report.outcome, report.result or {}, report.provenance)
+    if step != evaluation.step:
+        return StepStatus(step, "waiting")
+    return StepStatus(step, evaluation.state if evaluation.state in ACTIVE_STATES else Outcome.FAILED)
+
+
+def _problems(run: Run, reports: Iterable[StepReport]) -> list[Problem]:
+    problems = [Problem.model_validate(problem) for report in reports for problem in report.problems]
+    if run.state == RunState.FAILED and not problems:
+        return [Problem.of(ErrorCode.PLATFORM_FAULT)]
+    return problems
+
+
+def _queue_position(evaluation: Evaluation) -> int | None:
+    """Return the position, from 1, of a queued step among those that wait for the same workers.
+
+    Scoring waits for a GPU; all other steps share the CPU workers.
+    """
+    if evaluation.state != EvaluationState.QUEUED:
+        return None
+    shared = (
+        [Step.SCORING]
+        if evaluation.step == Step.SCORING
+        else [step for step in Step if step is not Step.SCORING]
+    )
+    before = Evaluation.objects.filter(
+        state=EvaluationState.QUEUED, step__in=shared, step_queued_at__lt=evaluation.step_queued_at
+    )
+    return before.count() + 1

@@ -1,0 +1,58 @@
+"""The page of a submission: a draft as its team fills it, anything later with the results of its runs."""
+
+import hashlib
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.evaluation.status import RunStatus, statuses
+from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.views import draft_page, is_own, shown_submission
+
+
+@require_safe
+def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Show a draft as its team fills it, and anything later as everyone who may see it does."""
+    submission = shown_submission(request, submission_id)
+    if submission.state == SubmissionState.DRAFT and is_own(request, submission):
+        return draft_page(request, submission)
+    context = {
+        "submission": submission,
+        "is_own": is_own(request, submission),
+        **_status(request, submission),
+    }
+    if context["is_insider"]:
+        context["artifacts"] = submission.artifacts.select_related("run", "upload")
+    return render(request, "evaluation/detail.html", context)
+
+
+@require_safe
+def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Show the part of the page that is requested again and again until every run is finished."""
+    submission = shown_submission(request, submission_id)
+    context = {"submission": submission, **_status(request, submission)}
+    return render(request, "evaluation/status.html", context)
+
+
+def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
+    """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
+    is_insider = request.user.is_staff or is_own(request, submission)
+    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
+    line = ", ".join(_in_words(status) for status in shown)
+    digest = hashlib.sha256(line.encode()).hexdigest()[:16]
+    return {
+        "is_insider": is_insider,
+        "statuses": shown,
+        "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
+        "line": line,
+        "digest": digest,
+        # Screen readers announce changes only.
+        "is_news": request.GET.get("seen", "") != digest,
+    }
+
+
+def _in_words(status: RunStatus) -> str:
+    step = f" {status.step_name.lower()}" if status.step and not status.is_final else ""
+    return f"{status.run.label}: {status.run.get_state_display()}{step}"

@@ -1,0 +1,39 @@
+"""The database column of a run's results: a JSON document in the database, a `RunResults` in Python."""
+
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, JSONField, Model
+from django.db.models.fields.json import KeyTransform
+
+from evaluator.results import RunResults
+
+
+class ResultsField(JSONField[RunResults, RunResults]):
+    """Results that are None or empty are left out of the document, so that its keys say which there are."""
+
+    def from_db_value(
+        self, value: str | None, expression: Expression, connection: BaseDatabaseWrapper
+    ) -> Any:
+        """Return the column's document as `RunResults`, and a lookup of one of its keys as it is."""
+        document = super().from_db_value(value, expression, connection)
+        # An outer join yields no document where there is no run.
+        return (
+            document if document is None or isinstance(expression, KeyTransform) else self.to_python(document)
+        )
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        """Return the document to store."""
+        return super().get_db_prep_value(_document(value), connection, prepared)
+
+    def to_python(self, value: Any) -> RunResults:
+        """Return the results that a document holds. Raises `ValueError` where it holds anything else."""
+        return RunResults.model_validate(value)
+
+    def value_to_string(self, obj: Model) -> Any:
+        """Return what `manage.py dumpdata` writes, which `to_python` reads."""
+        return _document(self.value_from_object(obj))
+
+
+def _document(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, RunResults) else value

@@ -1,0 +1,22 @@
+"""The states of uploads: the allowed transitions, which `portal.audit.transitions.move` makes."""
+
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.audit.transitions import Transitions, move
+from portal.uploads.models import Upload, UploadState
+
+UPLOAD_TRANSITIONS: Transitions = {
+    UploadState.OPEN: frozenset({UploadState.COMPLETED, UploadState.ABORTED}),
+    # The file of a completed upload may be removed: another one replaced it, or its draft was withdrawn.
+    UploadState.COMPLETED: frozenset({UploadState.ABORTED}),
+    UploadState.ABORTED: frozenset(),
+}
+
+
+def move_upload(upload: Upload, state: UploadState, *, actor: User | None = None) -> None:
+    """Move an upload to `state`. The caller holds the row's lock.
+
+    Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
+    """
+    move(upload, state, UPLOAD_TRANSITIONS, actor, {"finished_at": timezone.now()})

@@ -1,0 +1,52 @@
+import json
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, transaction
+
+from evaluator.results import RunResults
+from portal.submissions.models import Run, RunState
+from tests.portal.factories import SCORES, make_epsilons, make_run
+
+pytestmark = pytest.mark.django_db
+
+RESULTS = RunResults(
+    **SCORES,
+    epsilon=0.1 + 0.2,
+    epsilons=make_epsilons(0.1 + 0.2, None, 5e-324),
+    checks=[{"id": "C1", "status": "passed"}],
+)
+
+
+@pytest.fixture
+def run():
+    return make_run(state=RunState.SCORED, **RESULTS.model_dump())
+
+
+def test_results_come_back_to_the_bit(run):
+    assert Run.objects.get(pk=run.pk).results == RESULTS
+
+
+def test_the_document_has_only_what_there_is(run):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT results FROM submissions_run")
+        (document,) = cursor.fetchone()
+    assert set(json.loads(document)) == {*SCORES, "epsilon", "epsilons", "checks"}
+
+
+def test_a_result_can_be_looked_up(run):
+    assert Run.objects.filter(results__anls__gt=0.5).values_list("results__anls", flat=True).get() == 0.9
+
+
+@pytest.mark.parametrize("missing", ["anls", "bytes_total", "trust_level"])
+def test_the_database_rejects_a_scored_run_without_its_scores(missing):
+    with pytest.raises(IntegrityError, match="scored_runs_have_scores"), transaction.atomic():
+        make_run(state=RunState.SCORED, **{missing: None})
+
+
+def test_a_dump_is_loaded_again(run, tmp_path):
+    file = tmp_path / "runs.json"
+    call_command("dumpdata", "submissions.run", output=file)
+    Run.objects.update(results=RunResults(), state=RunState.REJECTED)
+    call_command("loaddata", file, verbosity=0)
+    assert Run.objects.get().results == RESULTS
