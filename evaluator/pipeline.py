@@ -30,6 +30,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from evaluator.scoring.metrics import QuestionScores
 
 Result = TypeVar("Result", bound=StepResult, covariant=True)
-OnProgress = Callable[[int, int], None]  # units of work done, and their total
 
 WEIGHTS = "model.safetensors"
 

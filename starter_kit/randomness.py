@@ -1,8 +1,8 @@
-"""Randomness that can be repeated: streams that follow from a run's seed and a name.
+"""Reproducible randomness: streams that follow from a seed and a name.
 
-Batch orders, dropout, adapters' first values and, where nothing is private, the choice of clients come from here, so
-that the same settings give the same run on the same machine, whichever engine runs it and however often it was broken
-off. What privacy rests on, coins and noise, never does: see `starter_kit.dp.keystream`.
+Generated data, batch orders, dropout, the initial values of adapters and, where nothing is private, the choice of
+clients come from here, so that the same settings give the same run on the same machine, whichever engine runs it and
+however often it was interrupted. What privacy rests on, sampling and noise, never does: see `starter_kit.dp.keystream`.
 """
 
 import hashlib
@@ -30,3 +30,8 @@ class Stream:
     def random(self) -> random.Random:
         """A fresh generator at the stream's beginning."""
         return random.Random(self.number)  # noqa: S311  (nothing secret comes from it)
+
+
+def data_stream(seed: int, *name: object) -> random.Random:
+    """Return a generator of its own for the part of a data set called `name`, so that no part moves another's draws."""
+    return random.Random("/".join(map(str, (seed, *name))))  # noqa: S311  (nothing secret comes from it)

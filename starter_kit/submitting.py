@@ -1,20 +1,16 @@
-"""The way of `pfl submit`: what goes where, the uploads, the submission and its evaluation."""
+"""What `pfl submit` uploads and where: a plan by the track's rules, the uploads and the submission."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress
 from evaluator.records.lines import TrainingRecord
-from evaluator.scoring.metrics import cut
-from evaluator.worker.time_left import in_words
-from starter_kit.console import complain, console
 from starter_kit.runs.folder import RunFolder, budget_of
 from starter_kit.site.api import SiteClient
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -120,21 +116,6 @@ def send(
     return client.submit(draft["id"])
 
 
-def watch(client: SiteClient, submission: str) -> bool:
-    """Print what happens until every run is final; whether all of them were scored."""
-    told: dict[str, str] = {}
-    final: dict[str, Any] = {}
-    for final in client.follow(submission):
-        for run in final["runs"]:
-            line = _status_line(run)
-            if told.get(run["id"]) != line:
-                told[run["id"]] = line
-                console.print(line, highlight=False, soft_wrap=True)
-    for run in final["runs"]:
-        complain([Problem.model_validate(problem) for problem in run["problems"]])
-    return all(run["state"] == "scored" for run in final["runs"])
-
-
 def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
     tracks = client.tracks()
     for rules in tracks:
@@ -146,14 +127,3 @@ def _rules_of(client: SiteClient, track: str) -> dict[str, Any]:
         expected=f"one of {', '.join(rules['slug'] for rules in tracks)}",
         found=track,
     )
-
-
-def _status_line(run: dict[str, Any]) -> str:
-    name = f"ε = {run['budget']:g}" if run["budget"] else "run"
-    if run["state"] == "scored":
-        epsilon = f", ε = {run['epsilon']:.4f}" if run["epsilon"] is not None else ""
-        return f"{name}: scored, ANLS {cut(run['anls'])}, {run['bytes_total']:,} bytes{epsilon}"
-    step = f", {run['step']}" if run["step"] else ""
-    place = f", number {run['queue_position']} in the queue" if run["queue_position"] else ""
-    time_left = in_words(run["remaining_s"])
-    return f"{name}: {run['state']}{step}{place}{f', {time_left}' if time_left else ''}"

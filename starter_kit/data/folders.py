@@ -43,7 +43,7 @@ class SplitWriter:
 
 
 @contextmanager
-def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
+def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
     """A temporary folder beside `out` that takes its place when the block ends well, and vanishes when it fails.
 
     Args:

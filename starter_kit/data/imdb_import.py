@@ -14,9 +14,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import Imdb, read_data_points, read_imdb
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.images import import_images
-from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 NAME = "pfl-docvqa"
@@ -77,7 +77,7 @@ def convert_imdb(
     folder_public: Path,
     folder_secret: Path,
     images: Path | None = None,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
     """Turn the competition's files into data folders: train and valid public, test secret, what there is of each.
 
@@ -118,7 +118,7 @@ def convert_imdb(
 
 
 def _convert_training(
-    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: Progress
+    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: OnProgress
 ) -> dict[int, list[str]]:
     """Write the training split; the providers of each client."""
     index = conversion.source.find("data_points.json")
@@ -194,7 +194,7 @@ def _convert_held_out(
     path: Path,
     providers: dict[str, str],
     folder: Path,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> None:
     imdb = read_imdb(path)
     owners = {
@@ -234,7 +234,7 @@ def _pages(
     owners: dict[int, str],
     path: Path,
     folder: Path,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Iterator[tuple[Page, list[Question]]]:
     """The pages of one file with their questions, in order of first appearance, images written."""
     rows_by_page: dict[str, list[int]] = {}

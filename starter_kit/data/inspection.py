@@ -5,14 +5,16 @@ from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.images import read_image
-from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import ImportSummary, SplitTally
 
 SPLITS = ("train", "valid", "test")
 
 
-def inspect_folder(folder: Path, on_progress: Progress = silent) -> tuple[ImportSummary, list[Problem]]:
+def inspect_folder(
+    folder: Path, on_progress: OnProgress = ignore_progress
+) -> tuple[ImportSummary, list[Problem]]:
     """Count a data folder and check it: rows are valid, images open, clients part the training providers.
 
     Raises:

@@ -5,8 +5,8 @@ Assumes that the public keys are the other clients' own: nothing here can tell (
 
 from collections.abc import Sequence
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client_state import NEXT_LEG, ClientState, Leg
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.keys import (
     KeySchedule,
     PublicKeys,

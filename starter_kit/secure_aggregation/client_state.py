@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import KEY_BYTES
 from starter_kit.secure_aggregation.sealing import SharePair
 from starter_kit.secure_aggregation.terms import Terms

@@ -23,7 +23,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import PublicKeys
 from starter_kit.secure_aggregation.masks import WORD, Words
 from starter_kit.secure_aggregation.sealing import SEALED_BYTES

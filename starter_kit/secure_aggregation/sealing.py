@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.sharing import SHARE_BYTES, share_from_bytes, share_to_bytes
 
 NONCE_BYTES = 12

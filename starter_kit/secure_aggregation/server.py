@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, public_key_of, transcript_of
 from starter_kit.secure_aggregation.masks import WORD, Mask, Words, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 
 SECRET_BYTES = 32
 SHARE_BYTES = 33

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 
 MAX_ROUND = 2**64 - 1
 MAX_CLIENT = 2**32 - 2  # the number above it addresses everybody

@@ -9,9 +9,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Column, Table
-from rich.text import Text
-
 from starter_kit.federation.rounds import Client
 from starter_kit.settings.configuration import config_names, find_config, load_settings, method_module
 
@@ -36,19 +33,6 @@ class Config:
 def kit_configs() -> list[Config]:
     """All of them, by name."""
     return [_config(name) for name in config_names()]
-
-
-def as_table() -> Table:
-    """For a terminal."""
-    table = Table(
-        Column("config", no_wrap=True),
-        Column("method", no_wrap=True),
-        "private unit",
-        "what it is, and its source",
-    )
-    for config in kit_configs():
-        table.add_row(*map(Text, (config.name, config.method, config.unit or "–", config.about)))
-    return table
 
 
 def _config(name: str) -> Config:

@@ -26,7 +26,7 @@ MAX_OUTCOME_BYTES = 1024**2
 MAX_PROBLEMS = 20
 MAX_NOTES = 20
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Job(BaseModel):
@@ -74,7 +74,7 @@ class Source:
         return not all(is_safetensors(file) for file in self.files)
 
 
-def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, tell: Tell) -> Path:
+def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, report: Report) -> Path:
     """Write the float32 safetensors file of the checkpoint `source`; returns where.
 
     Args:
@@ -82,7 +82,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
         out: The file to write where it ends in `.safetensors`, else the folder to write `model.safetensors` into.
         base: Folder of base weights, whose names and shapes the result must have.
         allow_network: Read pickles although the reading process has network.
-        tell: Called with each line to tell the user.
+        report: Called with each line that the user should see.
 
     Raises:
         ProblemError: Nothing was written.
@@ -91,10 +91,10 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     expected = untied(read_base(base)) if base else None
     found = find(source)
     for file in found.files:
-        tell(f"reading {file}")
+        report(f"reading {file}")
     try:
         with tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder:
-            weights = _read_apart(found, Path(folder), allow_network=allow_network, tell=tell)
+            weights = _read_apart(found, Path(folder), allow_network=allow_network, report=report)
             header = read_header(weights)
             if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
                 raise ProblemError(*problems[:MAX_PROBLEMS])
@@ -110,7 +110,7 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
             next_step="Make room, or name another folder.",
         ) from error
     parameters = sum(tensor.numel for tensor in header.tensors.values())
-    tell(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
+    report(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
     return target
 
 
@@ -182,7 +182,7 @@ def _existing_folder(target: Path) -> Path:
     return next(folder for folder in target.absolute().parents if folder.is_dir())
 
 
-def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell) -> Path:
+def _read_apart(source: Source, folder: Path, *, allow_network: bool, report: Report) -> Path:
     """The checkpoint's tensors, read by another process, as a safetensors file in `folder`."""
     files = source.files
     if source.index:
@@ -202,14 +202,14 @@ def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell
             raise ProblemError.of(
                 ErrorCode.CHECKPOINT_NETWORK, where=source.files[0].name, found=error
             ) from error
-        tell("the process that read it had no network: it tried to reach this one, and failed as it must")
+        report("the process that read it had no network: it tried to reach this one, and failed as it must")
     else:
         ended = run_with_network(READER, text)
     outcome = _outcome(job, ended, source.files)
     if outcome.problems:
         raise ProblemError(*outcome.problems)
     for note in outcome.notes:
-        tell(shorten(note))
+        report(shorten(note))
     return job.weights
 
 

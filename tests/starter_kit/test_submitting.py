@@ -8,9 +8,10 @@ import pytest
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.signing import public_key_of
+from starter_kit.commands.submit import follow
 from starter_kit.site import api
 from starter_kit.site.api import SiteClient
-from starter_kit.submitting import prepare, register_keys, send, watch
+from starter_kit.submitting import prepare, register_keys, send
 from tests.starter_kit.pocket_site import TOKEN, PocketSite
 from tests.starter_kit.training_runs import KEY, trained
 
@@ -135,7 +136,7 @@ def test_watching_ends_well_when_every_run_is_scored(
     site: PocketSite, runs: dict[float, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     submission = submitted(site, "track-1", [runs[8]])
-    assert watch(SiteClient(site.url, TOKEN), submission)
+    assert follow(SiteClient(site.url, TOKEN), submission)
     assert "ANLS 0.2500" in capsys.readouterr().out
 
 
@@ -145,7 +146,7 @@ def test_watching_tells_how_long_the_step_still_takes(
     submission = submitted(site, "track-1", [runs[8]])
     scoring = {"state": "running", "step": "scoring"}
     site.underway = [scoring, {**scoring, "remaining_s": 250.0}, {**scoring, "remaining_s": 245.0}]
-    assert watch(SiteClient(site.url, TOKEN), submission)
+    assert follow(SiteClient(site.url, TOKEN), submission)
     first, second, third = capsys.readouterr().out.splitlines()
     assert (first, second) == ("run: running, scoring", "run: running, scoring, about 4 min left")
     assert "scored" in third
@@ -157,7 +158,7 @@ def test_watching_ends_badly_when_a_run_is_not_scored(
 ) -> None:
     site.outcome = outcome
     submission = submitted(site, "track-1", [runs[8]])
-    assert not watch(SiteClient(site.url, TOKEN), submission)
+    assert not follow(SiteClient(site.url, TOKEN), submission)
     printed = capsys.readouterr()
     assert outcome in printed.out
     assert ("E_CHECKPOINT_NOT_FINITE" in printed.err) == (outcome == "rejected")

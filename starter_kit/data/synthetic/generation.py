@@ -14,15 +14,15 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.partition import deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
-from starter_kit.data.progress import Progress, silent
-from starter_kit.data.streams import stream
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.data.synthetic.invoices import Invoice, write_invoice
 from starter_kit.data.synthetic.providers import Provider, all_names, providers
 from starter_kit.data.synthetic.rendering import draw_invoice
+from starter_kit.randomness import data_stream
 
 NAME = "synthetic-invoices"
 
@@ -95,7 +95,7 @@ def generate(
     folder_public: Path,
     folder_secret: Path,
     settings: SyntheticSettings,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
     """Write train and valid to one data folder and test to another, images included.
 
@@ -112,7 +112,7 @@ def generate(
         "valid": _held_out(settings, "valid", settings.valid_pages, training, pages, unseen_valid),
         "test": _held_out(settings, "test", settings.test_pages, training, pages, unseen_test),
     }
-    clients = deal([p.name for p in training], settings.clients, stream(settings.seed, "clients"))
+    clients = deal([p.name for p in training], settings.clients, data_stream(settings.seed, "clients"))
 
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
     info = DatasetInfo(name=NAME, description=description, clients=clients)
@@ -139,7 +139,7 @@ def pages_by_rank(settings: SyntheticSettings) -> list[int]:
     weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
     counts = [1] * settings.train_providers
     rest = settings.train_pages - settings.train_providers
-    for rank in stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
+    for rank in data_stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
         counts[rank] += 1
     return counts
 
@@ -153,7 +153,7 @@ def _held_out(
     unseen: list[Provider],
 ) -> list[Provider]:
     """The provider of each page of a split: half new invoices of seen providers, half of unseen ones."""
-    rng = stream(settings.seed, "held out", split)
+    rng = data_stream(settings.seed, "held out", split)
     plan = rng.choices(seen, weights=seen_pages, k=pages - pages // 2)
     plan += unseen + rng.choices(unseen, k=pages // 2 - len(unseen))
     rng.shuffle(plan)
@@ -163,7 +163,7 @@ def _held_out(
 def _page(
     folder: Path, settings: SyntheticSettings, split: str, number: int, provider: Provider
 ) -> tuple[Page, list[Question]]:
-    rng = stream(settings.seed, split, number)
+    rng = data_stream(settings.seed, split, number)
     invoice = write_invoice(provider, rng)
     sheet = draw_invoice(invoice, settings.width_px, settings.height_px)
     name = hashlib.sha256(f"{NAME}/{settings.seed}/{split}/{number}".encode()).hexdigest()[:24] + "_0"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from starter_kit.data.streams import stream
+from starter_kit.randomness import data_stream
 
 Rgb = tuple[int, int, int]
 
@@ -219,10 +219,10 @@ class Provider:
 def providers(seed: int, count: int) -> Iterator[Provider]:
     """`count` providers of different names, e-mail addresses and tax numbers, at most `len(all_names())`."""
     names = all_names()
-    stream(seed, "names").shuffle(names)
+    data_stream(seed, "names").shuffle(names)
     tax_numbers: set[str] = set()
     for number, (country, surname, trade) in enumerate(names[:count]):
-        rng = stream(seed, "provider", number)
+        rng = data_stream(seed, "provider", number)
         while (tax_number := country.tax(rng)) in tax_numbers:
             continue
         tax_numbers.add(tax_number)

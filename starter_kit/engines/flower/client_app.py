@@ -18,7 +18,7 @@ from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode as FlowerErrorCode
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import complain
+from starter_kit.console import print_problems
 from starter_kit.engines.flower.agreement import Agreement, reject_untold, tells_counts
 from starter_kit.engines.flower.keeping import InContext, InMemory, Keeping
 from starter_kit.engines.flower.messages import (
@@ -118,7 +118,7 @@ def hello(message: Message, context: Context) -> RecordDict:
     try:
         Hello.unpack(message.content).agreement.check(clients.agreement, "this node")
     except ProblemError as error:
-        complain(error.problems)
+        print_problems(error.problems)
     return Hello(clients.participant.clients, clients.agreement).pack()
 
 

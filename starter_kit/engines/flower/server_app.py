@@ -8,7 +8,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import complaints
+from starter_kit.console import log
 from starter_kit.engines.flower.agreement import Agreement, reject_untold
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
@@ -84,4 +84,4 @@ def _no_credentials() -> Credentials:
 
 
 def tell(line: str) -> None:
-    complaints.print(line, markup=False, highlight=False, soft_wrap=True)
+    log(line)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.client_state import ClientState
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, transcript_of
 from starter_kit.secure_aggregation.masks import Mask, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (

@@ -2,8 +2,8 @@
 
 import pytest
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.messages import (
     Envelope,
     Kind,

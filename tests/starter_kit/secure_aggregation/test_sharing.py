@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.sharing import (
     PRIME,
     SHARE_BYTES,

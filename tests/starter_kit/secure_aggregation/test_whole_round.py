@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.secure_aggregation.masks import CHUNK
 from starter_kit.secure_aggregation.terms import default_threshold

@@ -1,4 +1,4 @@
-"""The signing key and the run token, as `pfl train` comes by them."""
+"""The signing key and the run token, as `pfl train` obtains them."""
 
 import stat
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import pytest
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.signing import create_key, public_key_of
 from starter_kit.site.api import SiteClient
-from starter_kit.site.credentials import obtain
+from starter_kit.site.credentials import obtain_credentials
 from tests.starter_kit.pocket_site import TOKEN, PocketSite
 
 
@@ -19,24 +19,22 @@ def site() -> Iterator[PocketSite]:
         yield site
 
 
-def test_the_first_private_run_makes_a_key_says_so_and_keeps_it_from_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_private_run_makes_a_key_and_keeps_it_from_others(tmp_path: Path) -> None:
     path = tmp_path / "config" / "team_key.pem"
-    first = obtain(path, "a-token-of-the-site", "track-2", None)
+    first = obtain_credentials(path, "a-token-of-the-site", "track-2", None)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert "a new key" in capsys.readouterr().out
+    assert first.new_key
     kept = path.read_bytes()
-    second = obtain(path, "another-token-of-it", "track-2", None)
+    second = obtain_credentials(path, "another-token-of-it", "track-2", None)
     assert public_key_of(first.key) == public_key_of(second.key)
     assert path.read_bytes() == kept
-    assert capsys.readouterr().out == ""
+    assert not second.new_key
 
 
 def test_a_file_that_is_no_key_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "team_key.pem"
     path.write_text("a letter")
-    for use in (lambda: obtain(path, None, "track-2", None), lambda: create_key(path)):
+    for use in (lambda: obtain_credentials(path, None, "track-2", None), lambda: create_key(path)):
         with pytest.raises(ProblemError) as caught:
             use()
         assert caught.value.problem.code is ErrorCode.SIGNING_KEY
@@ -45,18 +43,21 @@ def test_a_file_that_is_no_key_is_rejected_and_left_as_it_is(tmp_path: Path) -> 
 
 def test_the_site_issues_a_token_for_each_run_that_brings_none(site: PocketSite, tmp_path: Path) -> None:
     client = SiteClient(site.url, TOKEN)
-    tokens = [obtain(tmp_path / "key.pem", None, "track-2", client).run_token for _ in range(2)]
+    key_file = tmp_path / "key.pem"
+    tokens = [obtain_credentials(key_file, None, "track-2", client).run_token for _ in range(2)]
     assert tokens == [issued["token"] for issued in site.run_tokens]
     assert len(set(tokens)) == 2
     assert {issued["track"] for issued in site.run_tokens} == {"track-2"}
-    assert (
-        obtain(tmp_path / "key.pem", "given-on-the-line", "track-2", client).run_token == "given-on-the-line"
-    )
+    given = obtain_credentials(key_file, "given-on-the-line", "track-2", client)
+    assert given.run_token == "given-on-the-line"
     assert len(site.run_tokens) == 2
 
 
-def test_a_run_without_a_site_has_no_token_and_is_told_what_that_means(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert obtain(tmp_path / "key.pem", None, "track-2", None).run_token is None
-    assert "can be checked and not submitted" in " ".join(capsys.readouterr().out.split())
+def test_a_resumed_run_requests_no_token(site: PocketSite, tmp_path: Path) -> None:
+    client = SiteClient(site.url, TOKEN)
+    assert obtain_credentials(tmp_path / "key.pem", None, "track-2", client, resumed=True).run_token is None
+    assert site.run_tokens == []
+
+
+def test_a_run_without_a_site_has_no_token(tmp_path: Path) -> None:
+    assert obtain_credentials(tmp_path / "key.pem", None, "track-2", None).run_token is None
