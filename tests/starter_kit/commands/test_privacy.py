@@ -118,7 +118,7 @@ def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Pat
         "C19",
         "C20",
     }
-    assert "it takes --base and --checkpoint" in explained
+    assert "it requires --base and --checkpoint" in explained
 
 
 def test_a_file_of_another_run_fails_its_checks_and_leaves_the_others(run_folder: Path, base: Path) -> None:
