@@ -18,17 +18,17 @@ class Stream:
     names: tuple[str | int, ...] = ()
 
     def at(self, *names: str | int) -> "Stream":
-        """The stream of this name below this one. The length of a name is part of it, so no two are mixed up."""
+        """Return the stream of this name below this one. No two sequences of names give the same stream."""
         return Stream(self.seed, (*self.names, *names))
 
     @property
     def number(self) -> int:
-        """63 bits that a generator can be seeded with."""
+        """Return 63 bits that a generator can be seeded with."""
         text = "\x1f".join(repr(part) for part in (self.seed, *self.names))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
     def random(self) -> random.Random:
-        """A fresh generator at the stream's beginning."""
+        """Return a fresh generator at the stream's beginning."""
         return random.Random(self.number)  # noqa: S311  (nothing secret comes from it)
 
 

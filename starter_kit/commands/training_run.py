@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.options import key_path
 from starter_kit.console import log, print_lines
+from starter_kit.secure_aggregation import NOT_AUDITED
 
 if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
     from starter_kit.runs.training import OpenEngine
@@ -44,6 +45,8 @@ def run_training(
     from starter_kit.runs.watching import watching
     from starter_kit.settings.own_methods import own_file
 
+    if settings.secure_aggregation is not None:
+        log(NOT_AUDITED)
     with _reported_interruption(files.out), watching(settings.experiment) as watcher:
         train(
             settings,

@@ -52,7 +52,8 @@ def import_images(
 
 
 def read_image(path: Path, longest_px: int = LONGEST_PX) -> tuple[Image.Image, Size] | None:
-    """The image in RGB, decoded whole at no less than `longest_px`, and its size in the file; None if it can't be."""
+    """Return the image in RGB, decoded at no less than `longest_px`, and its size in the file; None if it is
+    unreadable."""
     try:
         with Image.open(path, formats=FORMATS) as image:
             size = image.size

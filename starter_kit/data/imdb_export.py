@@ -1,4 +1,4 @@
-"""A data folder as the competition's files, so that the competition's own kit can train on it.
+"""Conversion of a data folder into the competition's files, so that the competition's own kit can train on it.
 
 What the layout has no place for is left behind: the questions' keys, and answers beyond the first.
 """

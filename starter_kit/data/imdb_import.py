@@ -1,4 +1,4 @@
-"""The competition's files as data folders.
+"""Conversion of the competition's files into data folders.
 
 A source holds the imdb files and `data_points.json`, itself or in a folder `imdb`, and the page images in
 `images`. File names of both releases are known: `imdb_train_client_0.npy` or `blue_train_client_0.npy`, and so on.
@@ -38,21 +38,23 @@ DOCUMENT_PROVIDERS = TypeAdapter(dict[str, str | DocumentProvider])
 
 @dataclass(frozen=True)
 class ImdbSource:
-    """Where the competition's files lie. `folders` are searched in order."""
+    """The place of the competition's files. `folders` are searched in order."""
 
     folders: tuple[Path, ...]
     images: Path
 
     @classmethod
     def at(cls, source: Path, images: Path | None = None) -> "ImdbSource":
+        """Return the source in a folder, or in its folder `imdb`; images are in `images` unless named."""
         return cls((source, source / "imdb"), images or source / "images")
 
     def find(self, *names: str) -> Path | None:
+        """Return the first file that has one of these names; None if there is none."""
         paths = (folder / name for folder in self.folders for name in names)
         return next((path for path in paths if path.is_file()), None)
 
     def client_files(self) -> dict[int, Path]:
-        """Each client's file; of two names for one client the later release's counts."""
+        """Return each client's file; of two names for one client the later release's counts."""
         files: dict[int, Path] = {}
         for folder in self.folders:
             for path in sorted(folder.glob("*_train_client_*.npy")):
@@ -63,7 +65,7 @@ class ImdbSource:
 
 @dataclass
 class Conversion:
-    """What has been met so far: ids and pages are unique over a whole data set."""
+    """What was found so far: ids and pages are unique over a whole data set."""
 
     source: ImdbSource
     findings: Findings = field(default_factory=Findings)
@@ -79,7 +81,7 @@ def convert_imdb(
     images: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
-    """Turn the competition's files into data folders: train and valid public, test secret, what there is of each.
+    """Convert the competition's files into data folders: train and valid into the public one, test into the secret one.
 
     Args:
         images: The folder of page images, if it isn't `source/images`.
@@ -111,7 +113,7 @@ def convert_imdb(
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     if {"train", "valid"} & conversion.tallies.keys():
         write_info(folder_public, info)
-    if "test" in conversion.tallies:  # with the clients: scores are told apart by seen and unseen providers
+    if "test" in conversion.tallies:  # with the clients: scores are grouped by seen and unseen providers
         write_info(folder_secret, info)
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)

@@ -1,4 +1,4 @@
-"""A data folder looked at: what it holds, and what a training run would stumble over."""
+"""Inspection of a data folder: what it holds, and what would stop a training run."""
 
 from collections import Counter
 from pathlib import Path
@@ -15,7 +15,7 @@ SPLITS = ("train", "valid", "test")
 def inspect_folder(
     folder: Path, on_progress: OnProgress = ignore_progress
 ) -> tuple[ImportSummary, list[Problem]]:
-    """Count a data folder and check it: rows are valid, images open, clients part the training providers.
+    """Count a data folder and check it: rows are valid, images open, every training provider has one client.
 
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if the folder can't be read at all.

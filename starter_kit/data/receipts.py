@@ -32,7 +32,7 @@ COORDINATES = 8
 
 
 class ReceiptSettings(BaseModel):
-    """How receipts are split; the same seed and source give the same data set."""
+    """The settings of an import; the same seed and source give the same data set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,12 +51,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Receipt:
+    """One receipt: its text lines, and the values of its keys."""
+
     name: str
     lines: list[Line]
     values: dict[str, str]
 
     @property
     def page(self) -> str:
+        """Return the name of the receipt's page, a hash that doesn't reveal the file's name."""
         return hashlib.sha256(f"{NAME}/{self.name}".encode(errors="surrogateescape")).hexdigest()[:24] + "_0"
 
 
@@ -95,7 +98,7 @@ def import_receipts(
     description = "Receipts, each company a provider."
     info = DatasetInfo(name=NAME, description=description, clients=division.clients)
     write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
+    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
     (folder_secret / "images").mkdir(parents=True, exist_ok=True)
     tallies: dict[str, SplitTally] = {}
     for split in ("train", "valid", "test"):

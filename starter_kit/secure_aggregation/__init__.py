@@ -10,7 +10,7 @@ whom, and what is not.
 against a server that follows the protocol and not against one that forges keys.
 """
 
-NOT_AUDITED = "Secure aggregation: this implementation is not audited. See docs/secure-aggregation.md."
+NOT_AUDITED = "The implementation of secure aggregation is not audited: see docs/secure-aggregation.md."
 
 
 class ProtocolError(ValueError):

@@ -1,4 +1,4 @@
-"""Synthetic invoices as a data set: who is trained on by which client, who is held out, what is asked.
+"""Synthetic invoices as a data set: its providers, clients, splits and questions.
 
 The same seed gives the same bytes of JSON, and the same images as long as Pillow stays the same. So the test set
 is as secret as the seed is.
@@ -26,7 +26,7 @@ from starter_kit.randomness import data_stream
 
 NAME = "synthetic-invoices"
 
-# How likely a key is to be asked for, against the others.
+# The relative frequencies of questions about a key.
 KEY_WEIGHTS = {
     "provider_name": 4,
     "total_amount": 4,
@@ -44,7 +44,7 @@ PAGES_AN_UNSEEN_PROVIDER = 4  # pages of a held-out split, of which half are of 
 
 
 class SyntheticSettings(BaseModel):
-    """Size and shape of a synthetic data set. The defaults are the demo's.
+    """The size and shape of a synthetic data set. The defaults are the demo's.
 
     Attributes:
         skew: Exponent of the Zipf law by which training pages fall to providers; 0 is even.
@@ -74,20 +74,23 @@ class SyntheticSettings(BaseModel):
             raise ValueError("every client needs a training provider, and every training provider a page")
         if self.providers > len(all_names()):
             raise ValueError(
-                f"at most {len(all_names())} providers can be named, {self.providers} are asked for"
+                f"at most {len(all_names())} providers can be named, {self.providers} are required"
             )
         return self
 
     @property
     def unseen_valid_providers(self) -> int:
+        """Return the number of providers that only validation has."""
         return max(1, self.valid_pages // PAGES_AN_UNSEEN_PROVIDER)
 
     @property
     def unseen_test_providers(self) -> int:
+        """Return the number of providers that only the test has."""
         return max(1, self.test_pages // PAGES_AN_UNSEEN_PROVIDER)
 
     @property
     def providers(self) -> int:
+        """Return the number of all providers."""
         return self.train_providers + self.unseen_valid_providers + self.unseen_test_providers
 
 
@@ -117,7 +120,7 @@ def generate(
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
+    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
     total, done = sum(map(len, plan.values())), 0
     tallies: dict[str, SplitTally] = {}
     for split, split_providers in plan.items():
@@ -135,7 +138,7 @@ def generate(
 
 
 def pages_by_rank(settings: SyntheticSettings) -> list[int]:
-    """Training pages of each provider: one each, the rest by a Zipf law over their ranks."""
+    """Return the training pages of each provider: one each, the rest by a Zipf law over their ranks."""
     weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
     counts = [1] * settings.train_providers
     rest = settings.train_pages - settings.train_providers

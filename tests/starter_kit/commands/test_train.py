@@ -41,6 +41,11 @@ def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
     assert "60 rounds" in pfl(*train, "--resume").stdout
 
 
+def test_secure_aggregation_is_reported_as_not_audited(tmp_path: Path, base: Path, data: Path) -> None:
+    common = ["--data", str(data), "--base", str(base), *QUICK]
+    assert "not audited" in pfl("train", "secure-aggregation", *common, "--out", tmp_path / "run").stderr
+
+
 def test_the_folder_above_the_data_is_not_taken_for_it(tmp_path: Path, base: Path, data: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "public").symlink_to(data)

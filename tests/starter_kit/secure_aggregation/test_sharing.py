@@ -57,7 +57,7 @@ def test_any_shares_that_are_enough_give_the_secret(secret: bytes) -> None:
 
 def test_fewer_shares_are_rejected() -> None:
     shares = split(ALL_ONES, 3, range(5))
-    with pytest.raises(ProtocolError, match="2 shares are too few: a secret takes 3"):
+    with pytest.raises(ProtocolError, match="2 shares are too few: a secret requires 3"):
         reconstruct({0: shares[0], 1: shares[1]}, 3)
 
 
