@@ -1,7 +1,7 @@
 """The methods and configs that come with the kit, read from their modules and YAML files.
 
 What a method is and where it was published is the first line of its module; a config that isn't named after its method
-is told by the comment at its head. Whose data a method protects follows from its guarantee.
+is described by the comment at its head. Whose data a method protects follows from its guarantee.
 """
 
 import inspect
@@ -21,7 +21,7 @@ class Config:
 
     Attributes:
         about: What it trains, in a sentence.
-        unit: Whose presence is hidden; empty where nothing is private.
+        unit: The privacy unit; empty where nothing is private.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Config:
 
 
 def kit_configs() -> list[Config]:
-    """All of them, by name."""
+    """Return all of them, sorted by name."""
     return [_config(name) for name in config_names()]
 
 
