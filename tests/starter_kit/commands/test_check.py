@@ -27,7 +27,7 @@ def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -
     assert "accounting: passed" in second
     assert "within the budget of 8" in second
     assert "no run token, so the run can't be submitted" in second
-    assert "is for the site to check" in second
+    assert "is checked by the site" in second
 
 
 def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, base: Path) -> None:
@@ -53,9 +53,9 @@ def test_the_tracks_sampling_rule_can_be_named(run: Path, base: Path) -> None:
 
 
 def test_a_run_over_the_budget_does_not_pass(run: Path, base: Path) -> None:
-    told = check(run, base, "--budget", "4", status=2).stdout
-    assert "ABOVE" in told
-    assert "accounting: passed" not in told
+    printed = check(run, base, "--budget", "4", status=2).stdout
+    assert "ABOVE" in printed
+    assert "accounting: passed" not in printed
 
 
 def test_the_checks_name_everything_that_is_wrong(run: Path, base: Path, tmp_path: Path) -> None:

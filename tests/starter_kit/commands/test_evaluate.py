@@ -24,7 +24,7 @@ def printed(capsys: pytest.CaptureFixture[str], detail: ScoringDetail | None) ->
     return [line.split() for line in lines if any(letter.isalnum() for letter in line)]
 
 
-def test_the_means_stand_alone_where_nothing_more_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_means_are_printed_where_nothing_more_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = printed(capsys, None)
     assert " ".join(line) == "ANLS 0.5678, accuracy 0.2500 on 1234 questions (valid)"
 
@@ -56,7 +56,7 @@ def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, scored: Path, base: 
     assert by_file.stdout == by_folder
 
 
-def test_scores_of_a_folder_without_a_summary_are_told_and_kept_nowhere(
+def test_scores_of_a_folder_without_a_summary_are_printed_and_kept_nowhere(
     run: Path, base: Path, data: Path, tmp_path: Path
 ) -> None:
     shutil.copy(run / "model.safetensors", tmp_path)
@@ -65,13 +65,13 @@ def test_scores_of_a_folder_without_a_summary_are_told_and_kept_nowhere(
 
 
 @pytest.mark.parametrize("name", ["nothing", "nothing/model.safetensors"])
-def test_a_checkpoint_that_is_not_there_is_told(tmp_path: Path, base: Path, data: Path, name: str) -> None:
+def test_a_missing_checkpoint_is_reported(tmp_path: Path, base: Path, data: Path, name: str) -> None:
     rejected = pfl("evaluate", tmp_path / name, "--base", base, "--data", data, status=2).stderr
     assert "E_ARTIFACT_MISSING" in rejected
     assert str(tmp_path / name) in rejected
 
 
-def test_a_split_that_there_is_not_is_told_with_those_that_there_are(
+def test_an_unknown_split_is_rejected_with_those_that_exist(
     run: Path, base: Path, data: Path
 ) -> None:
     rejected = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr

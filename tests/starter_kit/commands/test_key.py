@@ -101,8 +101,8 @@ def test_training_near_a_site_takes_a_token_by_itself_and_one_by_hand_goes_first
 ) -> None:
     command = ["train", "fl-provider-dp", "--data", data, "--base", base, *QUICK]
     access = {"PFL_SITE": site.url, "PFL_TOKEN": TOKEN}
-    told, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
-    assert str(key_file(home)) in told
+    printed, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
+    assert str(key_file(home)) in printed
     pfl(home, *command, "--out", tmp_path / "given", PFL_RUN_TOKEN="a-token-of-my-own", **access)
     tokens = [
         read_record(tmp_path / name / "training_record.jsonl", max_rounds=1).run.run_token

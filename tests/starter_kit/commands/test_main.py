@@ -100,7 +100,7 @@ def test_without_a_verb_there_is_help() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
-def test_what_cannot_be_done_is_told_with_a_code(arguments: list[str], code: str, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code: str, tmp_path: Path) -> None:
     rejected = subprocess.run(
         [*PFL, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
         env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[3])},

@@ -8,8 +8,8 @@ from tests.starter_kit.commands.pfl import QUICK, pfl
 def test_a_new_method_is_written_trained_and_kept_with_its_run(
     tmp_path: Path, base: Path, data: Path
 ) -> None:
-    told = pfl("new", "clever_idea", "--out", tmp_path).stdout
-    assert "clever_idea.yaml --data" in told.replace("\n", "")
+    printed = pfl("new", "clever_idea", "--out", tmp_path).stdout
+    assert "clever_idea.yaml --data" in printed.replace("\n", "")
     trained = pfl(
         *("train", tmp_path / "clever_idea.yaml", "--data", data, "--base", base, "--out", tmp_path / "run"),
         *QUICK,

@@ -17,7 +17,7 @@ def train(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments, *FOLDERS])
 
 
-def test_they_are_not_listed_but_told_of() -> None:
+def test_they_are_mentioned_but_not_listed() -> None:
     listed = CliRunner().invoke(app, ["--help"]).stdout
     assert "competition" in listed
     options = listed.partition("\nOptions:\n")[2]
@@ -25,7 +25,7 @@ def test_they_are_not_listed_but_told_of() -> None:
     assert not [flag for flag in FLAGS if flag in options]
 
 
-def test_each_is_read_and_told() -> None:
+def test_each_is_read_and_reported() -> None:
     values = {"--flower": [], "--use_dp": [], "--dataset": ["some"], "--save-dir": ["some"]}
     for flag in FLAGS:
         result = train("fedavg", flag, *values.get(flag, ["1"]))
@@ -65,5 +65,5 @@ def test_a_model_config_is_found_as_in_the_official_kit(
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_gpu_that_is_not_there_is_told() -> None:
+def test_a_missing_gpu_is_reported() -> None:
     assert "--set device=cpu" in train("fedavg", "--set", "device=cuda").stderr

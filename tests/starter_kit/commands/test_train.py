@@ -17,7 +17,7 @@ def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, da
     assert "Fewer rounds" not in whole
 
 
-def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
+def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(
     tmp_path: Path, base: Path, data: Path
 ) -> None:
     train = ["train", "fedavg", "--data", str(data), "--base", str(base), "--out", str(tmp_path / "run")]
@@ -28,15 +28,15 @@ def test_a_run_that_is_interrupted_says_how_it_goes_on_and_is_not_lost(
     while not (metrics.is_file() and metrics.read_text().count("\n")) and time.monotonic() < waited_until:
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in errors
     rounds = metrics.read_text().count("\n")
     assert 0 < rounds < 60
-    assert f"--resume goes on after round {rounds}" in told
+    assert f"--resume resumes after round {rounds}" in errors
     rejected = pfl(*train, status=2).stderr
     assert "E_RUN_FOLDER" in rejected
-    assert "Add --resume to go on with it" in rejected
+    assert "Add --resume to resume it" in rejected
     assert metrics.read_text().count("\n") == rounds
     assert "60 rounds" in pfl(*train, "--resume").stdout
 
@@ -50,7 +50,7 @@ def test_the_folder_above_the_data_is_not_taken_for_it(tmp_path: Path, base: Pat
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "public").symlink_to(data)
     rejected = pfl("train", "fedavg", "--data", tmp_path / "data", "--base", base, "--out", "x", status=2)
-    assert f"next: Say --data {tmp_path / 'data' / 'public'}" in rejected.stderr
+    assert f"next: Use --data {tmp_path / 'data' / 'public'}" in rejected.stderr
 
 
 OFFICIAL = """
@@ -62,7 +62,7 @@ dp_parameters: {providers_per_fl_round: 1, sensitivity: 0.5, noise_multiplier: 1
 """
 
 
-def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_told(
+def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_listed(
     tmp_path: Path, base: Path, data: Path
 ) -> None:
     (tmp_path / "VT5.yml").write_text(OFFICIAL)
