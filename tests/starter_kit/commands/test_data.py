@@ -108,7 +108,7 @@ def test_a_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"source"}
 
 
-def test_a_folder_that_holds_something_is_only_replaced_when_told(tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_is_only_replaced_with_force(tmp_path: Path) -> None:
     out = tmp_path / "out"
     pfl_data("synthetic", out, *SMALL)
     before = Dataset(out / "secret", "test").sha256()

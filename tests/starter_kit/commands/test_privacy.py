@@ -84,7 +84,7 @@ def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
-def test_what_cannot_be_accounted_is_told_with_a_code(arguments: list[str], word: str) -> None:
+def test_what_cannot_be_accounted_is_reported_with_a_code(arguments: list[str], word: str) -> None:
     rejected = run_privacy(*arguments, status=2)
     assert "E_CONFIGURATION" in rejected
     assert word in rejected
@@ -145,7 +145,7 @@ def test_a_record_that_was_changed_is_rejected(run_folder: Path, tmp_path: Path)
     assert "E_RECORD_CHAIN" in run_privacy("explain", changed, status=2)
 
 
-def test_a_folder_without_base_weights_is_told_with_a_code(run_folder: Path, tmp_path: Path) -> None:
-    told = run_privacy("explain", run_folder / "training_record.jsonl", "--base", tmp_path, status=2)
-    assert "E_ARTIFACT_MISSING" in told
-    assert "the base weights" in told
+def test_a_folder_without_base_weights_is_reported_with_a_code(run_folder: Path, tmp_path: Path) -> None:
+    printed = run_privacy("explain", run_folder / "training_record.jsonl", "--base", tmp_path, status=2)
+    assert "E_ARTIFACT_MISSING" in printed
+    assert "the base weights" in printed
