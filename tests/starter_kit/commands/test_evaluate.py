@@ -71,8 +71,6 @@ def test_a_missing_checkpoint_is_reported(tmp_path: Path, base: Path, data: Path
     assert str(tmp_path / name) in rejected
 
 
-def test_an_unknown_split_is_rejected_with_those_that_exist(
-    run: Path, base: Path, data: Path
-) -> None:
+def test_an_unknown_split_is_rejected_with_those_that_exist(run: Path, base: Path, data: Path) -> None:
     rejected = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr
     assert all(name in rejected for name in ("tset", "train", "valid", "test"))
