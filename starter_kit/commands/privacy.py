@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
 from starter_kit.commands.app import new_app
+from starter_kit.console import console, exit_on_problem, print_lines
 
 app = new_app("Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.")
 
@@ -85,6 +85,8 @@ def noise(
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
     """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
+    from evaluator.accounting.calibration import noise_multiplier_for
+
     with exit_on_problem():
         mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
         sigma = _within_range(
