@@ -30,6 +30,7 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress
 
 if TYPE_CHECKING:
     from evaluator.docvqa.dataset import Dataset
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from evaluator.scoring.metrics import QuestionScores
 
 Result = TypeVar("Result", bound=StepResult, covariant=True)
-# Receives the units of work done, and their total.
-OnProgress = Callable[[int, int], None]
 
 WEIGHTS = "model.safetensors"
 

@@ -1,7 +1,7 @@
-"""What the `pfl` command prints: results to standard output, progress and problems to standard error."""
+"""The terminal: results go to standard output, progress and problems to standard error."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -9,69 +9,69 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.progress import OnProgress
 
-REJECTED = 2  # exit status: the input was rejected
+EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
-PLAIN_PAUSE_S = 5.0  # between two lines of progress where no terminal is attached
+LOG_INTERVAL_S = 5.0  # between two lines of progress where no terminal is attached
 
 UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
-OnProgress = Callable[[int, int], None]  # (done, total)
-
 console = Console()
-complaints = Console(stderr=True)
+error_console = Console(stderr=True)
 
 
-def say(*lines: object) -> None:
-    """Print results, as they are: nothing is cut, colored or taken for markup."""
+def print_lines(*lines: object) -> None:
+    """Print results to standard output as they are: nothing is cut, colored or interpreted as markup."""
     for line in lines:
         console.print(str(line), markup=False, highlight=False, soft_wrap=True)
 
 
-def note(line: object) -> None:
-    """Print, likewise, what is no result."""
-    complaints.print(str(line), markup=False, highlight=False, soft_wrap=True)
+def log(line: object) -> None:
+    """Print a message that is not a result to standard error, as it is."""
+    error_console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Print problems to standard error: the first ones in full, the others by their number."""
+    for problem in problems[:SHOWN_PROBLEMS]:
+        log(problem)
+    if len(problems) > SHOWN_PROBLEMS:
+        log(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.")
 
 
 @contextmanager
-def rejections() -> Iterator[None]:
-    """What is rejected inside the block is printed, without a traceback, and ends the command with status 2.
+def exit_on_problem() -> Iterator[None]:
+    """Print a `ProblemError` of the block without a traceback, and end the command with status 2.
 
-    So is a file that can't be opened: nearly always it was named wrongly.
+    A file that cannot be opened is treated alike: nearly always its name was mistyped.
     """
     try:
         yield
     except ProblemError as error:
-        complain(error.problems)
-        raise typer.Exit(REJECTED) from error
+        print_problems(error.problems)
+        raise typer.Exit(EXIT_REJECTED) from error
     except UNREADABLE as error:
         if error.filename is None:
             raise
-        complain(_unreadable(str(error.filename), error).problems)
-        raise typer.Exit(REJECTED) from error
+        print_problems([_unreadable(error)])
+        raise typer.Exit(EXIT_REJECTED) from error
 
 
-def _unreadable(name: str, error: OSError) -> ProblemError:
-    return ProblemError.of(
+def _unreadable(error: OSError) -> Problem:
+    return Problem.of(
         ErrorCode.ARTIFACT_MISSING,
-        message="A file or folder can't be opened.",
-        where=name,
+        message="A file or folder cannot be opened.",
+        where=str(error.filename),
         found=error.strerror,
-        next_step="See that the path is right, and that you may read and write there.",
+        next_step="Check the path, and that you may read and write there.",
     )
-
-
-def complain(problems: Sequence[Problem]) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        note(problem)
-    if len(problems) > SHOWN_PROBLEMS:
-        note(f"… and {len(problems) - SHOWN_PROBLEMS} more problems.")
 
 
 @contextmanager
 def progress(label: str) -> Iterator[OnProgress]:
-    """A bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
-    if complaints.is_terminal:
+    """Show progress as a bar in a terminal; elsewhere as a line every few seconds, so that log files grow too."""
+    if error_console.is_terminal:
         with _bar(label) as show:
             yield show
     else:
@@ -81,7 +81,7 @@ def progress(label: str) -> Iterator[OnProgress]:
 @contextmanager
 def _bar(label: str) -> Iterator[OnProgress]:
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=complaints, transient=True) as bar:
+    with Progress(*columns, console=error_console, transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -91,8 +91,8 @@ def _lines(label: str) -> OnProgress:
 
     def show(done: int, total: int) -> None:
         nonlocal last
-        if time.monotonic() - last >= PLAIN_PAUSE_S or (total and done == total):
+        if time.monotonic() - last >= LOG_INTERVAL_S or (total and done == total):
             last = time.monotonic()
-            note(f"{label} {done}/{total}")
+            log(f"{label} {done}/{total}")
 
     return show

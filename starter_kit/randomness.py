@@ -1,8 +1,8 @@
-"""Randomness that can be repeated: streams that follow from a run's seed and a name.
+"""Reproducible randomness: streams that follow from a seed and a name.
 
-Batch orders, dropout, adapters' first values and, where nothing is private, the choice of clients come from here, so
-that the same settings give the same run on the same machine, whichever engine runs it and however often it was broken
-off. What privacy rests on, coins and noise, never does: see `starter_kit.dp.keystream`.
+Generated data, batch orders, dropout, the initial values of adapters and, where nothing is private, the choice of
+clients come from here, so that the same settings give the same run on the same machine, whichever engine runs it and
+however often it was interrupted. What privacy rests on, sampling and noise, never does: see `starter_kit.dp.keystream`.
 """
 
 import hashlib
@@ -18,15 +18,20 @@ class Stream:
     names: tuple[str | int, ...] = ()
 
     def at(self, *names: str | int) -> "Stream":
-        """The stream of this name below this one. The length of a name is part of it, so no two are mixed up."""
+        """Return the stream of this name below this one. No two sequences of names give the same stream."""
         return Stream(self.seed, (*self.names, *names))
 
     @property
     def number(self) -> int:
-        """63 bits that a generator can be seeded with."""
+        """Return 63 bits that a generator can be seeded with."""
         text = "\x1f".join(repr(part) for part in (self.seed, *self.names))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
     def random(self) -> random.Random:
-        """A fresh generator at the stream's beginning."""
+        """Return a fresh generator at the stream's beginning."""
         return random.Random(self.number)  # noqa: S311  (nothing secret comes from it)
+
+
+def data_stream(seed: int, *name: object) -> random.Random:
+    """Return a generator of its own for the part of a data set called `name`, so that no part moves another's draws."""
+    return random.Random("/".join(map(str, (seed, *name))))  # noqa: S311  (nothing secret comes from it)

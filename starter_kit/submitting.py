@@ -9,6 +9,7 @@ from uuid import UUID
 from evaluator.api import RunState, RunStatus, Submission, SubmissionState, SubmissionStatus, TrackInfo
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.runs.folder import RunFolder, budget_of
@@ -16,8 +17,6 @@ from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
 
 POLLING_PAUSE_S = 1.0
-
-OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ from evaluator.docvqa.inference import (
 from evaluator.docvqa.loading import Shard, shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5
+from evaluator.progress import OnProgress, ignore_progress
 from evaluator.traces import trace_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ KEPT_S = 14 * 24 * 3600
 POLL_S = 0.5
 LIBRARIES = ("torch", "transformers", "tokenizers", "pillow", "numpy")
 
-OnProgress = Callable[[int, int], None]
 # Receives how many questions have been answered so far.
 OnAnswered = Callable[[int], None]
 
@@ -152,7 +152,7 @@ def answer_all(
     kept: Path,
     devices: Sequence[str] = (),
     budget: Budget | None = None,
-    on_progress: OnProgress = lambda _done, _total: None,
+    on_progress: OnProgress = ignore_progress,
 ) -> Answered:
     """Answer every question, resuming from what `kept` holds of the same scoring.
 

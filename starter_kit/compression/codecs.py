@@ -26,46 +26,50 @@ class Codec(Protocol):
     exact: bool
 
     def encode(self, vector: Tensor) -> bytes:
-        """The message for `vector` (d,). Raises ValueError for one that this codec cannot write."""
+        """Return the message for `vector` (d,). Raises ValueError for a vector that this codec cannot write."""
 
     def decode(self, message: bytes, size: int) -> Tensor:
-        """The vector (size,), float32. Raises ValueError for a message that is not one of `size` coordinates."""
+        """Return the vector (size,), float32. Raises ValueError for a message that is not one of `size` coordinates."""
 
 
 class Float32:
-    """The values as they are, little-endian. Exact, for NaN and infinities too."""
+    """Writes the values as they are, little-endian. Exact, for NaN and infinities too."""
 
     name = "float32"
     bits_per_parameter = 32.0
     exact = True
 
     def encode(self, vector: Tensor) -> bytes:
+        """Return the message for `vector` (d,): 4·d bytes."""
         _check(vector)
         return vector.detach().numpy().astype("<f4", copy=False).tobytes()
 
     def decode(self, message: bytes, size: int) -> Tensor:
+        """Return the vector (size,), float32. Raises ValueError for a message of another length."""
         if len(message) != 4 * size:
             raise ValueError(f"{size} float32 values take {4 * size} bytes, not {len(message)}")
         return torch.from_numpy(np.frombuffer(message, dtype="<f4").astype(np.float32))
 
 
 class NF4:
-    """Four bits a value and a scale for each block of 64, see `nf4`. Rejects values that are not finite."""
+    """Writes four bits per value and a scale per block of 64, see `nf4`. Rejects values that are not finite."""
 
     name = "nf4"
     bits_per_parameter = 4 + 32 / nf4.BLOCK
     exact = False
 
     def encode(self, vector: Tensor) -> bytes:
+        """Return the message for `vector` (d,), as `nf4.quantize` writes it."""
         _check(vector)
         return nf4.quantize(vector.detach().numpy())
 
     def decode(self, message: bytes, size: int) -> Tensor:
+        """Return the vector (size,), float32, as `nf4.dequantize` reads it."""
         return torch.from_numpy(nf4.dequantize(message, size))
 
 
 def codec(name: str) -> Codec:
-    """The codec called `name`: float32 or nf4. Raises ValueError for any other name."""
+    """Return the codec called `name`: float32 or nf4. Raises ValueError for any other name."""
     match name:
         case "float32":
             return Float32()

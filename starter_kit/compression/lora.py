@@ -4,7 +4,7 @@ A linear layer with weight W (out, in) becomes W + (alpha/rank)·B·A with A (ra
 and B are trained. B begins at zero, so that training starts from the base model. In the end the products are added to
 the weights, and the checkpoint has the tensors of the base weights and no others.
 
-Adapters stand beside the model and reach into it by hooks, so that no tensor of the model changes its name. `using`
+Adapters are kept beside the model and reach into it by hooks, so that no tensor of the model changes its name. `using`
 puts stacked adapters (G, rank, in) and (G, out, rank) in their place for batches that are made of G parts: each part
 then passes through its own adapters.
 """
@@ -28,12 +28,12 @@ from starter_kit.randomness import Stream
 
 
 class LoRA(BaseModel):
-    """Settings of the adapters; the defaults are those of track 1's winner.
+    """The settings of the adapters; the defaults are those of track 1's winner.
 
     Attributes:
-        targets: Patterns of the names of the linear layers that get adapters. The head, whose weight is the embedding,
+        targets: Patterns for the names of the linear layers that get adapters. The head, whose weight is the embedding,
             gets none.
-        dropout: On what enters an adapter, in training.
+        dropout: The dropout probability of an adapter's input, in training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,10 +45,10 @@ class LoRA(BaseModel):
 
 
 class Adapters:
-    """The adapters of `model`, active from when they are made until `merge`.
+    """The adapters of `model`, active from their creation on, except inside `merged`.
 
     Args:
-        stream: Where A's first values come from: the same for every party of a run.
+        stream: The source of the initial values of A: the same for every party of a run.
 
     Attributes:
         parameters: `<layer>.lora_A.weight` and `<layer>.lora_B.weight` for each layer, in the model's order.
@@ -79,10 +79,10 @@ class Adapters:
 
     @contextmanager
     def using(self, stacked: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[None]:
-        """Inside, batches pass through these tensors, named as in `parameters`, with G in front.
+        """Pass batches in the block through these tensors, named as in `parameters`, with G in front.
 
         Args:
-            sizes: How many rows of a batch belong to the first of G, the second and so on.
+            sizes: The number of rows of a batch that belong to the first of G, to the second and so on.
         """
         if len(set(sizes)) > 1:  # then each row is a part of its own
             device = next(iter(stacked.values())).device
@@ -96,7 +96,7 @@ class Adapters:
 
     @contextmanager
     def merged(self) -> Iterator[None]:
-        """Inside, the model's own weights are those with the adapters' products added, and no adapter is active."""
+        """In the block, add the adapters' products to the model's own weights, and keep all adapters inactive."""
         originals = {name: layer.weight.detach().clone() for name, layer in self._layers.items()}
         hooks, self._hooks = self._hooks, []
         for hook in hooks:

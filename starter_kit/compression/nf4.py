@@ -46,12 +46,12 @@ SMALLEST_SCALE = np.finfo(np.float32).smallest_normal
 
 
 def message_bytes(size: int) -> int:
-    """Length of the message for `size` values."""
+    """Return the length of the message for `size` values."""
     return 4 * -(-size // BLOCK) + -(-size // 2)
 
 
 def quantize(values: NDArray[np.float32]) -> bytes:
-    """The message for `values` (d,).
+    """Return the message for `values` (d,).
 
     Raises:
         ValueError: A value is not finite.
@@ -70,7 +70,7 @@ def quantize(values: NDArray[np.float32]) -> bytes:
 
 
 def dequantize(message: bytes, size: int) -> NDArray[np.float32]:
-    """The values (size,) of a message.
+    """Return the values (size,) of a message.
 
     Raises:
         ValueError: The message is not of `size` values, or has a scale that is negative or not finite.

@@ -1,4 +1,4 @@
-"""Data folders on the way to disk: splits written page by page, outputs that appear whole or not at all."""
+"""Writing data folders: splits page by page, and outputs that appear whole or not at all."""
 
 import os
 import shutil
@@ -28,6 +28,7 @@ class SplitWriter:
         self._questions = (target / "questions.jsonl").open("w", encoding="utf-8")
 
     def add(self, page: Page, questions: list[Question]) -> None:
+        """Write one page and its questions."""
         self._pages.write(to_line(page))
         self._questions.writelines(map(to_line, questions))
         self.tally.add(page, questions)
@@ -43,8 +44,8 @@ class SplitWriter:
 
 
 @contextmanager
-def appearing_whole(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its place when the block ends well, and vanishes when it fails.
+def atomic_folder(out: Path, *, force: bool, entries: frozenset[str]) -> Iterator[Path]:
+    """Yield a temporary folder that replaces `out` if the block succeeds, and that is removed if it fails.
 
     Args:
         force: Replace a folder that holds something, if it is one of ours: nothing in it but `entries`.

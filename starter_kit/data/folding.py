@@ -8,12 +8,12 @@ _PRIVATE_LIMITED = re.compile(r"\bs(?:dn\W*bhd|\W?b)\W*$")
 
 
 def squeeze(text: str) -> str:
-    """`text` in one letter case and one Unicode form (NFKC), without white space."""
+    """Return `text` in one letter case and one Unicode form (NFKC), without white space."""
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def fold_company(name: str) -> str:
-    """What two spellings of one company's name have in common.
+    """Return what two spellings of one company's name have in common.
 
     Conservative: letter case, Unicode form, punctuation, white space and the spelling of a closing SDN BHD are
     folded, and nothing else. A misread letter, another branch in parentheses or BHD against SDN BHD make

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from starter_kit.data.progress import Progress, silent
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.summary import Finding, Findings
 
 LONGEST_PX = 1000
@@ -23,7 +23,7 @@ def import_images(
     sources: Mapping[str, Path],
     target: Path,
     findings: Findings,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
     longest_px: int = LONGEST_PX,
 ) -> dict[str, Size]:
     """Write every readable image to `target` as <page>.jpg, RGB, its long side at most `longest_px`.
@@ -52,7 +52,8 @@ def import_images(
 
 
 def read_image(path: Path, longest_px: int = LONGEST_PX) -> tuple[Image.Image, Size] | None:
-    """The image in RGB, decoded whole at no less than `longest_px`, and its size in the file; None if it can't be."""
+    """Return the image in RGB, decoded at no less than `longest_px`, and its size in the file; None if it is
+    unreadable."""
     try:
         with Image.open(path, formats=FORMATS) as image:
             size = image.size

@@ -1,4 +1,4 @@
-"""A data folder as the competition's files, so that the competition's own kit can train on it.
+"""Conversion of a data folder into the competition's files, so that the competition's own kit can train on it.
 
 What the layout has no place for is left behind: the questions' keys, and answers beyond the first.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 from evaluator.docvqa.dataset import Dataset, read_info
 from evaluator.docvqa.imdb import ImdbQuestion, write_imdb
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.data.progress import Progress, silent
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 SET_NAMES = {"train": "train", "valid": "val", "test": "test"}  # split -> what the competition calls it
 
 
-def export_imdb(folder: Path, out: Path, on_progress: Progress = silent) -> ImportSummary:
+def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progress) -> ImportSummary:
     """Write the splits that `folder` has: question files and indexes to `out/imdb`, images to `out/images`.
 
     Raises:

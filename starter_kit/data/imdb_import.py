@@ -1,4 +1,4 @@
-"""The competition's files as data folders.
+"""Conversion of the competition's files into data folders.
 
 A source holds the imdb files and `data_points.json`, itself or in a folder `imdb`, and the page images in
 `images`. File names of both releases are known: `imdb_train_client_0.npy` or `blue_train_client_0.npy`, and so on.
@@ -14,9 +14,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
 from evaluator.docvqa.imdb import Imdb, read_data_points, read_imdb
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.images import import_images
-from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 NAME = "pfl-docvqa"
@@ -38,21 +38,23 @@ DOCUMENT_PROVIDERS = TypeAdapter(dict[str, str | DocumentProvider])
 
 @dataclass(frozen=True)
 class ImdbSource:
-    """Where the competition's files lie. `folders` are searched in order."""
+    """The place of the competition's files. `folders` are searched in order."""
 
     folders: tuple[Path, ...]
     images: Path
 
     @classmethod
     def at(cls, source: Path, images: Path | None = None) -> "ImdbSource":
+        """Return the source in a folder, or in its folder `imdb`; images are in `images` unless named."""
         return cls((source, source / "imdb"), images or source / "images")
 
     def find(self, *names: str) -> Path | None:
+        """Return the first file that has one of these names; None if there is none."""
         paths = (folder / name for folder in self.folders for name in names)
         return next((path for path in paths if path.is_file()), None)
 
     def client_files(self) -> dict[int, Path]:
-        """Each client's file; of two names for one client the later release's counts."""
+        """Return each client's file; of two names for one client the later release's counts."""
         files: dict[int, Path] = {}
         for folder in self.folders:
             for path in sorted(folder.glob("*_train_client_*.npy")):
@@ -63,7 +65,7 @@ class ImdbSource:
 
 @dataclass
 class Conversion:
-    """What has been met so far: ids and pages are unique over a whole data set."""
+    """What was found so far: ids and pages are unique over a whole data set."""
 
     source: ImdbSource
     findings: Findings = field(default_factory=Findings)
@@ -77,9 +79,9 @@ def convert_imdb(
     folder_public: Path,
     folder_secret: Path,
     images: Path | None = None,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
-    """Turn the competition's files into data folders: train and valid public, test secret, what there is of each.
+    """Convert the competition's files into data folders: train and valid into the public one, test into the secret one.
 
     Args:
         images: The folder of page images, if it isn't `source/images`.
@@ -111,14 +113,14 @@ def convert_imdb(
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     if {"train", "valid"} & conversion.tallies.keys():
         write_info(folder_public, info)
-    if "test" in conversion.tallies:  # with the clients: scores are told apart by seen and unseen providers
+    if "test" in conversion.tallies:  # with the clients: scores are grouped by seen and unseen providers
         write_info(folder_secret, info)
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
 
 
 def _convert_training(
-    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: Progress
+    conversion: Conversion, files: dict[int, Path], folder: Path, on_progress: OnProgress
 ) -> dict[int, list[str]]:
     """Write the training split; the providers of each client."""
     index = conversion.source.find("data_points.json")
@@ -194,7 +196,7 @@ def _convert_held_out(
     path: Path,
     providers: dict[str, str],
     folder: Path,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> None:
     imdb = read_imdb(path)
     owners = {
@@ -234,7 +236,7 @@ def _pages(
     owners: dict[int, str],
     path: Path,
     folder: Path,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Iterator[tuple[Page, list[Question]]]:
     """The pages of one file with their questions, in order of first appearance, images written."""
     rows_by_page: dict[str, list[int]] = {}

@@ -1,19 +1,21 @@
-"""A data folder looked at: what it holds, and what a training run would stumble over."""
+"""Inspection of a data folder: what it holds, and what would stop a training run."""
 
 from collections import Counter
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.images import read_image
-from starter_kit.data.progress import Progress, silent
 from starter_kit.data.summary import ImportSummary, SplitTally
 
 SPLITS = ("train", "valid", "test")
 
 
-def inspect_folder(folder: Path, on_progress: Progress = silent) -> tuple[ImportSummary, list[Problem]]:
-    """Count a data folder and check it: rows are valid, images open, clients part the training providers.
+def inspect_folder(
+    folder: Path, on_progress: OnProgress = ignore_progress
+) -> tuple[ImportSummary, list[Problem]]:
+    """Count a data folder and check it: rows are valid, images open, every training provider has one client.
 
     Raises:
         ProblemError: `E_DATASET_FORMAT`, if the folder can't be read at all.

@@ -1,6 +1,6 @@
-"""Who holds what: training providers over clients, documents over training, validation and test.
+"""The partition of a data set: training providers over clients, documents over training, validation and test.
 
-A provider's training documents all lie with one client. Validation and test hold further documents of training
+A provider's training documents all belong to one client. Validation and test hold further documents of training
 providers (seen) and all documents of providers that training never meets (unseen), as in the paper (section 3).
 """
 
@@ -14,10 +14,10 @@ from evaluator.errors import ErrorCode, ProblemError
 
 
 class Shares(BaseModel):
-    """How large the held-out splits are to be, as shares of all documents.
+    """The sizes of the held-out splits, as shares of all documents.
 
     Attributes:
-        unseen: Share of each held-out split that is to come of unseen providers.
+        unseen: The share of each held-out split that comes from unseen providers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,14 +29,14 @@ class Shares(BaseModel):
 
 @dataclass(frozen=True)
 class Partition:
-    """Document -> split, and the training providers of each client."""
+    """The split of each document, and the training providers of each client."""
 
     splits: dict[str, str]
     clients: dict[int, list[str]]
 
 
 def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: random.Random) -> Partition:
-    """Split documents (document -> provider) and deal the training providers to clients.
+    """Split documents (document -> provider) and divide the training providers among clients.
 
     Unseen providers are taken whole, in random order, while they fit the share; one that alone would make up more
     than a fifth of it stays in training. Seen held-out documents are drawn from what providers have beyond one
@@ -78,7 +78,7 @@ def partition(documents: Mapping[str, str], clients: int, shares: Shares, rng: r
 
 
 def deal(providers: Sequence[str], clients: int, rng: random.Random) -> dict[int, list[str]]:
-    """Deal providers to clients at random, as many to each, give or take one.
+    """Divide providers among clients at random; numbers of providers differ by at most one.
 
     Equal numbers matter to track 2: a provider's sampling rate is set by the client with the fewest providers.
     """

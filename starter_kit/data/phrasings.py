@@ -1,4 +1,4 @@
-"""How a question about a key is put: several wordings a key, one drawn for each question.
+"""The wordings of questions: several per key, one of which is drawn for each question.
 
 The paper builds its questions the same way: templates for each key, the key's value as the answer (section 3).
 """
@@ -101,5 +101,5 @@ RECEIPT_PHRASINGS: dict[str, tuple[str, ...]] = {
 
 
 def ask(phrasings: dict[str, tuple[str, ...]], key: str, rng: random.Random) -> str:
-    """A question about `key`, in a wording drawn from `rng`."""
+    """Return a question about `key`, in a wording drawn from `rng`."""
     return rng.choice(phrasings[key])

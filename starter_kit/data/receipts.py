@@ -17,14 +17,14 @@ from pydantic_core import from_json
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.folding import fold_company, squeeze
 from starter_kit.data.images import Size, import_images
 from starter_kit.data.partition import Shares, partition
 from starter_kit.data.phrasings import RECEIPT_PHRASINGS, ask
-from starter_kit.data.progress import Progress, silent
-from starter_kit.data.streams import stream
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+from starter_kit.randomness import data_stream
 
 NAME = "receipts"
 KEYS = tuple(RECEIPT_PHRASINGS)
@@ -32,7 +32,7 @@ COORDINATES = 8
 
 
 class ReceiptSettings(BaseModel):
-    """How receipts are split; the same seed and source give the same data set."""
+    """The settings of an import; the same seed and source give the same data set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,12 +51,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Receipt:
+    """One receipt: its text lines, and the values of its keys."""
+
     name: str
     lines: list[Line]
     values: dict[str, str]
 
     @property
     def page(self) -> str:
+        """Return the name of the receipt's page, a hash that doesn't reveal the file's name."""
         return hashlib.sha256(f"{NAME}/{self.name}".encode(errors="surrogateescape")).hexdigest()[:24] + "_0"
 
 
@@ -65,7 +68,7 @@ def import_receipts(
     folder_public: Path,
     folder_secret: Path,
     settings: ReceiptSettings,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
     """Write train and valid to one data folder and test to another, images included.
 
@@ -89,13 +92,13 @@ def import_receipts(
         {receipt.page: providers[receipt.name] for receipt in receipts},
         settings.clients,
         settings.shares,
-        stream(settings.seed, NAME),
+        data_stream(settings.seed, NAME),
     )
 
     description = "Receipts, each company a provider."
     info = DatasetInfo(name=NAME, description=description, clients=division.clients)
     write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
+    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
     (folder_secret / "images").mkdir(parents=True, exist_ok=True)
     tallies: dict[str, SplitTally] = {}
     for split in ("train", "valid", "test"):
@@ -255,7 +258,7 @@ def _questions(receipt: Receipt, page: Page, seed: int, findings: Findings) -> l
             Question(
                 question_id=f"{page.page}-{key}",
                 page=page.page,
-                question=ask(RECEIPT_PHRASINGS, key, stream(seed, "question", page.page, key)),
+                question=ask(RECEIPT_PHRASINGS, key, data_stream(seed, "question", page.page, key)),
                 answers=[value],
                 key=key,
             )

@@ -1,4 +1,4 @@
-"""What an import wrote and what it met on the way: nothing is left out without being counted."""
+"""The summary of an import: what it wrote and what it found. Nothing is left out without being counted."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Finding(StrEnum):
     NOT_UTF8 = "File is not UTF-8: read as Latin-1"
     BAD_KEY_FILE = "Key file is missing or not a JSON object: receipt left out"
     NO_COMPANY = "No company, so no provider: receipt left out"
-    MISSING_KEY = "Key is missing or empty: its question is not asked"
+    MISSING_KEY = "Key is missing or empty: its question is left out"
     NON_ASCII = "Page with text beyond ASCII: kept as it is"
     ANSWER_NOT_IN_OCR = "Answer doesn't occur in the transcription: question kept"
     JOINED_SPELLINGS = "Provider with several spellings, joined under the commonest"
@@ -38,12 +38,13 @@ class Finding(StrEnum):
 
 @dataclass
 class Findings:
-    """Findings by kind: how often, and the first few places."""
+    """The findings by kind: how often they occurred, and the first few places."""
 
     counts: Counter[Finding] = field(default_factory=Counter)
     examples: dict[Finding, list[str]] = field(default_factory=dict)
 
     def note(self, finding: Finding, where: str) -> None:
+        """Count a finding, and keep its place if it is one of the first."""
         self.counts[finding] += 1
         places = self.examples.setdefault(finding, [])
         if len(places) < EXAMPLES:
@@ -52,7 +53,7 @@ class Findings:
 
 @dataclass
 class SplitTally:
-    """What one split holds."""
+    """The counts of one split."""
 
     pages: int = 0
     questions: int = 0
@@ -61,6 +62,7 @@ class SplitTally:
     questions_by_key: Counter[str] = field(default_factory=Counter)
 
     def add(self, page: Page, questions: list[Question]) -> None:
+        """Count a page and its questions."""
         self.pages += 1
         self.questions += len(questions)
         self.words += len(page.words)
@@ -69,7 +71,7 @@ class SplitTally:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Self:
-        """The tally of a split on disk."""
+        """Count a split on disk."""
         tally = cls()
         questions: dict[str, list[Question]] = {}
         for question in dataset.questions:
@@ -81,7 +83,7 @@ class SplitTally:
 
 @dataclass
 class ImportSummary:
-    """What a data set holds, by split, and what was met when it was made.
+    """What a data set holds, by split, and what was found when it was made.
 
     Attributes:
         clients: Client id -> number of its training providers.
@@ -93,6 +95,6 @@ class ImportSummary:
     findings: Findings = field(default_factory=Findings)
 
     def seen_providers(self, split: str) -> int:
-        """How many of the split's providers also appear in training."""
+        """Return how many providers of the split also appear in training."""
         training = self.splits["train"].pages_by_provider if "train" in self.splits else Counter[str]()
         return sum(provider in training for provider in self.splits[split].pages_by_provider)

@@ -18,8 +18,8 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import State
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.fixed_point import OutOfBoundError, finest_grid
 from starter_kit.secure_aggregation.server import SecureServer
 

@@ -5,13 +5,11 @@ Nothing is evaluated here: scores are those that `pfl evaluate` left in the run 
 
 import csv
 import json
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-
-from rich.table import Column, Table
-from rich.text import Text
+from typing import Self
 
 from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.scoring.metrics import cut
@@ -19,102 +17,123 @@ from starter_kit.reporting.repetitions import Row, Spread, rows_of
 from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
 
 MISSING = "–"
-NOT_PRIVATE = "inf"  # in CSV, where most readers take it as a number
+NOT_PRIVATE = "inf"  # in CSV, where most readers parse it as a number
 
 
-class Format(StrEnum):
-    """How a comparison is written."""
+@dataclass(frozen=True)
+class Comparison:
+    """The rows of compared runs, and the ways to write them."""
 
-    TABLE = "table"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-    JSON = "json"
+    rows: Sequence[Row]
 
+    @classmethod
+    def of(cls, folders: Sequence[Path], *, by_anls: bool = False, group: bool = False) -> Self:
+        """Read the runs in `folders`.
 
-def compare(
-    folders: Sequence[Path], *, form: Format = Format.TABLE, by_anls: bool = False, group: bool = False
-) -> str | Table:
-    """The runs in `folders` as a table to print (`Format.TABLE`) or as text.
+        Args:
+            by_anls: Sort by ANLS, the highest first and runs without one last; otherwise the given order is kept.
+            group: Make one row of runs whose settings differ in nothing but seed, name and device.
 
-    Args:
-        by_anls: The highest ANLS first, runs without one last; otherwise rows stand as given.
-        group: One row for runs whose settings differ in nothing but seed, name and device, with mean and deviation.
+        Raises:
+            ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.
+        """
+        rows = rows_of(folders, group=group)
+        if by_anls:
+            rows.sort(key=lambda row: row.anls.mean if row.anls else -1.0, reverse=True)
+        return cls(rows)
 
-    Raises:
-        ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.
-    """
-    rows = rows_of(folders, group=group)
-    if by_anls:
-        rows.sort(key=lambda row: row.anls.mean if row.anls else -1.0, reverse=True)
-    return WRITERS[form](rows)
+    @property
+    def text_columns(self) -> list[str]:
+        """Return the names of the first columns, which hold text."""
+        return ["run", "method"]
 
+    @property
+    def number_columns(self) -> list[str]:
+        """Return the names of the columns after those of text."""
+        return [*(["n"] if self._repeated else []), "ANLS", "accuracy", "GB", "ε"]
 
-def as_table(rows: Sequence[Row]) -> Table:
-    """For a terminal, with notes below."""
-    words, numbers = _columns(rows)
-    table = Table(
-        *(Column(name, min_width=8, overflow="fold") for name in words),
-        *(Column(name, justify="right") for name in numbers),
-        caption=Text("\n".join(_notes(rows))),
-        caption_justify="left",
-    )
-    for row in rows:
-        table.add_row(*map(Text, _cells(row, rows)))
-    return table
+    @property
+    def cells(self) -> list[list[str]]:
+        """Return the text of every cell, row by row, rounded as people read it."""
+        return [self._cells(row) for row in self.rows]
 
+    @property
+    def notes(self) -> list[str]:
+        """Return what a reader must know about the numbers, a sentence or two each."""
+        notes = []
+        if len(splits := self._splits) == 1:
+            notes.append(f"ANLS and accuracy: on the split {splits[0]}.")
+        if any(row.anls is None for row in self.rows):
+            notes.append(f"{MISSING}: not evaluated yet; run `pfl evaluate` on it.")
+        notes.append("GB: 10⁹ bytes, sent in both directions.")
+        if deltas := self._deltas:
+            at = f" at δ = {deltas[0]:g}" if len(deltas) == 1 else ""
+            notes.append(
+                f"ε{at}: for each provider unless it says otherwise, of one run alone, as its trainer claims."
+            )
+        if self._repeated:
+            notes.append(
+                "±: standard deviation (n − 1) over n runs. GB is their mean, ε the largest of theirs."
+            )
+        return notes
 
-def as_markdown(rows: Sequence[Row]) -> str:
-    """A table as GitHub reads it, with notes below."""
-    words, numbers = _columns(rows)
-    lines = [words + numbers, ["---"] * len(words) + ["---:"] * len(numbers)]
-    lines += [[_literal(cell) for cell in _cells(row, rows)] for row in rows]
-    table = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([*table, "", *(f"- {note}" for note in _notes(rows)), ""])
+    def as_markdown(self) -> str:
+        """Write a table as GitHub reads it, with the notes below."""
+        lines = [
+            self.text_columns + self.number_columns,
+            ["---"] * len(self.text_columns) + ["---:"] * len(self.number_columns),
+        ]
+        lines += [[_escaped(cell) for cell in cells] for cells in self.cells]
+        table = [f"| {' | '.join(line)} |" for line in lines]
+        return "\n".join([*table, "", *(f"- {note}" for note in self.notes), ""])
 
+    def as_csv(self) -> str:
+        """Write numbers unrounded; what is missing is empty, and the ε of a run that isn't private is `inf`."""
+        file = StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        for index, row in enumerate(self.rows):
+            record = _record(row) | {"runs": " ".join(row.runs)}
+            if row.epsilon is None:
+                record["epsilon"] = NOT_PRIVATE
+            if index == 0:
+                writer.writerow(record)
+            writer.writerow(record.values())
+        return file.getvalue()
 
-def as_csv(rows: Sequence[Row]) -> str:
-    """Numbers unrounded; what is missing is empty, and the ε of a run that isn't private is `inf`."""
-    file = StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    for index, row in enumerate(rows):
-        record = _record(row) | {"runs": " ".join(row.runs)}
-        if row.epsilon is None:
-            record["epsilon"] = NOT_PRIVATE
-        if index == 0:
-            writer.writerow(record)
-        writer.writerow(record.values())
-    return file.getvalue()
+    def as_json(self) -> str:
+        """Write a list of objects, numbers unrounded; null stands for what is missing and for a missing guarantee."""
+        return json.dumps([_record(row) for row in self.rows], indent=2, ensure_ascii=False) + "\n"
 
+    @property
+    def _splits(self) -> list[str]:
+        return sorted({row.split for row in self.rows if row.split is not None and row.anls is not None})
 
-def as_json(rows: Sequence[Row]) -> str:
-    """A list of objects, numbers unrounded; what is missing is null, as is the ε of a run that isn't private."""
-    return json.dumps([_record(row) for row in rows], indent=2, ensure_ascii=False) + "\n"
+    @property
+    def _deltas(self) -> list[float]:
+        return sorted({row.delta for row in self.rows if row.delta is not None})
 
+    @property
+    def _repeated(self) -> bool:
+        return any(len(row.runs) > 1 for row in self.rows)
 
-WRITERS: dict[Format, Callable[[Sequence[Row]], str | Table]] = {
-    Format.TABLE: as_table,
-    Format.MARKDOWN: as_markdown,
-    Format.CSV: as_csv,
-    Format.JSON: as_json,
-}
+    def _cells(self, row: Row) -> list[str]:
+        split = f" ({row.split})" if len(self._splits) > 1 else ""
+        return [
+            ", ".join(row.runs),
+            row.method,
+            *([str(len(row.runs))] if self._repeated else []),
+            _score(row.anls, split),
+            _score(row.accuracy, split),
+            significant(row.size_bytes.mean / GIGABYTE),
+            self._epsilon(row),
+        ]
 
-
-def _columns(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Names of the columns: those of words, then those of numbers."""
-    return ["run", "method"], [*(["n"] if _repeated(rows) else []), "ANLS", "accuracy", "GB", "ε"]
-
-
-def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
-    split = f" ({row.split})" if len(_splits(rows)) > 1 else ""
-    return [
-        ", ".join(row.runs),
-        row.method,
-        *([str(len(row.runs))] if _repeated(rows) else []),
-        _score(row.anls, split),
-        _score(row.accuracy, split),
-        significant(row.size_bytes.mean / GIGABYTE),
-        _epsilon(row, rows),
-    ]
+    def _epsilon(self, row: Row) -> str:
+        """The ε of a row, with what is unusual: a unit other than the provider, a δ that not all rows have."""
+        unusual = [] if row.unit in (None, PrivacyUnit.PROVIDER) else [str(row.unit)]
+        if row.delta is not None and len(self._deltas) > 1:
+            unusual.append(f"δ = {row.delta:g}")
+        return epsilon_text(row.epsilon) + (f" ({', '.join(unusual)})" if unusual else "")
 
 
 def _score(score: Spread | None, split: str) -> str:
@@ -122,32 +141,6 @@ def _score(score: Spread | None, split: str) -> str:
         return MISSING
     deviation = "" if score.deviation is None else f" ±{score.deviation:.4f}"
     return f"{cut(score.mean)}{deviation}{split}"
-
-
-def _epsilon(row: Row, rows: Sequence[Row]) -> str:
-    """With what is unusual about it: a unit other than the provider, a δ that not all rows have."""
-    unusual = [] if row.unit in (None, PrivacyUnit.PROVIDER) else [str(row.unit)]
-    if row.delta is not None and len(_deltas(rows)) > 1:
-        unusual.append(f"δ = {row.delta:g}")
-    return epsilon_text(row.epsilon) + (f" ({', '.join(unusual)})" if unusual else "")
-
-
-def _notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader must know of the numbers."""
-    notes = []
-    if len(splits := _splits(rows)) == 1:
-        notes.append(f"ANLS and accuracy: on the split {splits[0]}.")
-    if any(row.anls is None for row in rows):
-        notes.append(f"{MISSING}: not evaluated yet; run `pfl evaluate` on it.")
-    notes.append("GB: 10⁹ bytes, sent in both directions.")
-    if deltas := _deltas(rows):
-        at = f" at δ = {deltas[0]:g}" if len(deltas) == 1 else ""
-        notes.append(
-            f"ε{at}: for each provider unless it says otherwise, of one run alone, as its trainer claims."
-        )
-    if _repeated(rows):
-        notes.append("±: standard deviation (n − 1) over n runs. GB is their mean, ε the largest of theirs.")
-    return notes
 
 
 def _record(row: Row) -> dict[str, object]:
@@ -169,18 +162,6 @@ def _record(row: Row) -> dict[str, object]:
     }
 
 
-def _splits(rows: Sequence[Row]) -> list[str]:
-    return sorted({row.split for row in rows if row.split is not None and row.anls is not None})
-
-
-def _deltas(rows: Sequence[Row]) -> list[float]:
-    return sorted({row.delta for row in rows if row.delta is not None})
-
-
-def _repeated(rows: Sequence[Row]) -> bool:
-    return any(len(row.runs) > 1 for row in rows)
-
-
-def _literal(text: str) -> str:
+def _escaped(text: str) -> str:
     """`text` as Markdown that shows it as it is."""
     return "".join(f"\\{c}" if c in r"\`*_[]<>|#~&" else c if c.isprintable() else " " for c in text)

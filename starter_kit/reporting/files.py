@@ -1,4 +1,4 @@
-"""The files of a run folder, read and replaced, with rejections instead of the system's errors."""
+"""Reading and replacing the files of a run folder, with coded problems instead of the system's errors."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from evaluator.errors import ErrorCode, ProblemError
 
 
 def read_file(path: Path) -> bytes:
-    """What `path` holds. Raises `ProblemError` (`E_RUN_FOLDER`) where it can't be read."""
+    """Return the content of `path`. Raises `ProblemError` (`E_RUN_FOLDER`) if it can't be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -15,7 +15,7 @@ def read_file(path: Path) -> bytes:
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write `path`, at once: a reader finds the file as it was or as it is to be.
+    """Write `path` atomically: a reader finds the old or the new content, and nothing in between.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) It can't be written.

@@ -7,7 +7,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def element(tag: str, *content: Element | str, **attributes: str) -> Element:
-    """An element with text and elements in it. Attributes take an underscore for a hyphen, `class_` is `class`."""
+    """Return an element with text and elements in it. Attributes have `_` for a hyphen; `class_` is `class`."""
     made = Element(
         tag, {name.rstrip("_").replace("_", "-"): clean(text) for name, text in attributes.items()}
     )
@@ -22,11 +22,11 @@ def element(tag: str, *content: Element | str, **attributes: str) -> Element:
 
 
 def page(root: Element) -> str:
-    """An HTML document of its root element."""
+    """Return the HTML document of a root element."""
     ElementTree.indent(root, space="")
     return "<!DOCTYPE html>\n" + ElementTree.tostring(root, encoding="unicode", method="html") + "\n"
 
 
 def clean(text: str) -> str:
-    """`text` without the characters that HTML forbids or that change how the text around them reads."""
+    """Return `text` without the characters that HTML forbids or that change how the text around them reads."""
     return "".join(c if c.isprintable() or c in "\n\t" else REPLACED for c in text)

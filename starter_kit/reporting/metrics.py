@@ -1,6 +1,6 @@
-"""The numbers of a run that people see: one line a round in `metrics.jsonl`, and the whole in `summary.json`.
+"""The numbers of a run that people see: one line per round in `metrics.jsonl`, and the whole in `summary.json`.
 
-In a private run, one that spends ε, the training loss, the time and the number of sampled providers would tell who
+In a private run, one that spends ε, the training loss, the time and the number of sampled providers would reveal who
 took part. So neither model has a place for them beside an ε, and a file that holds both is rejected.
 """
 
@@ -38,12 +38,12 @@ class _Numbers(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     def as_json(self) -> str:
-        """One line of JSON, without the keys that are None."""
+        """Return one line of JSON, without the keys that are None."""
         return json.dumps(self.model_dump(mode="json", exclude_none=True))
 
 
 class RoundMetrics(_Numbers):
-    """One round's numbers. What a run doesn't have, or must not show, is None.
+    """The numbers of one round. What a run doesn't have, or must not show, is None.
 
     Attributes:
         round: From 1; 0 is the state before training.
@@ -70,29 +70,29 @@ class RoundMetrics(_Numbers):
 
     @model_validator(mode="after")
     def _private(self) -> Self:
-        if self.epsilon is not None and (told := self.hidden()):
-            raise ValueError(f"a private round doesn't tell its {', '.join(told)}")
+        if self.epsilon is not None and (hidden := self.hidden()):
+            raise ValueError(f"a private round must not report its {', '.join(hidden)}")
         return self
 
     def hidden(self) -> list[str]:
-        """The numbers given that a private run doesn't show."""
+        """Return the names of numbers that are given and that a private run doesn't show."""
         return [name for name in HIDDEN if getattr(self, name) is not None]
 
 
 class RunSummary(_Numbers):
-    """A whole run's numbers.
+    """The numbers of a whole run.
 
     Attributes:
         parameters_sent: d, the parameters that training changes, all of which a message carries.
         codec: How a message packs its numbers, such as `float32` or `nf4`.
         bytes_total: Sent in both directions in all rounds.
-        epsilon: Spent, as the trainer's accountant finds it; None where nothing is private. Then `delta` and `unit` are
-            given as well.
+        epsilon: What the run spent, by the trainer's accountant; None where nothing is private. With it, `delta` and
+            `unit` are given as well.
         unit: Whose presence ε hides.
         budget: The ε that the run was to keep within, if any.
         anls: Of the final checkpoint on `split`; None until it was evaluated. Likewise `accuracy`.
         seconds: Wall-clock time of the training. Never beside an ε.
-        resumed: How often the run went on after an interruption.
+        resumed: How often the run was resumed after an interruption.
     """
 
     experiment: str
@@ -119,13 +119,14 @@ class RunSummary(_Numbers):
         if self.is_private and (self.delta is None or self.unit is None):
             raise ValueError("an ε needs its delta and its unit")
         if self.is_private and self.seconds is not None:
-            raise ValueError("a private run doesn't tell its seconds")
+            raise ValueError("a private run must not report its seconds")
         if (self.anls is not None or self.accuracy is not None) and self.split is None:
             raise ValueError("a score needs its split")
         return self
 
     @property
     def is_private(self) -> bool:
+        """Return whether the run spends ε."""
         return self.epsilon is not None
 
 
@@ -135,12 +136,12 @@ def write_line(file: TextIO, metrics: RoundMetrics) -> None:
 
 
 def write_metrics(path: Path, metrics: Iterable[RoundMetrics]) -> None:
-    """Write `metrics.jsonl` again, at once: what a run does that goes on after an interruption."""
+    """Replace `metrics.jsonl` atomically, as a run does when it is resumed."""
     replace_file(path, "".join(line.as_json() + "\n" for line in metrics))
 
 
 def read_metrics(path: Path) -> list[RoundMetrics]:
-    """The rounds of `metrics.jsonl`, in order. A last line that was cut short by a kill is left out.
+    """Return the rounds of `metrics.jsonl`, in order. A last line that was cut short by a kill is left out.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The file isn't there, a line is no `RoundMetrics`, or rounds go back.
@@ -166,12 +167,12 @@ def read_metrics(path: Path) -> list[RoundMetrics]:
 
 
 def write_summary(path: Path, summary: RunSummary) -> None:
-    """Write `summary.json`, at once."""
+    """Replace `summary.json` atomically."""
     replace_file(path, summary.as_json() + "\n")
 
 
 def read_summary(path: Path) -> RunSummary:
-    """The summary in `summary.json`.
+    """Return the summary in `summary.json`.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The file isn't there, or is no `RunSummary`.
@@ -183,21 +184,21 @@ def read_summary(path: Path) -> RunSummary:
 
 
 def check_private(metrics: Sequence[RoundMetrics], summary: RunSummary) -> None:
-    """That rounds and summary agree on whether the run is private and, if so, that no round tells what it must not.
+    """Check that rounds and summary agree on privacy, and that no round of a private run reveals participation.
 
-    A line says so itself only where it has an ε; this holds for all lines.
+    A line is checked on its own only where it has an ε; here all lines are.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) They don't agree, or a round does.
+        ProblemError: (`E_RUN_FOLDER`) They don't agree, or a round reports what it must not.
     """
     for line in metrics:
-        if summary.is_private and (told := line.hidden()):
+        if summary.is_private and (hidden := line.hidden()):
             raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
-                message="A private run tells what would show who took part.",
+                message="A private run must not report values that reveal participation.",
                 where=f"{METRICS}, round {line.round}",
                 expected=f"none of {', '.join(HIDDEN)}",
-                found=", ".join(told),
+                found=", ".join(hidden),
                 next_step="Delete these numbers from the file before anybody sees it.",
             )
         if line.epsilon is not None and not summary.is_private:

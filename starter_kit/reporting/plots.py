@@ -34,7 +34,7 @@ Point = tuple[int, float]  # round, value
 
 @dataclass(frozen=True)
 class Theme:
-    """Colors of a plot; `first` and `second` are those of the series."""
+    """The colors of a plot; `first` and `second` are those of the series."""
 
     ground: str
     text: str
@@ -52,9 +52,9 @@ class Plot:
     """One plot, ready to be drawn.
 
     Attributes:
-        name: Of its file, without suffix.
-        in_words: What it shows, for those who don't see it.
-        last_round: Of the run. All plots of a run have the same rounds, from 0.
+        name: The name of its file, without suffix.
+        in_words: A description of what it shows, for those who don't see it.
+        last_round: The last round of the run. All plots of a run have the same rounds, from 0.
     """
 
     name: str
@@ -65,10 +65,10 @@ class Plot:
 
 
 def write_plots(folder: Path, metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Path]:
-    """Draw what there is to draw into `plots/` of the run folder; the files that were written.
+    """Draw the plots for which there are numbers into `plots/` of the run folder; return the files.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) The folder can't be written into, or a private run tells what it must not.
+        ProblemError: (`E_RUN_FOLDER`) The folder can't be written into, or a private run reports what it must not.
     """
     (folder / FOLDER).mkdir(exist_ok=True)
     written = []
@@ -80,10 +80,10 @@ def write_plots(folder: Path, metrics: Sequence[RoundMetrics], summary: RunSumma
 
 
 def plots_of(metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Plot]:
-    """The plots for which there are numbers.
+    """Return the plots for which there are numbers.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) A private run tells what it must not.
+        ProblemError: (`E_RUN_FOLDER`) A private run reports what it must not.
     """
     check_private(metrics, summary)
     candidates = (_scores(metrics), _bytes(metrics), _epsilon(metrics, summary), _loss(metrics))
@@ -91,7 +91,7 @@ def plots_of(metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Plot]
 
 
 def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
-    """The plot as a PNG file, the same for the same numbers."""
+    """Return the plot as a PNG file, the same for the same numbers."""
     with style.context(["default", _style(theme)]):
         figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
         axes = figure.add_subplot()

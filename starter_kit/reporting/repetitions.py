@@ -19,13 +19,14 @@ LIKE_A_SEED = ("experiment", "seed", "device")  # settings in which repetitions 
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation (n - 1) of a number over the runs of a row; one run has no deviation."""
+    """The mean and standard deviation (n - 1) of a number over the runs of a row; one run has no deviation."""
 
     mean: float
     deviation: float | None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
+        """Return mean and deviation of `values`."""
         return cls(mean(values), stdev(values) if len(values) > 1 else None)
 
 
@@ -34,11 +35,11 @@ class Row:
     """One run, or several that repeat each other.
 
     Attributes:
-        runs: Names of the folders.
+        runs: The names of the folders.
         anls: None where a run of the row was not evaluated; likewise `accuracy`.
-        split: That the scores are of; None without scores.
-        size_bytes: Sent in both directions.
-        epsilon: The largest of the runs'; None where nothing is private. Likewise `delta` and `unit`.
+        split: The split that was scored; None without scores.
+        size_bytes: The bytes sent in both directions.
+        epsilon: The largest ε of the runs; None where nothing is private. Likewise `delta` and `unit`.
     """
 
     runs: Sequence[str]
@@ -53,7 +54,7 @@ class Row:
 
 
 def rows_of(folders: Sequence[Path], *, group: bool) -> list[Row]:
-    """A row for each run, or with `group` for each set of repetitions, in the order given.
+    """Return a row for each run, or with `group` for each set of repetitions, in the order given.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) Folders hold no finished run; one problem for each.

@@ -58,11 +58,11 @@ EXPLAINED = {
 
 
 def write_report(folder: Path) -> Path:
-    """Write `report.html` of a run folder from its settings, metrics and summary; its path.
+    """Write `report.html` of a run folder from its settings, metrics and summary; return its path.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) One of the files isn't there or can't be read, the report can't be written, or a
-            private run tells what it must not.
+            private run reports what it must not.
     """
     settings = read_file(folder / SETTINGS).decode(errors="replace").replace("\r\n", "\n")
     metrics = read_metrics(folder / METRICS)
@@ -73,7 +73,7 @@ def write_report(folder: Path) -> Path:
 
 
 def report(settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary) -> str:
-    """The report as HTML; `settings` are shown as they are. Raises `ProblemError` as `check_private` does."""
+    """Return the report as HTML; `settings` are shown as they are. Raises `ProblemError` as `check_private` does."""
     check_private(metrics, summary)
     style = STYLE.read_text(encoding="utf-8")
     sections = [
@@ -165,7 +165,7 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
     """What is private and what ε means; one paragraph each."""
     if not summary.unit:
         yield (
-            "This run is not private: its model and its messages may tell what is in single documents, "
+            "This run is not private: its model and its messages may reveal the content of single documents "
             "to whoever sees them."
         )
         return
@@ -175,7 +175,7 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
         else "the leaderboard's ε is for each provider, which this is not"
     )
     yield (
-        f"Private is {PROTECTED[summary.unit]}: all that the training released tells no more about "
+        f"Private is {PROTECTED[summary.unit]}: all that the training released reveals no more about "
         f"that than ε = {epsilon_text(summary.epsilon)} at δ = {summary.delta:g} allows, as the trainer's own "
         f"accountant claims; {judged}."
     )

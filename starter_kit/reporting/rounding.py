@@ -7,7 +7,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def epsilon_text(epsilon: float | None) -> str:
-    """ε with five significant digits, rounded up; ∞ where there is none."""
+    """Return ε with five significant digits, rounded up; ∞ where there is none."""
     if epsilon is None:
         return "∞"
     rounded = Context(prec=5, rounding=ROUND_CEILING).create_decimal(repr(epsilon))
@@ -15,13 +15,13 @@ def epsilon_text(epsilon: float | None) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`value` with so many significant digits and without exponent: 0.00120, 1.20, 1230."""
+    """Return `value` with so many significant digits and without exponent: 0.00120, 1.20, 1230."""
     rounded = Decimal(f"{value:.{digits - 1}e}")
     return f"{rounded:f}" if rounded else "0"
 
 
 def decimal_unit(size_bytes: float) -> tuple[int, str]:
-    """The decimal unit in which `size_bytes` is from 1 to 1000, as its number of bytes and its name."""
+    """Return the decimal unit in which `size_bytes` is from 1 to 1000, as its number of bytes and its name."""
     power = 0
     while size_bytes >= 1000 ** (power + 1) and power < len(UNITS) - 1:
         power += 1
@@ -29,6 +29,6 @@ def decimal_unit(size_bytes: float) -> tuple[int, str]:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size in the unit that fits, such as 12.3 MB."""
+    """Return a size in the unit that fits, such as 12.3 MB."""
     number, unit = decimal_unit(size_bytes)
     return f"{size_bytes} B" if number == 1 else f"{significant(size_bytes / number)} {unit}"

@@ -1,6 +1,6 @@
 """A run's numbers for TensorBoard, while it trains or afterwards.
 
-TensorBoard stamps every number with the time, and how long a round took tells how many providers were sampled. So
+TensorBoard stamps every number with the time, and the duration of a round reveals how many providers were sampled. So
 the numbers of a private run are stamped with their round instead.
 """
 
@@ -45,7 +45,7 @@ class EventWriter:
         self._writer = _summary_writer(log_dir)
 
     def write(self, metrics: RoundMetrics) -> None:
-        """Write what the round has, and have it on disk when this returns."""
+        """Write the round's numbers, and flush them to disk."""
         stamp = None if metrics.epsilon is None else float(metrics.round)
         for name, tag in TAGS.items():
             if (value := getattr(metrics, name)) is not None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.console import note, rejections
+from starter_kit.console import exit_on_problem, log
 from starter_kit.reporting.files import replace_file
 from starter_kit.reproduction.base import BaseSettings
 from starter_kit.reproduction.experiment import Experiment
@@ -19,11 +19,11 @@ def reproduce(
     seeds: Annotated[int, typer.Option(min=1, help="How often every row is trained.")] = 3,
 ) -> None:
     """Train every baseline on the task that a small model learns, and say whether the papers' order holds."""
-    with rejections():
-        results = Experiment(folder, seeds, base=BaseSettings(), task=TaskSettings(), say=note).run()
+    with exit_on_problem():
+        results = Experiment(folder, seeds, base=BaseSettings(), task=TaskSettings(), say=log).run()
         replace_file(page_file.with_suffix(".json"), results.model_dump_json(indent=1) + "\n")
         replace_file(page_file, page(results))
-    note(f"{page_file}: written")
+    log(f"{page_file}: written")
 
 
 typer.run(reproduce)

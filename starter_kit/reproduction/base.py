@@ -20,7 +20,7 @@ from evaluator.docvqa.architecture import VisualConfig, VT5Config, tiny_config
 from evaluator.docvqa.dataset import Box
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
-from starter_kit.data.progress import Progress, silent
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.reproduction.cards import (
     BARE_AMOUNT_SHARE,
     PAIRS,
@@ -141,7 +141,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     return Tokenizer(backend)
 
 
-def create_base(folder: Path, settings: BaseSettings, on_progress: Progress = silent) -> float:
+def create_base(folder: Path, settings: BaseSettings, on_progress: OnProgress = ignore_progress) -> float:
     """Train the base and write it as a reference folder; returns its accuracy on fresh public cards.
 
     The accuracy is over questions that name a label, with and without an amount's currency alike. The same settings
@@ -162,7 +162,7 @@ def create_base(folder: Path, settings: BaseSettings, on_progress: Progress = si
 
 
 def _train(
-    model: VT5, tokenizer: Tokenizer, stream: Iterator[Card], settings: BaseSettings, on_progress: Progress
+    model: VT5, tokenizer: Tokenizer, stream: Iterator[Card], settings: BaseSettings, on_progress: OnProgress
 ) -> None:
     optimizer = torch.optim.AdamW(model.trainable_parameters().values(), weight_decay=0.0)
     for step in range(settings.steps):

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.contracts import ArtifactKind, evaluator_version
-from starter_kit.evaluating import evaluate
+from evaluator.progress import ignore_progress
+from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.reproduction.base import BaseSettings, create_base
@@ -121,8 +122,8 @@ class Experiment:
         summary = read_summary(out / SUMMARY)
         if summary.anls is None or summary.accuracy is None or summary.split != "test":
             checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
-            found = evaluate(
-                checkpoint, base=self._folder / "base", data=data, split="test", on_progress=lambda *_: None
+            found = score_checkpoint(
+                checkpoint, base=self._folder / "base", data=data, split="test", on_progress=ignore_progress
             )
             keep_scores(out, found.result, "test")
             summary = read_summary(out / SUMMARY)

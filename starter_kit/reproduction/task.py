@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, write_info
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.partition import deal
-from starter_kit.data.streams import stream
+from starter_kit.randomness import data_stream
 from starter_kit.reproduction.cards import (
     PAIRS,
     Line,
@@ -81,14 +81,14 @@ def write_task(folder: Path, settings: TaskSettings) -> None:
     held_out = {"valid": settings.valid_documents, "test": settings.test_documents}
     plan = {"train": [provider for provider in training for _ in range(DOCUMENTS_A_PROVIDER)]}
     for split, documents in held_out.items():
-        seen = stream(settings.seed, "seen", split).sample(training, documents // 2)
+        seen = data_stream(settings.seed, "seen", split).sample(training, documents // 2)
         unseen = [
             _provider(settings.seed, f"{split}-provider-{number:05}")
             for number in range(documents - len(seen))
         ]
         plan[split] = seen + unseen
     clients = deal(
-        [provider.name for provider in training], settings.clients, stream(settings.seed, "clients")
+        [provider.name for provider in training], settings.clients, data_stream(settings.seed, "clients")
     )
     description = "Made-up documents with questions that use words by the task's own conventions."
     write_info(folder, DatasetInfo(name=NAME, description=description, clients=clients))
@@ -102,13 +102,13 @@ def write_task(folder: Path, settings: TaskSettings) -> None:
 
 
 def _provider(seed: int, name: str) -> Provider:
-    rng = stream(seed, "provider", name)
+    rng = data_stream(seed, "provider", name)
     order = rng.sample(range(2 * PAIRS_A_PAGE), 2 * PAIRS_A_PAGE)
     return Provider(name, tuple(rng.sample(PAIRS, PAIRS_A_PAGE)), tuple(order))
 
 
 def _document(seed: int, split: str, number: int, provider: Provider) -> tuple[Page, list[Question]]:
-    rng = stream(seed, split, number)
+    rng = data_stream(seed, split, number)
     listed = [field for pair in provider.pairs for field in write_lines(pair, rng)]
     fields = [listed[place] for place in provider.order]
     words, boxes = lay_out(fields)

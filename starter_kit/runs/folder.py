@@ -8,7 +8,7 @@ from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
-from starter_kit.console import complaints
+from starter_kit.console import log
 
 FILES = {
     ArtifactKind.CHECKPOINT: "model.safetensors",
@@ -59,12 +59,7 @@ class RunFolder:
             check_same(checkpoint, index)
             return
         shards = shard_names(read_index(index))
-        complaints.print(
-            f"{index}: joining {len(shards)} shards into {checkpoint.name}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        log(f"{index}: joining {len(shards)} shards into {checkpoint.name}")
         try:
             join(index, checkpoint)
         except OSError as error:

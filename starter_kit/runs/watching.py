@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from starter_kit.console import PLAIN_PAUSE_S, complaints
+from starter_kit.console import LOG_INTERVAL_S, error_console, log
 from starter_kit.reporting.metrics import RoundMetrics
 
 
@@ -32,7 +32,7 @@ class Watcher:
 @contextmanager
 def watching(experiment: str) -> Iterator[Watcher]:
     """A bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
-    if complaints.is_terminal:
+    if error_console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -40,7 +40,7 @@ def watching(experiment: str) -> Iterator[Watcher]:
             TextColumn("{task.fields[numbers]}", markup=False),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=complaints, transient=True) as bar:
+        with Progress(*columns, console=error_console, transient=True) as bar:
             yield _Bar(bar, experiment)
     else:
         yield _Lines(experiment)
@@ -129,6 +129,6 @@ class _Lines(_Counting):
         self._tell(line, now=metrics.round == self._rounds)
 
     def _tell(self, text: str, *, now: bool) -> None:
-        if now or time.monotonic() - self._last >= PLAIN_PAUSE_S:
+        if now or time.monotonic() - self._last >= LOG_INTERVAL_S:
             self._last = time.monotonic()
-            complaints.print(f"{self._experiment}: {text}", markup=False, highlight=False, soft_wrap=True)
+            log(f"{self._experiment}: {text}")

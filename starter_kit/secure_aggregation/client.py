@@ -1,12 +1,12 @@
-"""A client of secure aggregation: one call for each leg, which takes the server's message and gives the answer.
+"""A client of secure aggregation: one call for each leg, from the server's message to the answer.
 
-Assumes that the public keys are the other clients' own: nothing here can tell (docs/secure-aggregation.md).
+Assumes that the public keys are the other clients' own, which nothing here can verify (docs/secure-aggregation.md).
 """
 
 from collections.abc import Sequence
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client_state import NEXT_LEG, ClientState, Leg
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.keys import (
     KeySchedule,
     PublicKeys,
@@ -37,8 +37,8 @@ from starter_kit.secure_aggregation.terms import agreed
 class SecureClient:
     """One client in one round. Its keys are drawn from the operating system when it is made.
 
-    A call that is rejected leaves the client as it was. One that is answered can't be made again: a second vector
-    under the same masks would give away the difference of the two. Only `unmask` may be called again, with the same
+    A call that is rejected leaves the client unchanged. One that is answered can't be repeated: a second vector
+    under the same masks would reveal the difference of the two. Only `unmask` may be called again, with the same
     request.
 
     Args:
@@ -70,30 +70,30 @@ class SecureClient:
         )
 
     def to_bytes(self) -> bytes:
-        """The whole state, for a client whose next message is handled by another process.
+        """Return the whole state, for a client whose next message is handled by another process.
 
         It holds all secrets of the round: keep it where only the client can read it, and delete it after the round.
-        Write it down before the answer is sent, and never go back to an older one: a client that forgot what it has
-        sent can be made to send what must not be sent as well.
+        Save it before the answer is sent, and never restore an older one: a client that forgot what it has sent can
+        be made to send what must not be sent as well.
         """
         return self._state.to_bytes()
 
     @classmethod
     def from_bytes(cls, state: bytes) -> "SecureClient":
-        """The client that `to_bytes` was called on. Raises `ProtocolError` for anything else."""
+        """Return the client that `to_bytes` was called on. Raises `ProtocolError` for anything else."""
         client = cls.__new__(cls)
         client._state = ClientState.from_bytes(state)
         return client
 
     def advertise(self) -> bytes:
-        """Leg 1: the client's two public keys."""
+        """Leg 1: return the client's two public keys."""
         self._must_be_at(Leg.ADVERTISE)
         message = write_advertisement(self._state.terms.round, self._state.client, self._public_keys())
         self._advance()
         return message
 
     def share(self, all_keys: bytes) -> bytes:
-        """Leg 2: shares of the two secrets for every other client on the server's list of keys.
+        """Leg 2: return shares of the two secrets for every other client on the server's list of keys.
 
         Raises:
             ProtocolError: Fewer clients than the threshold are on the list, one that was not invited, a key twice, or
@@ -112,7 +112,7 @@ class SecureClient:
         return write_sealed(Envelope(Kind.SHARES, terms.round, self._state.client), sealed)
 
     def mask(self, routed_shares: bytes, vector: Words) -> bytes:
-        """Leg 3: `vector` (d,) of uint32, under the client's own mask and one for each client that sent it shares.
+        """Leg 3: return `vector` (d,) of uint32 under a mask of its own and one for each client that sent it shares.
 
         Raises:
             ProtocolError: Fewer clients than the threshold have sent shares, or shares don't open.
@@ -123,21 +123,21 @@ class SecureClient:
         terms, client = self._state.terms, self._state.client
         held = self._state.held | self._opened(routed_shares)
         if len(held) < terms.threshold:
-            raise ProtocolError(f"only {len(held)} clients have sent shares; it takes {terms.threshold}")
+            raise ProtocolError(f"only {len(held)} clients have sent shares; {terms.threshold} are required")
         message = write_masked_vector(terms.round, client, vector)
         add_masks(vector_in(message), self._masks([other for other in held if other != client]))
         self._advance(held=held)
         return bytes(message)
 
     def unmask(self, request: bytes) -> bytes:
-        """Leg 4: for each client that the vector is masked with, the share that removes what it left behind.
+        """Leg 4: return, for each client that the vector is masked with, a share that removes its part of the mask.
 
         That is the share of the seed of its own mask where its vector arrived, and of its masking key where it was
-        lost. Once answered, only the same request is answered again: nobody's two shares are ever both given away.
+        lost. Once answered, only the same request is answered again: both shares of one client are never revealed.
 
         Raises:
             ProtocolError: Fewer vectors than the threshold arrived, not this client's, one of a client that sent no
-                shares, or other vectors than an earlier request said.
+                shares, or other vectors than an earlier request listed.
         """
         self._must_be_at(Leg.UNMASK)
         terms, held = self._state.terms, self._state.held
@@ -147,9 +147,9 @@ class SecureClient:
         if len(survivors) < terms.threshold:
             raise ProtocolError(f"only {len(survivors)} vectors arrived; a sum has {terms.threshold} or more")
         if not set(survivors) <= held.keys():
-            raise ProtocolError("a client is said to have survived with which this one shares no mask")
+            raise ProtocolError("the request lists a client with which this one shares no mask")
         if self._state.client not in survivors:
-            raise ProtocolError("this client's own vector is said to be lost")
+            raise ProtocolError("the request lists this client's own vector as lost")
         self._advance(survivors=survivors)
         return write_unmask_answer(
             terms.round,
@@ -178,7 +178,7 @@ class SecureClient:
         terms = self._state.terms
         keys = read_key_list(key_list, terms.round, len(terms.clients))
         if len(keys) < terms.threshold:
-            raise ProtocolError(f"only {len(keys)} clients have sent keys; it takes {terms.threshold}")
+            raise ProtocolError(f"only {len(keys)} clients have sent keys; {terms.threshold} are required")
         if not keys.keys() <= set(terms.clients):
             raise ProtocolError("the list of keys has a client that was not invited")
         if keys.get(self._state.client) != self._public_keys():

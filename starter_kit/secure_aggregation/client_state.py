@@ -1,18 +1,18 @@
-"""What a client keeps between two messages of a round, and how it is written down."""
+"""The state of a client between two messages of a round, and its serialization."""
 
 from enum import IntEnum
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import KEY_BYTES
 from starter_kit.secure_aggregation.sealing import SharePair
 from starter_kit.secure_aggregation.terms import Terms
 
 
 class Leg(IntEnum):
-    """What a client does next."""
+    """The next step of a client."""
 
     ADVERTISE = 1
     SHARE = 2
@@ -30,13 +30,13 @@ class ClientState(BaseModel):
     """A client's state. It holds secrets: whoever reads it can unmask the client's vector.
 
     Attributes:
-        leg: What comes next.
-        masking_private: Private key of the pairwise masks.
-        encryption_private: Private key that shares travel under.
-        self_mask_seed: Of the mask that the client adds on its own.
+        leg: The next step.
+        masking_private: The private key of the pairwise masks.
+        encryption_private: The private key under which shares are sent.
+        self_mask_seed: The seed of the mask that the client adds on its own.
         key_list: The server's message with everybody's public keys, as it came; empty before leg 2.
-        held: Shares of the secrets of all clients that the vector is masked with, itself among them, by id. After leg
-            2 there are only its own.
+        held: The shares of the secrets of all clients that the vector is masked with, itself among them, by id. After
+            leg 2 there are only its own.
         survivors: The clients whose vectors arrived, once shares were revealed accordingly.
     """
 
@@ -60,11 +60,12 @@ class ClientState(BaseModel):
     survivors: tuple[int, ...] | None = None
 
     def to_bytes(self) -> bytes:
+        """Return the state as JSON."""
         return self.model_dump_json().encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ClientState":
-        """Raises `ProtocolError` where `data` is not what `to_bytes` wrote."""
+        """Return the state that `to_bytes` wrote. Raises `ProtocolError` for anything else."""
         try:
             return cls.model_validate_json(data)
         except ValidationError:

@@ -3,8 +3,8 @@
 A coordinate becomes the nearest multiple of `step` (ties to the even one), and a negative multiple its complement to
 2³². Sums of up to `clients` such vectors stay within ±(2³¹ − 1) multiples, so that they can be read back.
 
-Values outside the bound are rejected, not saturated. Saturating would alter the sum without a word, and noise that is
-cut off at single clients no longer adds up to the noise that the privacy analysis speaks of. A bound on everything that
+Values outside the bound are rejected, not saturated. Saturating would alter the sum silently, and noise that is
+clipped at single clients no longer adds up to the noise of the privacy analysis. A bound on everything that
 can occur is never exceeded: `starter_kit.dp.noise` draws at most 8.57 standard deviations.
 """
 
@@ -24,7 +24,7 @@ SMALLEST_BOUND, LARGEST_BOUND = (
 
 
 class OutOfBoundError(ValueError):
-    """A coordinate can't be encoded: it is beyond the bound, or not a number."""
+    """Raised where a coordinate can't be encoded: it is beyond the bound, or not a number."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Grid:
     Attributes:
         step: A power of two, so that dividing by it and multiplying with it are exact.
         bound: The largest absolute value of a coordinate of one client.
-        clients: How many vectors a sum has at most.
+        clients: The largest number of vectors in a sum.
 
     Raises:
         ValueError: The sum could wrap around, nothing but 0 could be encoded, or `step` is not a power of two.
@@ -55,7 +55,7 @@ class Grid:
             )
 
     def encode(self, vector: NDArray[np.float32] | NDArray[np.float64]) -> Words:
-        """The integers (d,) of a float32 or float64 `vector` (d,).
+        """Return the integers (d,) of a float32 or float64 `vector` (d,).
 
         Raises:
             OutOfBoundError: A coordinate is beyond the bound, or not a number.
@@ -76,12 +76,13 @@ class Grid:
         return encoded
 
     def decode_sum(self, total: Words) -> NDArray[np.float64]:
-        """The sum (d,) of at most `clients` vectors, from the sum `total` (d,) of their encodings modulo 2³²; exact."""
+        """Return the exact sum (d,) of at most `clients` vectors, from the sum `total` (d,) of their encodings
+        modulo 2³²."""
         return np.multiply(total.view(np.int32), self.step, dtype=np.float64)
 
 
 def finest_grid(bound: float, clients: int) -> Grid:
-    """The grid with the smallest step at which sums of `clients` vectors bounded by `bound` can't wrap around.
+    """Return the grid with the smallest step at which sums of `clients` vectors bounded by `bound` can't wrap.
 
     The step is bound · clients / 2³¹, give or take a factor of two.
 

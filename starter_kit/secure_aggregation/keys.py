@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.terms import Terms
 
 PROTOCOL = b"pfl-docvqa secure aggregation 1"
@@ -25,7 +25,7 @@ _INFO = struct.Struct(f"<{len(PROTOCOL)}sBQII")  # protocol, purpose, round, two
 
 
 class Purpose(IntEnum):
-    """What a derived key is for."""
+    """The purposes of derived keys."""
 
     SELF_MASK = 1
     PAIRWISE_MASK = 2
@@ -37,8 +37,8 @@ class PublicKeys:
     """A client's public keys of one round, each of 32 bytes.
 
     Attributes:
-        masking: Gives the pairwise masks. The private key to it is shared out.
-        encryption: Gives the keys that shares travel under. The private key to it never leaves the client.
+        masking: The key of the pairwise masks. Its private key is secret-shared.
+        encryption: The key under which shares are sent. Its private key never leaves the client.
     """
 
     masking: bytes
@@ -50,23 +50,23 @@ class KeySchedule:
     """Derives the keys of one round.
 
     Attributes:
-        round: Its number.
-        transcript: `transcript_of` what the clients have in common.
+        round: The number of the round.
+        transcript: The `transcript_of` what the clients have in common.
     """
 
     round: int
     transcript: bytes
 
     def self_mask(self, seed: bytes, client: int) -> bytes:
-        """The key to the mask that `client` adds on its own."""
+        """Return the key of the mask that `client` adds on its own."""
         return self._derive(seed, Purpose.SELF_MASK, client, client)
 
     def pairwise_mask(self, private: bytes, public: bytes, one: int, other: int) -> bytes:
-        """The key to the mask of a pair of clients, in either order, from one's private and the other's public key."""
+        """Return the key of the mask of a pair, in either order, from one's private and the other's public key."""
         return self._derive(agree(private, public), Purpose.PAIRWISE_MASK, min(one, other), max(one, other))
 
     def share_encryption(self, private: bytes, public: bytes, sender: int, recipient: int) -> bytes:
-        """The key to what `sender` sends `recipient`: another one than for the way back."""
+        """Return the key for what `sender` sends `recipient`, which differs from the key for the way back."""
         return self._derive(agree(private, public), Purpose.SHARE_ENCRYPTION, sender, recipient)
 
     def _derive(self, secret: bytes, purpose: Purpose, one: int, other: int) -> bytes:
@@ -75,21 +75,22 @@ class KeySchedule:
 
 
 def transcript_of(key_list: bytes, terms: Terms) -> bytes:
-    """A hash of what all clients of a round must have seen alike: the list of public keys, and the threshold."""
+    """Return a hash of what all clients of a round must have received alike: the public keys, and the threshold."""
     return hashlib.sha256(struct.pack("<QI", terms.round, terms.threshold) + key_list).digest()
 
 
 def fresh_secret() -> bytes:
-    """32 bytes from the operating system's entropy: an X25519 private key, or a seed."""
+    """Return 32 bytes from the operating system's entropy: an X25519 private key, or a seed."""
     return os.urandom(KEY_BYTES)
 
 
 def public_key_of(private: bytes) -> bytes:
+    """Return the X25519 public key of a private one, 32 bytes each."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 def agree(private: bytes, public: bytes) -> bytes:
-    """The X25519 secret of two parties (RFC 7748), from one's private and the other's public key.
+    """Return the X25519 secret of two parties (RFC 7748), from one's private and the other's public key.
 
     Raises:
         ProtocolError: `public` is one of the few keys that give the same secret with everybody.

@@ -22,21 +22,22 @@ _BLOCK_BYTES = 16
 
 @dataclass(frozen=True)
 class Mask:
-    """A mask and whether it is added or taken away.
+    """A mask, and whether it is added or subtracted.
 
     Attributes:
-        key: Of 32 bytes, for this mask alone.
+        key: 32 bytes, for this mask alone.
     """
 
     key: bytes = field(repr=False)
     sign: Literal[1, -1]
 
     def reversed(self) -> "Mask":
+        """Return the mask that cancels this one."""
         return Mask(self.key, 1 if self.sign == -1 else -1)
 
 
 def pairwise_sign(client: int, other: int) -> Literal[1, -1]:
-    """The sign of the pair's mask in `client`'s message; in `other`'s it is the opposite."""
+    """Return the sign of the pair's mask in `client`'s message; in `other`'s it is the opposite."""
     return 1 if client < other else -1
 
 

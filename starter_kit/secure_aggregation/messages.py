@@ -23,7 +23,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import PublicKeys
 from starter_kit.secure_aggregation.masks import WORD, Words
 from starter_kit.secure_aggregation.sealing import SEALED_BYTES
@@ -42,7 +42,7 @@ _SHARE = struct.Struct(f"<IB{SHARE_BYTES}s")
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kinds of messages."""
 
     ADVERTISEMENT = 1
     KEY_LIST = 2
@@ -54,7 +54,7 @@ class Kind(IntEnum):
 
 
 class Secret(IntEnum):
-    """Which of a client's two secrets a share is of."""
+    """A client's two secrets."""
 
     SELF_MASK_SEED = 1
     MASKING_KEY = 2
@@ -70,7 +70,7 @@ class Revealed:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A message's kind, round and client; `EVERYBODY` where the server sends the same to all."""
+    """A message's kind, round and client; the client is `EVERYBODY` where the server sends the same to all."""
 
     kind: Kind
     round: int
@@ -78,7 +78,7 @@ class Envelope:
 
 
 def envelope_of(message: bytes) -> Envelope:
-    """What the header of `message` says it is."""
+    """Return what the header of `message` states."""
     if len(message) < HEADER.size:
         raise ProtocolError(f"a message has at least {HEADER.size} bytes, not {len(message)}")
     mark, version, kind, number, client, _ = HEADER.unpack_from(message)
@@ -91,23 +91,26 @@ def envelope_of(message: bytes) -> Envelope:
 
 
 def write_advertisement(round_number: int, client: int, keys: PublicKeys) -> bytes:
+    """Return the message with a client's public keys."""
     return _write(
         Envelope(Kind.ADVERTISEMENT, round_number, client), [_KEYS.pack(keys.masking, keys.encryption)]
     )
 
 
 def read_advertisement(message: bytes, expected: Envelope) -> PublicKeys:
+    """Return the public keys of an advertisement."""
     body = _body(message, expected, _KEYS.size, 1, 1)
     return PublicKeys(*_KEYS.unpack(body))
 
 
 def write_key_list(round_number: int, keys: Mapping[int, PublicKeys]) -> bytes:
+    """Return the message with the public keys of all clients that advertised."""
     entries = (_KEYS_OF.pack(client, of.masking, of.encryption) for client, of in sorted(keys.items()))
     return _write(Envelope(Kind.KEY_LIST, round_number, EVERYBODY), entries)
 
 
 def read_key_list(message: bytes, round_number: int, clients: int) -> dict[int, PublicKeys]:
-    """The public keys of up to `clients` clients, by id."""
+    """Return the public keys of up to `clients` clients, by id."""
     body = _body(message, Envelope(Kind.KEY_LIST, round_number, EVERYBODY), _KEYS_OF.size, 1, clients)
     entries = list(_KEYS_OF.iter_unpack(body))
     _check_ascending([client for client, *_ in entries])
@@ -115,19 +118,19 @@ def read_key_list(message: bytes, round_number: int, clients: int) -> dict[int, 
 
 
 def write_sealed(envelope: Envelope, sealed: Mapping[int, bytes]) -> bytes:
-    """A message of `SHARES` or `ROUTED_SHARES`: the sealed shares to, or from, each other client."""
+    """Return a message of `SHARES` or `ROUTED_SHARES`: the sealed shares to, or from, each other client."""
     return _write(envelope, (_SEALED.pack(other, data) for other, data in sorted(sealed.items())))
 
 
 def read_sealed(message: bytes, expected: Envelope, clients: int) -> dict[int, bytes]:
-    """The sealed shares to, or from, up to `clients` other clients, by id."""
+    """Return the sealed shares to, or from, up to `clients` other clients, by id."""
     entries = list(_SEALED.iter_unpack(_body(message, expected, _SEALED.size, 0, clients)))
     _check_ascending([other for other, _ in entries])
     return dict(entries)
 
 
 def write_masked_vector(round_number: int, client: int, vector: Words) -> bytearray:
-    """The message with `vector` (d,) in it as it is; `vector_in` gives the part to mask."""
+    """Return the message with `vector` (d,) as it is; `vector_in` returns the part to mask."""
     message = bytearray(HEADER.size + vector.size * WORD.itemsize)
     message[: HEADER.size] = _header(Envelope(Kind.MASKED_VECTOR, round_number, client), vector.size)
     vector_in(message)[:] = vector
@@ -135,23 +138,24 @@ def write_masked_vector(round_number: int, client: int, vector: Words) -> bytear
 
 
 def read_masked_vector(message: bytes, expected: Envelope, size: int) -> Words:
-    """The masked vector (size,); it shares the message's memory."""
+    """Return the masked vector (size,), which shares the message's memory."""
     _body(message, expected, WORD.itemsize, size, size)
     return vector_in(message)
 
 
 def vector_in(message: bytes | bytearray) -> Words:
-    """The vector (d,) in a masked vector's message; it shares the message's memory."""
+    """Return the vector (d,) of a masked vector's message; it shares the message's memory."""
     return np.frombuffer(message, WORD, offset=HEADER.size)
 
 
 def write_unmask_request(round_number: int, survivors: Iterable[int]) -> bytes:
+    """Return the message that lists the clients whose vectors arrived."""
     entries = (_ID.pack(client) for client in sorted(survivors))
     return _write(Envelope(Kind.UNMASK_REQUEST, round_number, EVERYBODY), entries)
 
 
 def read_unmask_request(message: bytes, round_number: int, clients: int) -> tuple[int, ...]:
-    """The ids of the clients, up to `clients` of them, whose vectors arrived."""
+    """Return the ids of the clients, at most `clients`, whose vectors arrived."""
     body = _body(message, Envelope(Kind.UNMASK_REQUEST, round_number, EVERYBODY), _ID.size, 1, clients)
     survivors = tuple(client for (client,) in _ID.iter_unpack(body))
     _check_ascending(survivors)
@@ -159,12 +163,13 @@ def read_unmask_request(message: bytes, round_number: int, clients: int) -> tupl
 
 
 def write_unmask_answer(round_number: int, client: int, revealed: Mapping[int, Revealed]) -> bytes:
+    """Return the message with the shares that a client reveals."""
     entries = (_SHARE.pack(of, it.secret, share_to_bytes(it.share)) for of, it in sorted(revealed.items()))
     return _write(Envelope(Kind.UNMASK_ANSWER, round_number, client), entries)
 
 
 def read_unmask_answer(message: bytes, expected: Envelope, clients: int) -> dict[int, Revealed]:
-    """The revealed shares, by the client whose secrets they are of; exactly `clients` of them."""
+    """Return the revealed shares, by the client whose secrets they belong to; exactly `clients` of them."""
     entries = list(_SHARE.iter_unpack(_body(message, expected, _SHARE.size, clients, clients)))
     _check_ascending([of for of, *_ in entries])
     return {of: Revealed(_secret(number), share_from_bytes(share)) for of, number, share in entries}

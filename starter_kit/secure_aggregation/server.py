@@ -1,4 +1,4 @@
-"""The server of secure aggregation: it takes the clients' messages leg by leg and ends with the sum.
+"""The server of secure aggregation: it receives the clients' messages leg by leg and ends with the sum.
 
 It learns the sum of the vectors that arrived, who was lost when, and the masking keys of clients lost between legs 2
 and 3. A vector that comes too late is still under its client's own mask.
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, public_key_of, transcript_of
 from starter_kit.secure_aggregation.masks import WORD, Mask, Words, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (
@@ -31,7 +31,7 @@ from starter_kit.secure_aggregation.terms import agreed
 
 
 class Stage(IntEnum):
-    """What the server is collecting."""
+    """The messages that the server collects."""
 
     ADVERTISEMENTS = 1
     SHARES = 2
@@ -52,7 +52,7 @@ class SecureServer:
     """The server of one round.
 
     In each leg, hand every client's message to `receive`; then end the leg with `key_list`, `routed_shares`,
-    `unmask_request` and `total`, in this order, when all clients have answered or have had their time. Whoever hasn't
+    `unmask_request` and `total`, in this order, when all clients have answered or their time is over. Whoever hasn't
     answered by then is lost. A leg with fewer answers than the threshold can't be ended; it stays open.
 
     Args:
@@ -88,23 +88,23 @@ class SecureServer:
 
     @property
     def missing(self) -> list[int]:
-        """The clients whose message of this leg has not come."""
+        """Return the clients whose message of this leg has not arrived."""
         return sorted(self._expected - self._received)
 
     def receive(self, message: bytes) -> int:
-        """Take a client's message of this leg; return the client's id.
+        """Accept a client's message of this leg; return the client's id.
 
         Raises:
             ProtocolError: It is of another leg or round, of a client that isn't part of this leg or has answered
-                already, or not as its leg demands. The server goes on as if it had not come.
+                already, or not as its leg requires. The server continues as if it had not arrived.
         """
         found = envelope_of(message)
         if found.kind is not COLLECTED.get(self._stage):
-            raise ProtocolError(f"{found.kind.name} came while the server collects {self._stage.name}")
+            raise ProtocolError(f"{found.kind.name} arrived while the server collects {self._stage.name}")
         if found.round != self._terms.round:
-            raise ProtocolError(f"a message of round {found.round} came in round {self._terms.round}")
+            raise ProtocolError(f"a message of round {found.round} arrived in round {self._terms.round}")
         if found.client not in self._expected:
-            raise ProtocolError(f"client {found.client} was not asked for {found.kind.name}")
+            raise ProtocolError(f"client {found.client} is not expected to send {found.kind.name}")
         if found.client in self._received:
             raise ProtocolError(f"client {found.client} has sent its {found.kind.name} already")
         match found.kind:
@@ -120,14 +120,14 @@ class SecureServer:
         return found.client
 
     def key_list(self) -> bytes:
-        """End leg 1: the message to all clients that advertised, with the public keys of all of them."""
+        """End leg 1: return the message to all clients that advertised, with the public keys of all of them."""
         self._end(Stage.ADVERTISEMENTS)
         message = write_key_list(self._terms.round, self._keys)
         self._transcript = transcript_of(message, self._terms)
         return message
 
     def routed_shares(self) -> dict[int, bytes]:
-        """End leg 2: for each client that sent shares, the message with those that the others sent it."""
+        """End leg 2: return, for each client that sent shares, the message with those that the others sent it."""
         self._end(Stage.SHARES)
         return {
             recipient: write_sealed(
@@ -138,13 +138,13 @@ class SecureServer:
         }
 
     def unmask_request(self) -> bytes:
-        """End leg 3: the message to all clients whose vectors arrived, saying which these are."""
+        """End leg 3: return the message to all clients whose vectors arrived, which lists them."""
         self._end(Stage.MASKED_VECTORS)
         self._survivors = set(self._expected)
         return write_unmask_request(self._terms.round, self._survivors)
 
     def total(self) -> Words:
-        """End leg 4: the sum (size,) modulo 2³² of the vectors that arrived.
+        """End leg 4: return the sum (size,) modulo 2³² of the vectors that arrived.
 
         Raises:
             ProtocolError: Fewer clients than the threshold answered, or a share is false. Nothing is released then.
@@ -163,7 +163,7 @@ class SecureServer:
     def _check_enough(self) -> None:
         if len(self._received) < self._terms.threshold:
             raise ProtocolError(
-                f"{len(self._received)} clients have sent {self._stage.name}; it takes {self._terms.threshold}"
+                f"{len(self._received)} clients have sent {self._stage.name}; {self._terms.threshold} are required"
             )
 
     def _end(self, stage: Stage) -> None:
@@ -182,12 +182,12 @@ class SecureServer:
 
     def _read_answer(self, message: bytes, found: Envelope) -> dict[int, Revealed]:
         revealed = read_unmask_answer(message, found, len(self._sealed))
-        asked = {
+        requested = {
             client: Secret.SELF_MASK_SEED if client in self._survivors else Secret.MASKING_KEY
             for client in self._sealed
         }
-        if {client: it.secret for client, it in revealed.items()} != asked:
-            raise ProtocolError(f"client {found.client} did not reveal the shares that it was asked for")
+        if {client: it.secret for client, it in revealed.items()} != requested:
+            raise ProtocolError(f"client {found.client} did not reveal the requested shares")
         return revealed
 
     def _masks_left(self) -> list[Mask]:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 
 SECRET_BYTES = 32
 SHARE_BYTES = 33
@@ -17,7 +17,7 @@ PRIME = 2**256 + 297  # the smallest above 2²⁵⁶, so that every secret is an
 
 
 def split(secret: bytes, threshold: int, holders: Iterable[int]) -> dict[int, int]:
-    """A share of `secret`, of 32 bytes, for each of `holders`, who are told apart by ids from 0."""
+    """Return a share of `secret`, of 32 bytes, for each of `holders`, which are ids from 0."""
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
     coefficients = [
@@ -28,14 +28,14 @@ def split(secret: bytes, threshold: int, holders: Iterable[int]) -> dict[int, in
 
 
 def reconstruct(shares: Mapping[int, int], threshold: int) -> bytes:
-    """The secret whose shares these are, by their holders' ids.
+    """Return the secret that the shares of these holders make.
 
     Raises:
         ProtocolError: There are fewer than `threshold`, or they are not all of one secret. A false share is noticed
             only where there are more than `threshold`, or where the secret comes out too large.
     """
     if len(shares) < threshold:
-        raise ProtocolError(f"{len(shares)} shares are too few: a secret takes {threshold}")
+        raise ProtocolError(f"{len(shares)} shares are too few: a secret requires {threshold}")
     points = [(holder + 1, share) for holder, share in sorted(shares.items())]
     enough, others = points[:threshold], points[threshold:]
     secret = interpolate(enough, 0)
@@ -45,7 +45,7 @@ def reconstruct(shares: Mapping[int, int], threshold: int) -> bytes:
 
 
 def interpolate(points: list[tuple[int, int]], at: int) -> int:
-    """The value at `at` of the polynomial of least degree through `points`, modulo `PRIME` (Lagrange)."""
+    """Return the value at `at` of the polynomial of least degree through `points`, modulo `PRIME` (Lagrange)."""
     weights = _weights(tuple(x for x, _ in points), at)
     return sum(weight * y for weight, (_, y) in zip(weights, points, strict=True)) % PRIME
 
@@ -65,11 +65,12 @@ def _weights(places: tuple[int, ...], at: int) -> tuple[int, ...]:
 
 
 def share_to_bytes(share: int) -> bytes:
+    """Return a share as 33 bytes."""
     return share.to_bytes(SHARE_BYTES, "big")
 
 
 def share_from_bytes(data: bytes) -> int:
-    """Raises `ProtocolError` where `data`, of 33 bytes, is no element of the field."""
+    """Return the share of 33 bytes. Raises `ProtocolError` if it is not an element of the field."""
     share = int.from_bytes(data, "big")
     if share >= PRIME:
         raise ProtocolError("a share is not an element of the field")

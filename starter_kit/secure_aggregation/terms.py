@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 
 MAX_ROUND = 2**64 - 1
 MAX_CLIENT = 2**32 - 2  # the number above it addresses everybody
@@ -14,9 +14,9 @@ class Terms:
     """The terms of one round.
 
     Attributes:
-        round: Its number; a number is used once.
-        clients: Ids of all clients that were invited, ascending.
-        threshold: t, how many clients it takes to unmask a sum, and the fewest vectors that a sum can have.
+        round: The number of the round; a number is used once.
+        clients: The ids of all clients that were invited, ascending.
+        threshold: t, the number of clients that are required to unmask a sum, and of vectors that a sum has at least.
 
     Raises:
         ProtocolError: A number out of range, a client twice, or a threshold outside n/2 < t <= n. With t <= n/2 a
@@ -42,14 +42,14 @@ class Terms:
 
 
 def agreed(round: int, clients: Sequence[int], threshold: int | None) -> Terms:  # noqa: A002 - the field's own word
-    """The terms for `clients` in any order, by default with `default_threshold`."""
+    """Return the terms for `clients` in any order, by default with `default_threshold`."""
     return Terms(
         round, tuple(sorted(clients)), default_threshold(len(clients)) if threshold is None else threshold
     )
 
 
 def default_threshold(clients: int) -> int:
-    """⌊2n/3⌋ + 1: nearly a third of the clients may be lost.
+    """Return ⌊2n/3⌋ + 1: nearly a third of the clients may be lost.
 
     It leaves room for about as many that collude with a server which lies about who was lost: see
     docs/secure-aggregation.md.

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.settings.files import parse, read_settings_file, with_setting
-from starter_kit.settings.official_keys import adopt, is_official, translate
+from starter_kit.settings.official_keys import is_official, translate, translate_flags
 from starter_kit.settings.own_methods import MethodFile, own_file, run_method_file
 from starter_kit.settings.problems import problems_of
 from starter_kit.settings.run_settings import RunSettings
@@ -46,7 +46,7 @@ def load_settings(
     """
     path = find_config(config)
     values = read_settings_file(path)
-    translation = (translate if is_official(values) else adopt)(path, values, flags)
+    translation = (translate if is_official(values) else translate_flags)(path, values, flags)
     if tell:
         for note in translation.notes:
             tell(note)

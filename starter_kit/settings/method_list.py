@@ -1,16 +1,13 @@
 """The methods and configs that come with the kit, read from their modules and YAML files.
 
 What a method is and where it was published is the first line of its module; a config that isn't named after its method
-is told by the comment at its head. Whose data a method protects follows from its guarantee.
+is described by the comment at its head. Whose data a method protects follows from its guarantee.
 """
 
 import inspect
 import re
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.table import Column, Table
-from rich.text import Text
 
 from starter_kit.federation.rounds import Client
 from starter_kit.settings.configuration import config_names, find_config, load_settings, method_module
@@ -24,7 +21,7 @@ class Config:
 
     Attributes:
         about: What it trains, in a sentence.
-        unit: Whose presence is hidden; empty where nothing is private.
+        unit: The privacy unit; empty where nothing is private.
     """
 
     name: str
@@ -34,21 +31,8 @@ class Config:
 
 
 def kit_configs() -> list[Config]:
-    """All of them, by name."""
+    """Return all of them, sorted by name."""
     return [_config(name) for name in config_names()]
-
-
-def as_table() -> Table:
-    """For a terminal."""
-    table = Table(
-        Column("config", no_wrap=True),
-        Column("method", no_wrap=True),
-        "private unit",
-        "what it is, and its source",
-    )
-    for config in kit_configs():
-        table.add_row(*map(Text, (config.name, config.method, config.unit or "–", config.about)))
-    return table
 
 
 def _config(name: str) -> Config:

@@ -27,7 +27,7 @@ class Chosen:
     remark: str
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         return ", ".join(f"{name}: {written(value)}" for name, value in self.settings.items())
 
 
@@ -207,11 +207,11 @@ def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]
     method = PRIVATE if private else PLAIN
     for name, setting in method.settings.items():
         translation.values = with_setting(translation.values, name, setting)
-    translation.note(label, private, method.told, method.remark)
+    translation.note(label, private, method.described, method.remark)
     return translation
 
 
-def adopt(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
+def translate_flags(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
     """The settings of a file of this kit; `flags`, of those in `FLAGS`, overwrite them.
 
     Raises:

@@ -1,16 +1,14 @@
-"""The credentials of a private run's record: the team's signing key and the run token that the site issued."""
+"""What a private run needs for its record: the team's signing key, and the run token that the site issued."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import TypeAdapter, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records import signing
 from evaluator.records.lines import RunToken
-from starter_kit.console import console
 from starter_kit.site.client import SiteClient
 
 _RUN_TOKEN: TypeAdapter[str] = TypeAdapter(RunToken)
@@ -18,52 +16,38 @@ _RUN_TOKEN: TypeAdapter[str] = TypeAdapter(RunToken)
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a training record is signed with. A run whose `run_token` is None can be checked but not submitted."""
+    """The key that signs a run's record, and the token that the record carries.
+
+    Attributes:
+        run_token: None for a run that can be checked and not submitted.
+        new_key: Whether the key was created for this run.
+    """
 
     key: Ed25519PrivateKey
     run_token: str | None
+    new_key: bool = False
 
 
-def obtain(
+def obtain_credentials(
     key_file: Path, run_token: str | None, track: str, site: SiteClient | None, *, resumed: bool = False
 ) -> Credentials:
     """Return the key in `key_file`, created at first use, and the given run token or one that the site issues.
 
-    Prints a message when it creates a key, and when the run has no token.
-
     Args:
-        track: The track that the site issues the token for.
-        resumed: Whether an interrupted run is resumed. Its record has a token already, so none is requested.
+        track: The track for which the site issues a token.
+        site: None where no site is known; the run then has the given token or none.
+        resumed: Whether an interrupted run is resumed. Its record has its token already, so none is requested.
 
     Raises:
-        ProblemError: The token or the key is invalid, or the site issues no token.
+        ProblemError: The token or the key is invalid, or the site issues none.
     """
     if run_token is not None:
         _check(run_token)
-    if key_file.exists():
-        key = signing.load_key(key_file)
-    else:
-        key = signing.create_key(key_file)
-        console.print(
-            f"{key_file}: a new key, which signs your records. Keep it safe and private.",
-            soft_wrap=True,
-        )
-    if resumed:
-        return Credentials(key, run_token)
-    if run_token is None and site:
+    new_key = not key_file.exists()
+    key = signing.create_key(key_file) if new_key else signing.load_key(key_file)
+    if run_token is None and site and not resumed:
         run_token = site.issue_run_token(track).token
-    if run_token is None:
-        console.print(
-            "No run token: this run can be checked but not submitted. "
-            "To train for the benchmark, set PFL_SITE and PFL_TOKEN, or pass a token from `pfl token`.",
-            soft_wrap=True,
-        )
-    return Credentials(key, run_token)
-
-
-def key_path(key_file: Path | None) -> Path:
-    """Return `key_file`, or by default the file of the signing key in the user's configuration folder."""
-    return key_file or Path(typer.get_app_dir("pfl")) / "team_key.pem"
+    return Credentials(key, run_token, new_key)
 
 
 def _check(run_token: str) -> None:

@@ -8,7 +8,7 @@ from evaluator.pipeline import WEIGHTS
 
 
 def read_base(folder: Path) -> Header:
-    """The header of a folder's base weights.
+    """Return the header of a folder's base weights.
 
     Raises:
         ProblemError: ``E_ARTIFACT_MISSING`` where there are none, ``E_REFERENCE_FORMAT`` where they can't be read.

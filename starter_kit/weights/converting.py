@@ -1,4 +1,4 @@
-"""The way of `pfl convert`: a checkpoint as frameworks save it becomes a float32 `model.safetensors`.
+"""Conversion of a checkpoint as frameworks save it into a float32 `model.safetensors`.
 
 A pickle is a program, and this process never runs one. Another process reads the file, with tensors as the only allowed
 content and without network, and writes safetensors; this one checks what it wrote as it would a stranger's file.
@@ -26,14 +26,14 @@ MAX_OUTCOME_BYTES = 1024**2
 MAX_PROBLEMS = 20
 MAX_NOTES = 20
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Job(BaseModel):
-    """What the reading process is asked for.
+    """The message to the reading process.
 
     Attributes:
-        weight_map: The shard of each tensor, where `files` are shards.
+        weight_map: The shard of each tensor, if `files` are shards.
         weights: The safetensors file to write.
         outcome: The file to write an `Outcome` into.
     """
@@ -47,7 +47,7 @@ class Job(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What the reading process did: there are weights where there are no problems."""
+    """The reading process's answer: there are weights if there are no problems."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,11 +57,11 @@ class Outcome(BaseModel):
 
 @dataclass(frozen=True)
 class Source:
-    """What is to be converted.
+    """The checkpoint to convert.
 
     Attributes:
         files: A checkpoint, or its shards.
-        index: Of sharded safetensors, which are joined first.
+        index: The index of sharded safetensors, which are joined first.
         weight_map: The shard of each tensor, where `files` are pickled shards.
     """
 
@@ -71,18 +71,19 @@ class Source:
 
     @property
     def pickled(self) -> bool:
+        """Return whether a file is not safetensors, and so has to be unpickled."""
         return not all(is_safetensors(file) for file in self.files)
 
 
-def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, tell: Tell) -> Path:
-    """Write the float32 safetensors file of the checkpoint `source`; returns where.
+def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, report: Report) -> Path:
+    """Write the float32 safetensors file of the checkpoint `source`; return its path.
 
     Args:
         source: A file, or a folder as published, which may itself be named like a file.
         out: The file to write where it ends in `.safetensors`, else the folder to write `model.safetensors` into.
         base: Folder of base weights, whose names and shapes the result must have.
-        allow_network: Read pickles although the reading process has network.
-        tell: Called with each line to tell the user.
+        allow_network: Read pickles even if the reading process has network access.
+        report: Called with each line that the user should see.
 
     Raises:
         ProblemError: Nothing was written.
@@ -91,10 +92,10 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     expected = untied(read_base(base)) if base else None
     found = find(source)
     for file in found.files:
-        tell(f"reading {file}")
+        report(f"reading {file}")
     try:
         with tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder:
-            weights = _read_apart(found, Path(folder), allow_network=allow_network, tell=tell)
+            weights = _read_apart(found, Path(folder), allow_network=allow_network, report=report)
             header = read_header(weights)
             if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
                 raise ProblemError(*problems[:MAX_PROBLEMS])
@@ -110,12 +111,12 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
             next_step="Make room, or name another folder.",
         ) from error
     parameters = sum(tensor.numel for tensor in header.tensors.values())
-    tell(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
+    report(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
     return target
 
 
 def find(source: Path) -> Source:
-    """The checkpoint that a file or a folder holds.
+    """Return the checkpoint that a file or a folder holds.
 
     Raises:
         ProblemError: (`E_ARTIFACT_MISSING`) There is none; (`E_RUN_FOLDER`) There are two.
@@ -137,9 +138,9 @@ def find(source: Path) -> Source:
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether a file begins as safetensors do: a header that fits into the file, and its first bracket.
+    """Return whether a file starts as safetensors do: a header that fits into the file, and its first bracket.
 
-    Raises `ProblemError` (`E_ARTIFACT_MISSING`) where the file can't be read.
+    Raises `ProblemError` (`E_ARTIFACT_MISSING`) if the file can't be read.
     """
     try:
         with path.open("rb") as file:
@@ -151,7 +152,7 @@ def is_safetensors(path: Path) -> bool:
             where=str(path),
             expected="a checkpoint",
             found=error.strerror,
-            next_step="Check that the file is yours to read and that its disk is well.",
+            next_step="Check that you may read the file, and that its disk is healthy.",
         ) from error
     return start[8:] == b"{" and int.from_bytes(start[:8], "little") <= path.stat().st_size - 8
 
@@ -182,7 +183,7 @@ def _existing_folder(target: Path) -> Path:
     return next(folder for folder in target.absolute().parents if folder.is_dir())
 
 
-def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell) -> Path:
+def _read_apart(source: Source, folder: Path, *, allow_network: bool, report: Report) -> Path:
     """The checkpoint's tensors, read by another process, as a safetensors file in `folder`."""
     files = source.files
     if source.index:
@@ -202,14 +203,14 @@ def _read_apart(source: Source, folder: Path, *, allow_network: bool, tell: Tell
             raise ProblemError.of(
                 ErrorCode.CHECKPOINT_NETWORK, where=source.files[0].name, found=error
             ) from error
-        tell("the process that read it had no network: it tried to reach this one, and failed as it must")
+        report("the process that read it had no network: its attempt to connect failed, as it must")
     else:
         ended = run_with_network(READER, text)
     outcome = _outcome(job, ended, source.files)
     if outcome.problems:
         raise ProblemError(*outcome.problems)
     for note in outcome.notes:
-        tell(shorten(note))
+        report(shorten(note))
     return job.weights
 
 
@@ -219,7 +220,7 @@ def _outcome(job: Job, ended: Ended, files: Iterable[Path]) -> Outcome:
         by = f"signal {-ended.status}" if ended.status < 0 else f"status {ended.status}"
         raise ProblemError.of(
             ErrorCode.CHECKPOINT_FORMAT,
-            message="The process that read the file broke down.",
+            message="The process that read the file failed.",
             where=where,
             expected="a checkpoint",
             found=f"{by} {ended.last_line}",

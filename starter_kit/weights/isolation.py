@@ -27,12 +27,12 @@ _ENVIRONMENT = ("DYLD_LIBRARY_PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "PATH", 
 
 
 class NotIsolatedError(Exception):
-    """This system doesn't let the process go without network; the message says why."""
+    """Raised where the system doesn't let the process give up the network; the message says why."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended; `last_line` is that of its standard error."""
+    """The end of a process; `last_line` is the last of its standard error."""
 
     status: int
     last_line: str
@@ -67,7 +67,7 @@ def run_without_network(module: str, text: str) -> Ended:
 
 
 def run_with_network(module: str, text: str) -> Ended:
-    """Run `python -m module` as `run_without_network` does, with the network in reach."""
+    """Run `python -m module` like `run_without_network`, but with network access."""
     return _run(_python(module), text)
 
 

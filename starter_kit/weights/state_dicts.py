@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def read(files: list[Path], weight_map: Mapping[str, str] | None, notes: list[str]) -> State:
-    """The tensors of a checkpoint or its shards, under the names that they have there."""
+    """Return the tensors of a checkpoint or its shards, under the names that they have there."""
     tensors: State = {}
     for path in files:
         if is_safetensors(path):
@@ -59,7 +59,7 @@ def read(files: list[Path], weight_map: Mapping[str, str] | None, notes: list[st
 
 
 def state_in(content: object, path: Path, notes: list[str]) -> State:
-    """The state dict that a file's content is, or holds under one of the usual names.
+    """Return the state dict that a file's content is, or holds under one of the usual names.
 
     Raises:
         ProblemError: (`E_CHECKPOINT_FORMAT`) There is none, or something else is in it.
@@ -84,7 +84,7 @@ def state_in(content: object, path: Path, notes: list[str]) -> State:
 
 
 def rewritten(tensors: State, notes: list[str]) -> State:
-    """`tensors` without the prefixes of wrappers and without tied copies.
+    """Return `tensors` without the prefixes of wrappers and without tied copies.
 
     Raises:
         ProblemError: One is of a kind that no checkpoint has, or differs from the tensor that it is tied to.

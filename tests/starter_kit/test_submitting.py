@@ -31,7 +31,7 @@ from tests.starter_kit.training_runs import KEY, trained
 
 app.loader.import_default_modules()  # registers the tasks that workers call
 
-PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
+PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
 Event = Callable[[], object]
 
 PROBLEM = Problem.of(ErrorCode.CHECKPOINT_NOT_FINITE)

@@ -1,4 +1,4 @@
-"""Synthetic invoices as a data set: who is trained on by which client, who is held out, what is asked.
+"""Synthetic invoices as a data set: its providers, clients, splits and questions.
 
 The same seed gives the same bytes of JSON, and the same images as long as Pillow stays the same. So the test set
 is as secret as the seed is.
@@ -14,19 +14,19 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info
+from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.folders import SplitWriter
 from starter_kit.data.partition import deal
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, ask
-from starter_kit.data.progress import Progress, silent
-from starter_kit.data.streams import stream
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.data.synthetic.invoices import Invoice, write_invoice
 from starter_kit.data.synthetic.providers import Provider, all_names, providers
 from starter_kit.data.synthetic.rendering import draw_invoice
+from starter_kit.randomness import data_stream
 
 NAME = "synthetic-invoices"
 
-# How likely a key is to be asked for, against the others.
+# The relative frequencies of questions about a key.
 KEY_WEIGHTS = {
     "provider_name": 4,
     "total_amount": 4,
@@ -44,7 +44,7 @@ PAGES_AN_UNSEEN_PROVIDER = 4  # pages of a held-out split, of which half are of 
 
 
 class SyntheticSettings(BaseModel):
-    """Size and shape of a synthetic data set. The defaults are the demo's.
+    """The size and shape of a synthetic data set. The defaults are the demo's.
 
     Attributes:
         skew: Exponent of the Zipf law by which training pages fall to providers; 0 is even.
@@ -74,20 +74,23 @@ class SyntheticSettings(BaseModel):
             raise ValueError("every client needs a training provider, and every training provider a page")
         if self.providers > len(all_names()):
             raise ValueError(
-                f"at most {len(all_names())} providers can be named, {self.providers} are asked for"
+                f"at most {len(all_names())} providers can be named, {self.providers} are required"
             )
         return self
 
     @property
     def unseen_valid_providers(self) -> int:
+        """Return the number of providers that only validation has."""
         return max(1, self.valid_pages // PAGES_AN_UNSEEN_PROVIDER)
 
     @property
     def unseen_test_providers(self) -> int:
+        """Return the number of providers that only the test has."""
         return max(1, self.test_pages // PAGES_AN_UNSEEN_PROVIDER)
 
     @property
     def providers(self) -> int:
+        """Return the number of all providers."""
         return self.train_providers + self.unseen_valid_providers + self.unseen_test_providers
 
 
@@ -95,7 +98,7 @@ def generate(
     folder_public: Path,
     folder_secret: Path,
     settings: SyntheticSettings,
-    on_progress: Progress = silent,
+    on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
     """Write train and valid to one data folder and test to another, images included.
 
@@ -112,12 +115,12 @@ def generate(
         "valid": _held_out(settings, "valid", settings.valid_pages, training, pages, unseen_valid),
         "test": _held_out(settings, "test", settings.test_pages, training, pages, unseen_test),
     }
-    clients = deal([p.name for p in training], settings.clients, stream(settings.seed, "clients"))
+    clients = deal([p.name for p in training], settings.clients, data_stream(settings.seed, "clients"))
 
     description = "Drawn invoices of made-up providers."  # without the seed: it would give the test set away
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     write_info(folder_public, info)
-    write_info(folder_secret, info)  # the clients, too: scores are told apart by seen and unseen providers
+    write_info(folder_secret, info)  # the clients, too: scores are grouped by seen and unseen providers
     total, done = sum(map(len, plan.values())), 0
     tallies: dict[str, SplitTally] = {}
     for split, split_providers in plan.items():
@@ -135,11 +138,11 @@ def generate(
 
 
 def pages_by_rank(settings: SyntheticSettings) -> list[int]:
-    """Training pages of each provider: one each, the rest by a Zipf law over their ranks."""
+    """Return the training pages of each provider: one each, the rest by a Zipf law over their ranks."""
     weights = list(accumulate((rank + 1) ** -settings.skew for rank in range(settings.train_providers)))
     counts = [1] * settings.train_providers
     rest = settings.train_pages - settings.train_providers
-    for rank in stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
+    for rank in data_stream(settings.seed, "skew").choices(range(len(counts)), cum_weights=weights, k=rest):
         counts[rank] += 1
     return counts
 
@@ -153,7 +156,7 @@ def _held_out(
     unseen: list[Provider],
 ) -> list[Provider]:
     """The provider of each page of a split: half new invoices of seen providers, half of unseen ones."""
-    rng = stream(settings.seed, "held out", split)
+    rng = data_stream(settings.seed, "held out", split)
     plan = rng.choices(seen, weights=seen_pages, k=pages - pages // 2)
     plan += unseen + rng.choices(unseen, k=pages // 2 - len(unseen))
     rng.shuffle(plan)
@@ -163,7 +166,7 @@ def _held_out(
 def _page(
     folder: Path, settings: SyntheticSettings, split: str, number: int, provider: Provider
 ) -> tuple[Page, list[Question]]:
-    rng = stream(settings.seed, split, number)
+    rng = data_stream(settings.seed, split, number)
     invoice = write_invoice(provider, rng)
     sheet = draw_invoice(invoice, settings.width_px, settings.height_px)
     name = hashlib.sha256(f"{NAME}/{settings.seed}/{split}/{number}".encode()).hexdigest()[:24] + "_0"

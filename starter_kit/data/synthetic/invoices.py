@@ -1,4 +1,4 @@
-"""One invoice as facts: what it asks for, and what each of its keys says as printed."""
+"""The content of one invoice: its items, and the text of each of its keys as printed."""
 
 import random
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Invoice:
 
 
 def write_invoice(provider: Provider, rng: random.Random) -> Invoice:
-    """An invoice that adds up: its total is the sum of its items, its due date follows from the terms."""
+    """Return an invoice that adds up: its total is the sum of its items, its due date follows from the terms."""
     style = provider.style
     issued = FIRST_DAY + timedelta(days=rng.randrange(DAYS))
     terms, days = provider.terms

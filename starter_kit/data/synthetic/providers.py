@@ -1,4 +1,4 @@
-"""Made-up invoice providers: who they are, and how their invoices look.
+"""Made-up invoice providers, and the look of their invoices.
 
 What identifies a provider (name, e-mail address, tax number, phone, logo, layout) stays the same on all of its
 invoices. Names are combined from word lists; addresses end in `.example`, which no one can own (RFC 2606).
@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from starter_kit.data.streams import stream
+from starter_kit.randomness import data_stream
 
 Rgb = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Country:
+    """The names and conventions of the providers of one country."""
+
     surnames: tuple[str, ...]
     cities: tuple[str, ...]
     form: str  # of the company
@@ -174,7 +176,7 @@ NUMBERS = ("{n:05d}", "{y}-{n:04d}", "INV{n:05d}", "{y}/{n:04d}", "R{n:06d}", "{
 
 @dataclass(frozen=True)
 class Style:
-    """How a provider's invoices look. `order` is that of the fields, `labels` what stands before each."""
+    """The look of a provider's invoices. `order` is that of the fields, `labels` are printed before them."""
 
     font_px: int
     ink: Rgb
@@ -195,9 +197,11 @@ class Style:
     decimal_comma: bool
 
     def print_date(self, day: date) -> str:
+        """Return the date in the provider's format."""
         return day.strftime(self.date_format)
 
     def print_amount(self, cents: int) -> str:
+        """Return an amount, given in cents, with the country's decimal separator."""
         text = f"{cents / 100:,.2f}"
         return text.translate(str.maketrans(",.", ".,")) if self.decimal_comma else text
 
@@ -217,12 +221,12 @@ class Provider:
 
 
 def providers(seed: int, count: int) -> Iterator[Provider]:
-    """`count` providers of different names, e-mail addresses and tax numbers, at most `len(all_names())`."""
+    """Yield `count` providers of different names, e-mail addresses and tax numbers, at most `len(all_names())`."""
     names = all_names()
-    stream(seed, "names").shuffle(names)
+    data_stream(seed, "names").shuffle(names)
     tax_numbers: set[str] = set()
     for number, (country, surname, trade) in enumerate(names[:count]):
-        rng = stream(seed, "provider", number)
+        rng = data_stream(seed, "provider", number)
         while (tax_number := country.tax(rng)) in tax_numbers:
             continue
         tax_numbers.add(tax_number)
@@ -243,7 +247,7 @@ STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Market Square", "Park
 
 
 def all_names() -> list[tuple[Country, str, str]]:
-    """Every name that can be made, as country, surname and trade."""
+    """Return every name that can be made, as country, surname and trade."""
     return [
         (country, surname, trade) for country in COUNTRIES for surname in country.surnames for trade in TRADES
     ]

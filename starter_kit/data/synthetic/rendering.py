@@ -27,7 +27,7 @@ def _font(size_px: int) -> ImageFont.FreeTypeFont:
 
 @dataclass
 class Sheet:
-    """A page under the pen. `words` and `boxes` (relative, in [0, 1]) grow with everything written."""
+    """A page while it is drawn. `words` and `boxes` (relative, in [0, 1]) grow with everything written."""
 
     width: int
     height: int
@@ -79,6 +79,7 @@ class Sheet:
         return top + min(min(dy0, dy1) for _, dy0, _, dy1 in strokes)
 
     def rule(self, y: float, ink: Rgb) -> None:
+        """Draw a horizontal line between the margins."""
         self.pen.line((MARGIN, y, self.width - MARGIN, y), fill=ink, width=1)
 
 
@@ -100,7 +101,7 @@ def _base(word: str) -> str:
 
 
 def draw_invoice(invoice: Invoice, width: int, height: int) -> Sheet:
-    """The invoice in its provider's layout; words in reading order."""
+    """Draw the invoice in its provider's layout; the words of the sheet are in reading order."""
     style = invoice.provider.style
     sheet = Sheet(width, height, style.paper)
     y = _header(sheet, invoice)

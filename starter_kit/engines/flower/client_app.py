@@ -17,7 +17,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import complain
+from starter_kit.console import print_problems
 from starter_kit.engines.flower.agreement import (
     Agreement,
     reports_provider_counts,
@@ -124,7 +124,7 @@ def handshake(message: Message, context: Context) -> RecordDict:
     try:
         Handshake.unpack(message.content).agreement.check(host.agreement, "this node")
     except ProblemError as error:
-        complain(error.problems)
+        print_problems(error.problems)
     return Handshake(host.participant.clients, host.agreement).pack()
 
 

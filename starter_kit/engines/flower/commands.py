@@ -12,14 +12,24 @@ from typing import Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import note, progress, rejections, say
-from starter_kit.options import BaseFolder, Changes, DataFolder, NewRun, RecordTrack, Resume, RunToken
-from starter_kit.runs.telling import reject_to_overwrite, train_and_tell
-from starter_kit.site.options import ApiToken, KeyFile, Site, connect_where_named
-
-flower_app = typer.Typer(
-    help="Train with clients on machines of their own, over Flower.", no_args_is_help=True
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import (
+    ApiToken,
+    BaseFolder,
+    Changes,
+    DataFolder,
+    KeyFile,
+    NewRun,
+    RecordTrack,
+    Resume,
+    RunToken,
+    Site,
+    connect_if_known,
 )
+from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
+from starter_kit.console import exit_on_problem, log, print_lines, progress
+
+flower_app = new_app("Train with clients on machines of their own, over Flower.")
 
 Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
 WaitS = Annotated[
@@ -57,28 +67,25 @@ def server(
     token: ApiToken = "",
 ) -> None:
     """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
-    with rejections():
+    with exit_on_problem():
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
         from starter_kit.settings.configuration import load_settings
-        from starter_kit.site.credentials import key_path, obtain
 
         settings = load_settings(config, changes or [])
-        reject_to_overwrite(out, resume=resume)
-        client = connect_where_named(site, token)
+        require_free_folder(out, resume=resume)
+        client = connect_if_known(site, token)
         tls = server_tls(certificate, certificate_key, authority)
         options = ServerOptions(Address(host, port), tls, node_keys)
         home = out.with_name(f"{out.name}.flower")
         with _removed(home):
-            train_and_tell(
+            run_training(
                 settings,
-                data=data,
-                base=base,
-                out=out,
+                RunFiles(data=data, base=base, out=out),
                 track=track,
                 resume=resume,
-                credentials=lambda: obtain(key_path(key), run_token, track, client, resumed=resume),
+                credentials=credentials_of(key, run_token, track, client, resumed=resume),
                 open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
             )
 
@@ -105,7 +112,7 @@ def node(
     ] = None,
 ) -> None:
     """Answer for some clients until the run is complete or the server is gone."""
-    with rejections():
+    with exit_on_problem():
         _require_flower()
         from starter_kit.engines.flower.address import Address
         from starter_kit.engines.flower.client_app import ClientHost
@@ -119,13 +126,13 @@ def node(
             host = ClientHost.of(setup, clients, show)
         home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
         with _removed(home):
-            serve(host, options, home, note)
+            serve(host, options, home, log)
 
 
 @flower_app.command()
 def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
     """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
-    with rejections():
+    with exit_on_problem():
         _require_flower()
         from starter_kit.engines.flower.app_folder import write_app
 
@@ -135,7 +142,7 @@ def app(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
             raise ProblemError.of(
                 ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
             ) from error
-    say(f"{folder}: an app for `flwr run`")
+    print_lines(f"{folder}: an app for `flwr run`")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import note
+from starter_kit.console import log
 from starter_kit.engines.flower.agreement import Agreement, require_trusted_server
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.node_registry import NodeRegistry
@@ -63,14 +63,14 @@ def over_grid(
     def opened(setup: RunSetup, _watcher: Watcher) -> Iterator[Engine]:
         require_trusted_server(setup)
         clients = [client.id for client in setup.clients]
-        registry = NodeRegistry(grid, clients, Agreement.of(setup), note)
+        registry = NodeRegistry(grid, clients, Agreement.of(setup), log)
         registry.await_all(wait_s)
         yield FlowerEngine(
             grid,
             registry,
             timeout_s=timeout_s,
             needs_all=setup.settings.secure_aggregation is not None or setup.needs_every_client,
-            log=note,
+            log=log,
         )
         registry.announce_completion()
 

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from evaluator.docvqa.dataset import Dataset
 from starter_kit.data.phrasings import INVOICE_PHRASINGS, RECEIPT_PHRASINGS
-from starter_kit.data.streams import stream
 from starter_kit.data.summary import ImportSummary
 from starter_kit.data.synthetic import SyntheticSettings, generate
 from starter_kit.data.synthetic.generation import pages_by_rank
 from starter_kit.data.synthetic.invoices import write_invoice
 from starter_kit.data.synthetic.providers import all_names, providers
 from starter_kit.data.synthetic.rendering import ACCENTS, draw_invoice
+from starter_kit.randomness import data_stream
 
 SMALL = SyntheticSettings(train_providers=40, train_pages=90, valid_pages=12, test_pages=24)
 
@@ -123,7 +123,7 @@ def test_all_providers_differ_in_what_identifies_them() -> None:
 
 def test_words_of_every_layout_lie_apart_on_the_page() -> None:
     for number, provider in enumerate(providers(5, 300)):
-        sheet = draw_invoice(write_invoice(provider, stream(5, number)), 300, 400)
+        sheet = draw_invoice(write_invoice(provider, data_stream(5, number)), 300, 400)
         boxes = np.array(sheet.boxes)
         assert boxes.min() >= 0
         assert boxes.max() <= 1
@@ -137,7 +137,7 @@ def test_words_of_every_layout_lie_apart_on_the_page() -> None:
 
 def test_boxes_hold_the_ink_of_their_words_and_nothing_is_drawn_outside() -> None:
     for number, provider in enumerate(providers(5, 60)):
-        invoice = write_invoice(provider, stream(5, number))
+        invoice = write_invoice(provider, data_stream(5, number))
         sheet = draw_invoice(invoice, 300, 400)
         inked = np.any(np.asarray(sheet.image) != provider.style.paper, axis=-1)
         for word, (x0, y0, x1, y1) in zip(sheet.words, sheet.boxes, strict=True):
@@ -160,7 +160,7 @@ def test_every_accent_of_the_word_lists_can_be_drawn() -> None:
 
 def test_an_invoice_adds_up() -> None:
     for number, provider in enumerate(providers(2, 50)):
-        invoice = write_invoice(provider, stream(2, number))
+        invoice = write_invoice(provider, data_stream(2, number))
         separators = str.maketrans("", "", ".,")
         total = int(invoice.values["total_amount"].translate(separators))
         assert total == sum(int(amount.translate(separators)) for _, amount in invoice.items)

@@ -20,7 +20,7 @@ from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
 from tests.services.live_site import LiveSite
 
-PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
+PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
 LOG = "federated_round,sender,receiver,amount_of_bytes\n"
 
 

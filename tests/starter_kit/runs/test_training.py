@@ -25,7 +25,7 @@ from evaluator.records.certificate import BLOCK
 from evaluator.records.epsilon import releases
 from evaluator.records.lines import ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
-from starter_kit.evaluating import evaluate
+from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.federation.rounds import Aggregate, Round
 from starter_kit.learning.local_training import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
@@ -359,7 +359,7 @@ def test_a_run_that_breaks_off_leaves_no_folder_by_the_proper_name(
 def test_a_checkpoint_is_scored_by_the_evaluator(base: Path, data: Path) -> None:
     told: list[tuple[int, int]] = []
     checkpoint = base / "model.safetensors"
-    result = evaluate(
+    result = score_checkpoint(
         checkpoint, base=base, data=data, split="valid", on_progress=lambda *step: told.append(step)
     ).result
     assert result.questions == 12
@@ -465,7 +465,7 @@ def test_a_run_is_scored_on_the_validation_split_as_it_goes(base: Path, data: Pa
     run = trained("fedavg", base, data, tmp_path / "run", ["rounds=3", "evaluate_every=2", "dropout=true"])
     metrics = read_metrics(run.path / METRICS)
     assert [line.anls is not None for line in metrics] == [False, True, True]
-    found = evaluate(
+    found = score_checkpoint(
         run.file(ArtifactKind.CHECKPOINT), base=base, data=data, split="valid", on_progress=lambda *_: None
     ).result
     assert metrics[-1].anls == pytest.approx(found.anls)

@@ -31,7 +31,7 @@ def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
 
 def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(force_terminal=True, width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    monkeypatch.setattr(module, "complaints", terminal)
+    monkeypatch.setattr(module, "error_console", terminal)
     with watching("mine") as watcher:
         watcher.pages(1, 4)
         watcher.begins(3, 5)

@@ -12,7 +12,7 @@ import yaml
 
 from evaluator.contracts import PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.checking import check_run
+from starter_kit.evaluation.steps import check_run
 from starter_kit.federation.rounds import Client
 from starter_kit.scaffolding.writing import TEMPLATES, write_method
 from starter_kit.settings.configuration import load_settings
@@ -105,7 +105,7 @@ def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Pat
         max_rounds=10,
         privacy=PrivacyRules(epsilon=8, delta=1e-5) if private else None,
     )
-    assert check_run(run, rules, base)
+    assert all(outcome.accepted for outcome in check_run(run, rules, base))
 
 
 def test_a_private_one_claims_what_it_is_given_and_says_that_its_server_does_more() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.client_state import ClientState
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.keys import KeySchedule, PublicKeys, transcript_of
 from starter_kit.secure_aggregation.masks import Mask, add_masks, pairwise_sign
 from starter_kit.secure_aggregation.messages import (
@@ -114,7 +114,7 @@ def test_requests_that_differ_between_clients_never_give_both_secrets_of_one() -
         ((0, 3), "only 2 vectors arrived; a sum has 3"),
         ((0,), "only 1 vectors arrived"),
         ((0, 3, 5), "with which this one shares no mask"),
-        ((3, 6, 9), "own vector is said to be lost"),
+        ((3, 6, 9), "own vector as lost"),
     ],
 )
 def test_a_request_that_no_honest_server_makes_is_rejected(
@@ -196,7 +196,7 @@ def test_shares_of_too_few_clients_are_rejected() -> None:
     routed = played.until_shared()[0]
     envelope = Envelope(Kind.ROUTED_SHARES, ROUND, 0)
     (one, sealed), *_ = read_sealed(routed, envelope, 4).items()
-    with pytest.raises(ProtocolError, match="only 2 clients have sent shares; it takes 3"):
+    with pytest.raises(ProtocolError, match="only 2 clients have sent shares; 3 are required"):
         played.clients[0].mask(write_sealed(envelope, {one: sealed}), ZEROS)
 
 
@@ -232,7 +232,7 @@ def test_clients_that_were_shown_different_lists_of_keys_can_t_open_each_other_s
 def key_lists(keys: dict[int, PublicKeys]) -> dict[str, dict[int, PublicKeys]]:
     stranger = PublicKeys(b"s" * 32, b"t" * 32)
     return {
-        "only 2 clients have sent keys; it takes 3": {id_: keys[id_] for id_ in IDS[:2]},
+        "only 2 clients have sent keys; 3 are required": {id_: keys[id_] for id_ in IDS[:2]},
         "was not invited": {**{id_: keys[id_] for id_ in IDS[:4]}, 5: stranger},
         "lacks this client's own": {id_: of for id_, of in keys.items() if id_ != 0},
         "lacks this client's own ": {**keys, 0: stranger},

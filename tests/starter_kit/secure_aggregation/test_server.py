@@ -2,8 +2,8 @@
 
 import pytest
 
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
-from starter_kit.secure_aggregation.errors import ProtocolError
 from starter_kit.secure_aggregation.messages import (
     Envelope,
     Kind,
@@ -54,22 +54,22 @@ def test_messages_of_a_leg_that_ended_or_has_not_begun_are_rejected() -> None:
     late = played.clients[9].advertise()
     played.lose(9)
     key_list = played.advertise()
-    with pytest.raises(ProtocolError, match="ADVERTISEMENT came while the server collects SHARES"):
+    with pytest.raises(ProtocolError, match="ADVERTISEMENT arrived while the server collects SHARES"):
         played.server.receive(late)
     early = bytes(write_masked_vector(ROUND, 0, played.vectors[0]))
-    with pytest.raises(ProtocolError, match="MASKED_VECTOR came while the server collects SHARES"):
+    with pytest.raises(ProtocolError, match="MASKED_VECTOR arrived while the server collects SHARES"):
         played.server.receive(early)
     total = played.unmask(played.mask(played.share(key_list)))
     assert len(total) == 5
-    with pytest.raises(ProtocolError, match="MASKED_VECTOR came while the server collects NOTHING"):
+    with pytest.raises(ProtocolError, match="MASKED_VECTOR arrived while the server collects NOTHING"):
         played.server.receive(early)
 
 
 def test_a_message_of_another_round_or_of_nobody_is_rejected() -> None:
     server = SecureServer(ROUND, IDS, 5)
-    with pytest.raises(ProtocolError, match="a message of round 8 came in round 7"):
+    with pytest.raises(ProtocolError, match="a message of round 8 arrived in round 7"):
         server.receive(SecureClient(0, 8, IDS).advertise())
-    with pytest.raises(ProtocolError, match="client 1 was not asked for ADVERTISEMENT"):
+    with pytest.raises(ProtocolError, match="client 1 is not expected to send ADVERTISEMENT"):
         server.receive(SecureClient(1, ROUND, (0, 1)).advertise())
 
 
@@ -80,7 +80,7 @@ def test_who_was_lost_once_is_not_asked_again() -> None:
     played.lose(9)
     played.until_masked()
     forged = write_unmask_answer(ROUND, 9, {id_: Revealed(Secret.SELF_MASK_SEED, 1) for id_ in IDS[:3]})
-    with pytest.raises(ProtocolError, match="client 9 was not asked for UNMASK_ANSWER"):
+    with pytest.raises(ProtocolError, match="client 9 is not expected to send UNMASK_ANSWER"):
         played.server.receive(forged)
 
 
@@ -96,7 +96,7 @@ def test_no_leg_ends_out_of_turn_or_with_too_few() -> None:
     for end in (played.server.routed_shares, played.server.unmask_request, played.server.total):
         with pytest.raises(ProtocolError, match="the server collects ADVERTISEMENTS, not"):
             end()
-    with pytest.raises(ProtocolError, match="0 clients have sent ADVERTISEMENTS; it takes 3"):
+    with pytest.raises(ProtocolError, match="0 clients have sent ADVERTISEMENTS; 3 are required"):
         played.server.key_list()
 
 
@@ -129,7 +129,7 @@ def test_an_answer_that_reveals_other_shares_than_asked_for_is_rejected() -> Non
     played = a_round()
     (revealed,) = with_answers(played, played.until_masked(), 3).values()
     revealed[0] = Revealed(Secret.MASKING_KEY, revealed[0].share)
-    with pytest.raises(ProtocolError, match="did not reveal the shares that it was asked for"):
+    with pytest.raises(ProtocolError, match="did not reveal the requested shares"):
         played.server.receive(write_unmask_answer(ROUND, 9, revealed))
 
 

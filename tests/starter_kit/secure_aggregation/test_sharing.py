@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.sharing import (
     PRIME,
     SHARE_BYTES,
@@ -57,7 +57,7 @@ def test_any_shares_that_are_enough_give_the_secret(secret: bytes) -> None:
 
 def test_fewer_shares_are_rejected() -> None:
     shares = split(ALL_ONES, 3, range(5))
-    with pytest.raises(ProtocolError, match="2 shares are too few: a secret takes 3"):
+    with pytest.raises(ProtocolError, match="2 shares are too few: a secret requires 3"):
         reconstruct({0: shares[0], 1: shares[1]}, 3)
 
 

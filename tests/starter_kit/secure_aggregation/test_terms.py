@@ -2,7 +2,7 @@
 
 import pytest
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.terms import MAX_CLIENT, agreed, default_threshold
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starter_kit.secure_aggregation.errors import ProtocolError
+from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.secure_aggregation.masks import CHUNK
 from starter_kit.secure_aggregation.terms import default_threshold
@@ -25,7 +25,7 @@ def check_sum_or_rejection(vectors: dict, lost_at: dict[int, int], threshold: in
     """The exact sum of the vectors that arrived, if all legs had enough clients; else a rejection."""
     enough = all(sum(leg > past for leg in lost_at.values()) >= threshold for past in (1, 2, 3, 4))
     if not enough:
-        with pytest.raises(ProtocolError, match=f"it takes {threshold}"):
+        with pytest.raises(ProtocolError, match=f"{threshold} are required"):
             total_with_losses(vectors, lost_at, threshold)
         return
     arrived = {id_: vector for id_, vector in vectors.items() if lost_at[id_] > 3}
@@ -85,7 +85,7 @@ def test_after_a_rejection_for_want_of_answers_a_late_one_completes_the_sum() ->
     first, second, third, _ = answers.values()
     played.server.receive(first)
     played.server.receive(second)
-    with pytest.raises(ProtocolError, match="2 clients have sent UNMASK_ANSWERS; it takes 3"):
+    with pytest.raises(ProtocolError, match="2 clients have sent UNMASK_ANSWERS; 3 are required"):
         played.server.total()
     played.server.receive(third)
     assert np.array_equal(played.server.total(), plain_sum(vectors))

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
-from typer.testing import CliRunner
 
 from evaluator.errors import Problem, ProblemError
-from starter_kit.cli import app
+from starter_kit.commands.main import app
 from starter_kit.weights import isolation, state_dicts
 from tests.evaluator.checkpoints.sharded import save_shards, split
 
@@ -28,7 +28,7 @@ SHARED = "language_backbone.shared.weight"
 ALIASES = [
     f"language_backbone.{part}.weight" for part in ("encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
 ]
-PFL = [sys.executable, "-c", "from starter_kit.cli import main; main()"]
+PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
 
 State = dict[str, torch.Tensor]
 

@@ -1,0 +1,118 @@
+"""`pfl check`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.mechanism import SamplingRule
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import BaseFolder, RunDirectory
+from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
+
+if TYPE_CHECKING:
+    from evaluator.contracts import StepResult, TrackRules
+    from starter_kit.evaluation.steps import StepOutcome
+
+TRACKS = ("track-1", "track-2")
+
+app = new_app()
+
+
+@app.command()
+def check(
+    run: RunDirectory,
+    base: BaseFolder,
+    track: Annotated[str, typer.Option(help="The track by whose rules the run is checked.")] = "track-1",
+    budget: Annotated[
+        float | None,
+        typer.Option(help="ε of the board; by default the smallest that covers the record's claim."),
+    ] = None,
+    clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds that the track allows.")] = 10_000,
+    delta: Annotated[float, typer.Option(help="δ of the track.")] = 1e-5,
+    sampling_rule: Annotated[
+        SamplingRule, typer.Option(help="How the track accounts two stages of sampling.")
+    ] = SamplingRule.TWO_STAGE,
+    trainable: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Names of tensors that may differ from the base weights, such as '*.layer_norm.weight'; may be "
+            "given several times, by default all may.",
+        ),
+    ] = None,
+) -> None:
+    """Run the checks that the workers run, on your own disk, and list everything that they would reject."""
+    from evaluator.contracts import PrivacyRules, TrackRules
+    from starter_kit.evaluation.steps import BUDGETS, check_run, require_record, require_run
+    from starter_kit.runs.folder import RunFolder, budget_of
+
+    folder = RunFolder(run)
+    with exit_on_problem():
+        _require_known(track)
+        require_run(folder)
+        privacy = None
+        if track == "track-2":
+            require_record(folder)
+            epsilon = budget or budget_of(folder.record(max_rounds=max_rounds), BUDGETS)
+            privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
+        rules = TrackRules(
+            reference="local",
+            test_set="local",
+            trainable=trainable or [],
+            clients=clients,
+            max_rounds=max_rounds,
+            privacy=privacy,
+        )
+        accepted = True
+        for outcome in check_run(folder, rules, base, progress):
+            _print_outcome(outcome, rules)
+            accepted = accepted and outcome.accepted
+    if privacy:
+        print_lines("Whether the run token and the key belong to your team is checked by the site.")
+    print_lines("docs/checks.md describes what each check means, and what none can detect.")
+    if not accepted:
+        raise typer.Exit(EXIT_REJECTED)
+
+
+def _require_known(track: str) -> None:
+    if track not in TRACKS:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--track",
+            expected=" or ".join(TRACKS),
+            found=track,
+            next_step="Choose the closest track and override its rules with options.",
+        )
+
+
+def _print_outcome(outcome: "StepOutcome", rules: "TrackRules") -> None:
+    from evaluator.checks import CHECKS
+    from evaluator.contracts import AccountingResult, CommunicationResult
+
+    result = outcome.result
+    if result is None:
+        print_lines(f"{outcome.step}: rejected")
+        print_problems(outcome.problems)
+        return
+    verdict = "passed" if outcome.accepted else "not passed"
+    print_lines(f"{outcome.step}: {verdict}{_detail(result, rules)}")
+    if isinstance(result, CommunicationResult | AccountingResult):
+        for check in result.checks:
+            status = check.status.replace("_", " ")
+            print_lines(f"  {check.id:<4}{status:<16}{CHECKS[check.id].name}: {check.found}")
+
+
+def _detail(result: "StepResult", rules: "TrackRules") -> str:
+    from evaluator.contracts import AccountingResult, CommunicationResult, ValidationResult
+
+    if isinstance(result, ValidationResult):
+        return f", {len(result.changed)} of {result.tensors} tensors differ from the base weights"
+    if isinstance(result, CommunicationResult):
+        return f", {result.bytes_total:,} bytes in {result.rounds} rounds"
+    if isinstance(result, AccountingResult) and rules.privacy:
+        within = "within" if result.within_budget else "ABOVE"
+        token = "" if result.run_token else "; no run token, so the run can't be submitted"
+        return f", ε = {result.epsilon:.4f}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+    return ""

@@ -1,0 +1,64 @@
+"""`pfl compare`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from starter_kit.commands.app import new_app
+from starter_kit.console import console, exit_on_problem
+
+if TYPE_CHECKING:
+    from starter_kit.reporting.comparison import Comparison
+
+app = new_app()
+
+
+class Format(StrEnum):
+    """How a comparison is written."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    group: Annotated[
+        bool, typer.Option("--group", help="One row for runs that differ in nothing but their seed.")
+    ] = False,
+    by_anls: Annotated[bool, typer.Option("--by-anls", help="The highest ANLS first.")] = False,
+) -> None:
+    """Print runs beside each other: method, ANLS, accuracy, gigabytes and ε."""
+    from starter_kit.reporting.comparison import Comparison
+
+    with exit_on_problem():
+        comparison = Comparison.of(runs, by_anls=by_anls, group=group)
+    match form:
+        case Format.TABLE:
+            console.print(_table(comparison))
+        case Format.MARKDOWN:
+            typer.echo(comparison.as_markdown(), nl=False)
+        case Format.CSV:
+            typer.echo(comparison.as_csv(), nl=False)
+        case Format.JSON:
+            typer.echo(comparison.as_json(), nl=False)
+
+
+def _table(comparison: "Comparison") -> Table:
+    """The comparison as a table for the terminal, with its notes below."""
+    table = Table(
+        *(Column(name, min_width=8, overflow="fold") for name in comparison.text_columns),
+        *(Column(name, justify="right") for name in comparison.number_columns),
+        caption=Text("\n".join(comparison.notes)),
+        caption_justify="left",
+    )
+    for cells in comparison.cells:
+        table.add_row(*map(Text, cells))
+    return table

@@ -1,0 +1,181 @@
+"""`pfl data`: make, import, export and inspect data sets."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from evaluator.errors import ErrorCode, ProblemError, shorten
+from starter_kit.commands.app import new_app
+from starter_kit.console import (
+    EXIT_REJECTED,
+    console,
+    exit_on_problem,
+    print_lines,
+    print_problems,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from starter_kit.data.summary import ImportSummary
+
+app = new_app("Make, import, export and inspect data sets.")
+
+Out = Annotated[
+    Path, typer.Argument(help="Folder to write; it appears whole or not at all.", show_default=False)
+]
+Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
+Force = Annotated[bool, typer.Option("--force", help="Replace data that this command wrote before.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
+Clients = Annotated[
+    int, typer.Option(min=1, max=1000, help="Clients among which the training providers are divided.")
+]
+
+COUNTS = ("pages", "questions", "words a page", "providers", "of them in training", "largest provider")
+
+
+@app.command()
+def synthetic(
+    out: Out,
+    seed: Seed = 7,
+    clients: Clients = 10,
+    train_providers: Annotated[int, typer.Option(help="Providers to train on.")] = 400,
+    train_pages: Annotated[int, typer.Option(help="Pages to train on, unevenly spread.")] = 900,
+    valid_pages: Annotated[int, typer.Option(help="Pages to validate on, half of unseen providers.")] = 60,
+    test_pages: Annotated[int, typer.Option(help="Secret test pages, half of unseen providers.")] = 120,
+    force: Force = False,
+) -> None:
+    """Draw invoices of made-up providers into OUT/public and OUT/secret."""
+    from pydantic import ValidationError
+
+    from evaluator.docvqa.dataset import first_line
+    from starter_kit.data.synthetic import SyntheticSettings, generate
+
+    with _exit_on_problem(), progress("Drawing pages") as on_progress:
+        try:
+            settings = SyntheticSettings(
+                seed=seed,
+                clients=clients,
+                train_providers=train_providers,
+                train_pages=train_pages,
+                valid_pages=valid_pages,
+                test_pages=test_pages,
+            )
+        except ValidationError as error:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION, expected="settings that fit together", found=first_line(error)
+            ) from error
+        summary = _write_pair(
+            out, force, lambda public, secret: generate(public, secret, settings, on_progress)
+        )
+    _print_summary(summary)
+
+
+@app.command()
+def receipts(source: Source, out: Out, seed: Seed = 7, clients: Clients = 10, force: Force = False) -> None:
+    """Import receipts in SROIE layout (SOURCE/img, box, key) into OUT/public and OUT/secret."""
+    from starter_kit.data.receipts import ReceiptSettings, import_receipts
+
+    settings = ReceiptSettings(seed=seed, clients=clients)
+    with _exit_on_problem(), progress("Importing images") as on_progress:
+        summary = _write_pair(
+            out, force, lambda public, secret: import_receipts(source, public, secret, settings, on_progress)
+        )
+    _print_summary(summary)
+
+
+@app.command()
+def imdb(
+    source: Source,
+    out: Out,
+    images: Annotated[Path | None, typer.Option(help="Page images, if not in SOURCE/images.")] = None,
+    force: Force = False,
+) -> None:
+    """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret."""
+    from starter_kit.data.imdb_import import convert_imdb
+
+    with _exit_on_problem(), progress("Importing images") as on_progress:
+        summary = _write_pair(
+            out, force, lambda public, secret: convert_imdb(source, public, secret, images, on_progress)
+        )
+    _print_summary(summary)
+
+
+@app.command()
+def export(folder: Source, out: Out, force: Force = False) -> None:
+    """Write the data folder FOLDER as imdb files, for the competition's own kit."""
+    from starter_kit.data.folders import atomic_folder
+    from starter_kit.data.imdb_export import export_imdb
+
+    with (
+        _exit_on_problem(),
+        progress("Exporting pages") as on_progress,
+        atomic_folder(out, force=force, entries=frozenset({"imdb", "images"})) as fresh,
+    ):
+        summary = export_imdb(folder, fresh, on_progress)
+    _print_summary(summary)
+
+
+@app.command()
+def inspect(folder: Source) -> None:
+    """Count what the data folder FOLDER holds, and check it."""
+    from starter_kit.data.inspection import inspect_folder
+
+    with _exit_on_problem(), progress("Opening images") as on_progress:
+        summary, problems = inspect_folder(folder, on_progress)
+    _print_summary(summary)
+    if problems:
+        print_problems(problems)
+        raise typer.Exit(EXIT_REJECTED)
+
+
+def _write_pair(out: Path, force: bool, write: "Callable[[Path, Path], ImportSummary]") -> "ImportSummary":
+    from starter_kit.data.folders import PUBLIC, SECRET, atomic_folder
+
+    with atomic_folder(out, force=force, entries=frozenset({PUBLIC, SECRET})) as fresh:
+        return write(fresh / PUBLIC, fresh / SECRET)
+
+
+@contextmanager
+def _exit_on_problem() -> Iterator[None]:
+    """Like `exit_on_problem`; a full disk or a folder without permission is reported the same way."""
+    with exit_on_problem():
+        try:
+            yield
+        except OSError as error:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
+            ) from error
+
+
+def _print_summary(summary: "ImportSummary") -> None:
+    table = Table("split", *(Column(name, justify="right") for name in COUNTS), title=Text(summary.name))
+    for split, tally in summary.splits.items():
+        table.add_row(
+            split,
+            str(tally.pages),
+            str(tally.questions),
+            f"{tally.words / max(tally.pages, 1):.0f}",
+            str(len(tally.pages_by_provider)),
+            str(summary.seen_providers(split)) if "train" in summary.splits else "unknown",
+            f"{max(tally.pages_by_provider.values(), default=0)} pages",
+        )
+    console.print(table)
+    if summary.clients:
+        fewest, most = min(summary.clients.values()), max(summary.clients.values())
+        each = f"{fewest} to {most} providers" if fewest < most else f"{most} provider{'s' * (most > 1)}"
+        print_lines(f"{len(summary.clients)} clients with {each} each.")
+    if summary.findings.counts:
+        console.print(_findings_table(summary))
+
+
+def _findings_table(summary: "ImportSummary") -> Table:
+    table = Table("found and handled", "such as", Column("times", justify="right"), title="Findings")
+    for finding, count in summary.findings.counts.items():
+        places = "; ".join(summary.findings.examples[finding])
+        table.add_row(finding.value, Text(shorten(places)), str(count))
+    return table

@@ -1,0 +1,83 @@
+"""`pfl evaluate`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import BaseFolder, DataFolder
+from starter_kit.console import console, exit_on_problem, print_lines, progress
+
+if TYPE_CHECKING:
+    from evaluator.contracts import GroupScore, ScoringResult
+    from evaluator.pipeline import StepOutput
+
+SCORES = ("questions", "ANLS", "95 % interval", "accuracy")
+
+app = new_app()
+
+
+class Split(StrEnum):
+    """The splits that a data folder may have."""
+
+    TRAIN = "train"
+    VALID = "valid"
+    TEST = "test"
+
+
+@app.command()
+def evaluate(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A safetensors file, or the folder that `pfl train` wrote.")
+    ],
+    base: BaseFolder,
+    data: DataFolder,
+    split: Annotated[Split, typer.Option(help="Which questions of the data folder.")] = Split.VALID,
+) -> None:
+    """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
+    from evaluator.contracts import ArtifactKind
+    from starter_kit.evaluation.scores import score_checkpoint
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.runs.kept_scores import keep_scores
+
+    with exit_on_problem(), progress("questions") as show:
+        path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint
+        output = score_checkpoint(path, base=base, data=data, split=split, on_progress=show)
+    print_scores(output, split)
+    if checkpoint.is_dir():
+        with exit_on_problem():
+            keep_scores(checkpoint, output.result, split.value)
+
+
+def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
+    """Print the means over the split and, where there are any, those over its groups of questions."""
+    from evaluator.scoring.metrics import cut
+
+    result, detail = output.result, output.detail
+    print_lines(
+        f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
+    )
+    if detail is None:
+        return
+    if detail.groups:
+        console.print(_table(detail.groups))
+    if detail.pages_without_image:
+        print_lines(
+            f"Pages whose image is missing or can't be read: {detail.pages_without_image:,}. "
+            "The model saw gray in its place."
+        )
+
+
+def _table(groups: "list[GroupScore]") -> Table:
+    from evaluator.scoring.metrics import cut
+
+    table = Table("by", "group", *(Column(name, justify="right", no_wrap=True) for name in SCORES))
+    for group in groups:
+        interval = f"{cut(group.anls_low)} to {cut(group.anls_high)}"
+        numbers = (f"{group.questions:,}", cut(group.anls), interval, cut(group.accuracy))
+        table.add_row(group.by, Text(group.group), *numbers)
+    return table

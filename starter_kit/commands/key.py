@@ -1,0 +1,59 @@
+"""`pfl key`: the Ed25519 key with which a team signs its training records.
+
+The private half stays in one file of its owner's; the site and the records have the public half only.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import ApiToken, KeyFile, Site, connect, key_path
+from starter_kit.console import exit_on_problem, print_lines
+
+app = new_app("Make, show and register the key that signs your training records.")
+
+KeyName = Annotated[str, typer.Option(help="The name by which your team recognizes the key on the site.")]
+
+
+@app.command()
+def create(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PFL_KEY", help="File to write; by default the one in your configuration folder."
+        ),
+    ] = None,
+) -> None:
+    """Make a new key. A file that exists is never overwritten."""
+    from evaluator.records import signing
+
+    path = key_path(out)
+    with exit_on_problem():
+        key = signing.create_key(path)
+    print_lines(f"{path}: a new key, for your eyes only. Its public half:", signing.public_key_of(key))
+
+
+@app.command()
+def show(key: KeyFile = None) -> None:
+    """Print the key's public half, which may be known to all."""
+    print_lines(_public_key(key))
+
+
+@app.command()
+def register(
+    key: KeyFile = None, name: KeyName = "starter kit", site: Site = "", token: ApiToken = ""
+) -> None:
+    """Send the key's public half to the site, which then accepts records that the key signed for your team."""
+    public_key = _public_key(key)
+    with exit_on_problem():
+        connect(site, token).register_key(public_key, name)
+    print_lines(f"{public_key}: registered")
+
+
+def _public_key(key: Path | None) -> str:
+    from evaluator.records import signing
+
+    with exit_on_problem():
+        return signing.public_key_of(signing.load_key(key_path(key)))

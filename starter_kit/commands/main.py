@@ -1,0 +1,81 @@
+"""The entry point of `pfl`, and the table of its verbs.
+
+A verb's module is imported when the verb is called. The list of all verbs comes from the table, so that `pfl --help`
+loads neither the libraries that the verbs need nor pydantic or rich.
+"""
+
+import os
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
+from typer.core import TyperGroup
+from typer.main import get_command
+
+ABOUT = "The starter kit of the PFL-DocVQA benchmark."
+
+VERBS = {
+    "data": "Make, import, export and inspect data sets.",
+    "base": "Make base weights for trials.",
+    "methods": "List the methods and the configs that come with the kit.",
+    "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
+    "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
+    "record.",
+    "federate": "Train with clients on machines of their own, over Flower.",
+    "evaluate": "Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and "
+    "`compare`.",
+    "compare": "Print runs beside each other: method, ANLS, accuracy, gigabytes and ε.",
+    "report": "Write RUN/report.html again, from the run's settings and numbers.",
+    "tensorboard": "Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them.",
+    "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
+    "check": "Run the checks that the workers run, on your own disk, and list everything that they would reject.",
+    "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",
+    "key": "Make, show and register the key that signs your training records.",
+    "token": "Request a token for one training run. `pfl train` requests one itself if it knows the site.",
+    "submit": "Upload runs and submit them. After an interrupted connection, the same command resumes the upload.",
+    "version": "Print the version; scores are stamped with it.",
+}
+"""The first paragraph of each verb's help; a test compares it with the verb's module."""
+
+
+class PflGroup(TyperGroup):
+    """The verbs of `VERBS`, each imported from the module of its name when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a verb's module and return its command; None if there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        command = get_command(import_module(f"starter_kit.commands.{cmd_name}").app)
+        command.name = cmd_name
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb that `args` starts with. An unknown one is rejected with the verb that may be meant."""
+        if args and args[0] not in VERBS and (alike := get_close_matches(args[0], VERBS, n=1)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{alike[0]}'?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs with their help, in full."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+app = PflGroup(
+    name="pfl",
+    help=ABOUT,
+    no_args_is_help=True,
+    context_settings={"max_content_width": 110},
+)
+
+
+def main() -> None:
+    """Run `pfl` with the arguments of the process."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    app(prog_name="pfl")

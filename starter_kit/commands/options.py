@@ -1,0 +1,107 @@
+"""Options that several verbs have: where data, base weights, runs, the site and the key are, and how a run is made."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.console import exit_on_problem
+
+if TYPE_CHECKING:
+    from starter_kit.site.client import SiteClient
+
+DATASET = "dataset.json"
+
+
+def _data_folder(data: Path) -> Path:
+    """Return the folder as it was named. Reject the one above it, which `pfl data` writes: it is easily mistaken."""
+    if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
+        with exit_on_problem():
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=f"--data {data}",
+                expected=f"a data folder, with {DATASET}",
+                found=f"a folder of two: {data / 'public'} and the secret test set",
+                next_step=f"Use --data {data / 'public'}",
+            )
+    return data
+
+
+DataFolder = Annotated[
+    Path,
+    typer.Option(
+        "--data", help="Data folder, such as data/public.", show_default=False, callback=_data_folder
+    ),
+]
+BaseFolder = Annotated[
+    Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
+]
+RunDirectory = Annotated[Path, typer.Argument(help="Folder that `pfl train` wrote.", show_default=False)]
+NewRun = Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting to change, such as rounds=5; may be given several times."),
+]
+RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]
+RunToken = Annotated[
+    str | None,
+    typer.Option(
+        "--run-token",
+        envvar="PFL_RUN_TOKEN",
+        help="A token of `pfl token`; by default one is requested from the site, if it is known.",
+    ),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Resume a run that was interrupted; give the same settings.")
+]
+
+Site = Annotated[str, typer.Option("--site", envvar="PFL_SITE", help="The site's address.")]
+ApiToken = Annotated[
+    str, typer.Option("--token", envvar="PFL_TOKEN", help="API token from your account page.")
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        envvar="PFL_KEY",
+        help="The team's signing key; by default the one in your configuration folder.",
+    ),
+]
+
+
+def key_path(key_file: Path | None) -> Path:
+    """Return the file of the team's signing key: the one that was named, or the user's own."""
+    return key_file or Path(typer.get_app_dir("pfl")) / "team_key.pem"
+
+
+def connect_if_known(site: str, token: str) -> "SiteClient | None":
+    """Return access to the site, for a verb that works without it as well; None if address or token is missing."""
+    return connect(site, token) if site and token else None
+
+
+def connect(site: str, token: str) -> "SiteClient":
+    """Return access to the site.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
+    """
+    from starter_kit.site.client import SiteClient
+
+    if not site:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--site or PFL_SITE",
+            expected="the site's address",
+            found="nothing",
+            next_step="Copy it from your browser: https://… without a path.",
+        )
+    if not token:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--token or PFL_TOKEN",
+            expected="an API token",
+            found="nothing",
+            next_step="Make one on your account page at the site.",
+        )
+    return SiteClient(site, token)

@@ -1,0 +1,264 @@
+"""`pfl privacy`: ε, noise, comparisons and the checks on a record, computed by the code that the workers run."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.table import Table
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.events import Event, Release
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.sampling import Poisson
+from evaluator.mechanisms.values import MAX_ROUNDS
+from starter_kit.commands.app import new_app
+from starter_kit.console import console, exit_on_problem, print_lines
+
+app = new_app("Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.")
+
+Result = TypeVar("Result")
+Releases = Mapping[SamplingRule, Sequence[Event]]
+
+RULES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
+
+OptionalRecord = Annotated[
+    Path | None, typer.Argument(help="A training record; instead of the options.", show_default=False)
+]
+SamplingRate = Annotated[
+    float | None,
+    typer.Option(
+        help="Sampling probability of each provider; all clients take part.",
+        show_default=False,
+    ),
+]
+ClientRate = Annotated[
+    float | None, typer.Option(help="Sampling probability of each client.", show_default=False)
+]
+ProviderRate = Annotated[
+    float | None,
+    typer.Option(help="Sampling probability of each provider of a sampled client.", show_default=False),
+]
+NoiseMultiplier = Annotated[
+    float | None,
+    typer.Option(help="σ: standard deviation of the noise over the clip norm.", show_default=False),
+]
+Rounds = Annotated[int, typer.Option(help="Number of rounds.")]
+Delta = Annotated[float, typer.Option(help="δ.")]
+Rule = Annotated[SamplingRule, typer.Option(help="Amplification rule for two stages of sampling.")]
+
+DELTA = 1e-5  # the competition's
+CLIENTS = 10  # likewise; with the server's noise their number doesn't count
+FIELDS = Poisson.model_fields | Noise.model_fields | Release.model_fields
+
+
+@app.command()
+def epsilon(
+    record: OptionalRecord = None,
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    noise_multiplier: NoiseMultiplier = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    sampling_rule: Rule = SamplingRule.TWO_STAGE,
+) -> None:
+    """Print ε by the official accountant: of a training record, or of equal rounds."""
+    from evaluator.accounting import pld
+
+    with exit_on_problem():
+        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+        bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
+    print_lines(f"{bound:.6f}")
+
+
+@app.command()
+def noise(
+    target_epsilon: Annotated[float, typer.Argument(help="ε that the run must not exceed.")],
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    sampling_rule: Rule = SamplingRule.TWO_STAGE,
+) -> None:
+    """Print the smallest noise multiplier σ whose ε doesn't exceed the target."""
+    from evaluator.accounting.calibration import noise_multiplier_for
+
+    with exit_on_problem():
+        mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
+        sigma = _within_range(
+            lambda: noise_multiplier_for(
+                mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
+            )
+        )
+    print_lines(f"{math.ceil(sigma * 1e6) / 1e6:.6f}")
+
+
+@app.command()
+def compare(
+    record: OptionalRecord = None,
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    noise_multiplier: NoiseMultiplier = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    tuning_runs: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            help="Also bound the best of a Poisson-distributed number of such runs, of this mean.",
+        ),
+    ] = None,
+) -> None:
+    """List ε under both sampling rules by every accountant, and by the classical theorems where they apply."""
+    from evaluator.accounting import comparison
+
+    with exit_on_problem():
+        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+        bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
+    table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
+    for bound in bounds:
+        rules = " and ".join(RULES[rule] for rule in bound.rules)
+        found = bound.rejection if bound.epsilon is None else f"{bound.epsilon:.6f}"
+        table.add_row(rules, bound.method, found)
+    console.print(table)
+
+
+@app.command()
+def explain(
+    record: Annotated[Path, typer.Argument(help="A training record.", show_default=False)],
+    annex: Annotated[Path | None, typer.Option(help="The record's annex.", show_default=False)] = None,
+    base: Annotated[
+        Path | None, typer.Option(help="Folder of the track's base weights.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="The trained model.", show_default=False)] = None,
+    log: Annotated[Path | None, typer.Option(help="The communication log.", show_default=False)] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="ε of the board; by default the record's own claim.", show_default=False),
+    ] = None,
+    clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
+    delta: Delta = DELTA,
+) -> None:
+    """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
+    from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+    from evaluator.pipeline import WEIGHTS
+    from evaluator.records.check_groups import Case, RunFile
+    from evaluator.records.reading import read_record
+    from starter_kit.evaluation.record_checks import explain_checks
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.weights.base_weights import read_base
+
+    found_beside = {
+        ArtifactKind.CHECKPOINT: RunFile.CHECKPOINT,
+        ArtifactKind.COMMUNICATION_LOG: RunFile.LOG,
+        ArtifactKind.TRAINING_ANNEX: RunFile.ANNEX,
+    }
+    named = {
+        RunFile.ANNEX: annex,
+        RunFile.BASE: base and base / WEIGHTS,
+        RunFile.CHECKPOINT: checkpoint,
+        RunFile.LOG: log,
+    }
+    with exit_on_problem():
+        read = read_record(record, max_rounds=MAX_ROUNDS)
+        if base is not None:
+            read_base(base)
+        beside = {
+            found_beside[kind]: path
+            for kind, path in RunFolder(record.parent).files().items()
+            if kind in found_beside
+        }
+        given = {name: path for name, path in named.items() if path is not None}
+        target = read.claimed_epsilon if budget is None else budget
+        privacy = _within_range(lambda: PrivacyRules(epsilon=target, delta=delta))
+        rules = TrackRules(
+            reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
+        )
+        print_lines(*explain_checks(Case(read, rules, beside | given)))
+
+
+def _releases(
+    record: Path | None,
+    sampling_rate: float | None,
+    client_rate: float | None,
+    provider_rate: float | None,
+    noise_multiplier: float | None,
+    rounds: int,
+) -> Releases:
+    """Return what a record, or equal rounds of the options, release under each amplification rule."""
+    if record is not None:
+        from evaluator.records import epsilon as rules
+        from evaluator.records.reading import read_record
+
+        read = read_record(record, max_rounds=MAX_ROUNDS)
+        return {rule: rules.releases(read, rule) for rule in RULES}
+    if noise_multiplier is None:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--noise-multiplier",
+            expected="σ, or a training record",
+            found="neither",
+        )
+    mechanism = _mechanism(sampling_rate, client_rate, provider_rate, noise_multiplier)
+    return _within_range(lambda: mechanism.releases(rounds))
+
+
+def _mechanism(
+    sampling_rate: float | None,
+    client_rate: float | None,
+    provider_rate: float | None,
+    noise_multiplier: float = 1.0,
+) -> Mechanism:
+    """Return the mechanism of the options: without any rate, everyone takes part."""
+    if sampling_rate is not None and (client_rate is not None or provider_rate is not None):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--sampling-rate",
+            expected="one stage of sampling, or --client-rate and --provider-rate",
+            found="both",
+        )
+    options = {"multiplier": "--noise-multiplier"}
+    if sampling_rate is not None:
+        provider_rate, options["provider_rate"] = sampling_rate, "--sampling-rate"
+    return _within_range(
+        lambda: Mechanism(
+            sampling=Poisson(
+                client_rate=1.0 if client_rate is None else client_rate,
+                provider_rate=1.0 if provider_rate is None else provider_rate,
+            ),
+            noise=Noise(multiplier=noise_multiplier),
+            clients=CLIENTS,
+        ),
+        options,
+    )
+
+
+def _within_range(compute: Callable[[], Result], options: Mapping[str, str] = {}) -> Result:
+    """`compute()`, with a number that is out of range reported as a problem of the command line.
+
+    A field is set by the option of its name, unless `options` says otherwise.
+    """
+    from pydantic import ValidationError
+
+    from starter_kit.settings.words import kind
+
+    try:
+        return compute()
+    except ValidationError as error:
+        detail = error.errors()[0]
+        field = ".".join(map(str, detail["loc"]))
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where=options.get(field, f"--{field.replace('_', '-')}" if field else "options"),
+            expected=kind(FIELDS[field]) if field in FIELDS else detail["msg"],
+            found=detail["input"],
+        ) from error
+    except ValueError as error:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION, where="options", expected="a run that can be accounted", found=error
+        ) from error

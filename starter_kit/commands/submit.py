@@ -1,0 +1,48 @@
+"""`pfl submit`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import ApiToken, Site, connect
+from starter_kit.console import exit_on_problem, print_lines, print_problems, progress
+
+app = new_app()
+
+
+@app.command()
+def submit(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders: one in track 1, up to one per budget in track 2.")
+    ],
+    track: Annotated[
+        str, typer.Option(help="The track's name in its address, such as track-1.", show_default=False)
+    ],
+    title: Annotated[str, typer.Option(help="The method's name on the leaderboard.", show_default=False)],
+    description: Annotated[str, typer.Option(help="Markdown.")] = "",
+    proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Upload runs and submit them. After an interrupted connection, the same command resumes the upload."""
+    from evaluator.api import RunState
+    from starter_kit.submitting import prepare, register_keys, send, watch
+
+    with exit_on_problem():
+        client = connect(site, token)
+        plan = prepare(client, track, runs, proof)
+        for public_key in register_keys(client, plan):
+            print_lines(f"{public_key}: registered as your team's key")
+        with progress("uploading, MB") as show:
+            submission = send(
+                client, plan, title, description, lambda done, total: show(done // 10**6, total // 10**6)
+            )
+        print_lines(f"Submitted: {submission.url}")
+        if wait:
+            final = watch(client, submission.id, print_lines)
+            print_problems([problem for run in final.runs for problem in run.problems])
+            if any(run.state is not RunState.SCORED for run in final.runs):
+                raise typer.Exit(1)

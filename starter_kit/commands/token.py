@@ -1,0 +1,23 @@
+"""`pfl token`."""
+
+from typing import Annotated
+
+import typer
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import ApiToken, Site, connect
+from starter_kit.console import exit_on_problem, print_lines
+
+app = new_app()
+
+
+@app.command()
+def token(
+    track: Annotated[str, typer.Option(help="The track's name in its address, such as track-2.")] = "track-2",
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Request a token for one training run. `pfl train` requests one itself if it knows the site."""
+    with exit_on_problem():
+        run_token = connect(site, token).issue_run_token(track).token
+    print_lines(run_token)

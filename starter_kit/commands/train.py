@@ -1,0 +1,73 @@
+"""`pfl train`."""
+
+from typing import Annotated
+
+import typer
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.official_flags import CommandWithOfficialFlags, config_of, given_flags
+from starter_kit.commands.options import (
+    ApiToken,
+    BaseFolder,
+    Changes,
+    DataFolder,
+    KeyFile,
+    NewRun,
+    RecordTrack,
+    Resume,
+    RunToken,
+    Site,
+    connect_if_known,
+)
+from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
+from starter_kit.console import exit_on_problem, log
+
+app = new_app()
+
+
+@app.command(cls=CommandWithOfficialFlags)
+def train(
+    context: typer.Context,
+    data: DataFolder,
+    base: BaseFolder,
+    out: NewRun,
+    config: Annotated[
+        str | None,
+        typer.Argument(help="A YAML file, or the name of one of the kit's: `pfl methods` lists them."),
+    ] = None,
+    changes: Changes = None,
+    track: RecordTrack = "track-2",
+    resume: Resume = False,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Processes in which clients train, each with a model of its own.")
+    ] = 1,
+    run_token: RunToken = None,
+    key: KeyFile = None,
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed record.
+
+    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
+    """
+    from starter_kit.settings.configuration import load_settings
+
+    with exit_on_problem():
+        settings = load_settings(
+            config_of(context, config), changes or [], flags=given_flags(context), tell=log
+        )
+        require_free_folder(out, resume=resume)
+        client = connect_if_known(site, token)
+
+        # What trains takes seconds to load: mistakes are reported before.
+        from starter_kit.engines.processes import in_processes
+        from starter_kit.runs.training import in_process
+
+        run_training(
+            settings,
+            RunFiles(data=data, base=base, out=out),
+            track=track,
+            resume=resume,
+            credentials=credentials_of(key, run_token, track, client, resumed=resume),
+            open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
+        )

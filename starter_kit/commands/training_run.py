@@ -1,0 +1,146 @@
+"""A training run as `pfl train` and `pfl federate server` make it: reported on the terminal from start to end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.options import key_path
+from starter_kit.console import log, print_lines
+from starter_kit.secure_aggregation import NOT_AUDITED
+
+if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
+    from starter_kit.runs.training import OpenEngine
+    from starter_kit.settings.run_settings import RunSettings
+    from starter_kit.site.client import SiteClient
+    from starter_kit.site.credentials import Credentials
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The folders of a run: the data and the base weights that it reads, and the folder that it writes."""
+
+    data: Path
+    base: Path
+    out: Path
+
+
+def run_training(
+    settings: "RunSettings",
+    files: RunFiles,
+    *,
+    track: str,
+    credentials: "Callable[[], Credentials]",
+    resume: bool,
+    open_engine: "OpenEngine",
+) -> None:
+    """Train with progress on the terminal, and print the outcome; the file of an own method is kept with the run.
+
+    Raises:
+        ProblemError: See `starter_kit.runs.training.train`.
+    """
+    from starter_kit.runs.training import train
+    from starter_kit.runs.watching import watching
+    from starter_kit.settings.own_methods import own_file
+
+    if settings.secure_aggregation is not None:
+        log(NOT_AUDITED)
+    with _reported_interruption(files.out), watching(settings.experiment) as watcher:
+        train(
+            settings,
+            data=files.data,
+            base=files.base,
+            out=files.out,
+            track=track,
+            credentials=credentials,
+            watcher=watcher,
+            resume=resume,
+            open_engine=open_engine,
+        )
+    if file := own_file(type(settings)):
+        file.keep(files.out)
+    print_lines(*_outcome(files.out, settings.rounds))
+
+
+def require_free_folder(out: Path, *, resume: bool) -> None:
+    """Raise `ProblemError` (`E_RUN_FOLDER`) where a new run would delete rounds that were trained."""
+    folder, rounds = _unfinished(out)
+    if rounds and not resume:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            message="A run into this folder was interrupted, and would be lost.",
+            where=str(folder),
+            expected="nothing there, or --resume",
+            found=f"{_rounds(rounds)}, trained",
+            next_step="Add --resume to resume it; to start again, delete that folder or name another --out.",
+        )
+
+
+def credentials_of(
+    key: Path | None, run_token: str | None, track: str, site: "SiteClient | None", *, resumed: bool
+) -> "Callable[[], Credentials]":
+    """Return a function that obtains a run's credentials and reports what is new or missing.
+
+    Training calls it once everything else is known to be right, so that no token is used up in vain.
+    """
+
+    def obtain() -> "Credentials":
+        from starter_kit.site.credentials import obtain_credentials
+
+        path = key_path(key)
+        credentials = obtain_credentials(path, run_token, track, site, resumed=resumed)
+        if credentials.new_key:
+            print_lines(f"{path}: a new key, which signs your records. Keep it, and keep it to yourself.")
+        if credentials.run_token is None and not resumed:
+            print_lines(
+                "No run token: this run can be checked and not submitted. "
+                "Set PFL_SITE and PFL_TOKEN, or give a token of `pfl token`, to train for the benchmark."
+            )
+        return credentials
+
+    return obtain
+
+
+def _unfinished(out: Path) -> tuple[Path, int]:
+    """The folder of an interrupted run, and how many whole rounds it has."""
+    from starter_kit.reporting.metrics import METRICS, read_metrics
+
+    folder = out.with_name(f"{out.name}.unfinished")
+    return folder, len(read_metrics(folder / METRICS)) if (folder / METRICS).is_file() else 0
+
+
+@contextmanager
+def _reported_interruption(out: Path) -> Iterator[None]:
+    """Report after Ctrl-C what is there and how to resume it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        folder, rounds = _unfinished(out)
+        hint = (
+            f" The same command with --resume resumes after round {rounds}, from {folder}" if rounds else ""
+        )
+        log(f"Interrupted.{hint}")
+        raise
+
+
+def _rounds(count: int) -> str:
+    return f"{count} {'round' if count == 1 else 'rounds'}"
+
+
+def _outcome(run: Path, rounds: int) -> list[str]:
+    """A finished run in a few lines; `rounds` is how many its settings name."""
+    from starter_kit.reporting.metrics import SUMMARY, read_summary
+    from starter_kit.reporting.rounding import epsilon_text, size_text
+
+    summary = read_summary(run / SUMMARY)
+    line = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
+    if summary.epsilon is not None:
+        line += f", ε = {epsilon_text(summary.epsilon)} for one {summary.unit}, δ = {summary.delta:g}"
+    lines = [line]
+    if summary.budget is not None and summary.rounds < rounds:
+        lines.append(
+            f"Fewer rounds than the {rounds} of the settings: another would exceed ε = {summary.budget:g}"
+        )
+    return [*lines, f"{run / 'report.html'} shows it; score it with `pfl evaluate {run}`"]

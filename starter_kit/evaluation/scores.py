@@ -1,0 +1,26 @@
+"""Scores of a checkpoint, by the workers' own scoring step."""
+
+from pathlib import Path
+
+from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
+from evaluator.pipeline import StepInputs, StepOutput, score
+from evaluator.progress import OnProgress
+
+
+def score_checkpoint(
+    checkpoint: Path, *, base: Path, data: Path, split: str, on_progress: OnProgress
+) -> StepOutput[ScoringResult]:
+    """Return ANLS and accuracy of a checkpoint on a split of a data folder, with their detail.
+
+    Args:
+        base: Folder of the base weights whose architecture the checkpoint has.
+        on_progress: Called with the questions that are answered, and with their total.
+
+    Raises:
+        ProblemError: The checkpoint, the base weights or the data can't be read.
+    """
+    rules = TrackRules(reference="local", test_set="local", clients=1)
+    inputs = StepInputs(
+        {ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split
+    )
+    return score(inputs, on_progress)

@@ -1,0 +1,153 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from evaluator.docvqa.dataset import Dataset, read_info
+from evaluator.errors import ProblemError
+from starter_kit.commands.data import app
+from starter_kit.data.folders import atomic_folder
+from tests.starter_kit.data.sources import ReceiptFolder, sound_receipts
+
+SMALL = ("--train-providers", "10", "--train-pages", "12", "--valid-pages", "4", "--test-pages", "4")
+ENTRIES = frozenset({"public", "secret"})
+
+
+def pfl_data(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_synthetic_data_is_written_and_counted(tmp_path: Path) -> None:
+    result = pfl_data("synthetic", tmp_path / "out", *SMALL)
+    assert result.exit_code == 0
+    assert "10 clients with 1 provider each." in result.stdout
+    assert len(Dataset(tmp_path / "out" / "public", "train").pages) == 12
+    assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 4
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
+
+
+def test_what_goes_wrong_in_receipts_is_counted_in_the_printed_summary(tmp_path: Path) -> None:
+    source = sound_receipts(tmp_path / "source")
+    source.add("a", "KEDAI [bold]A[/wrong]", image=b"broken")
+    source.add("b", "KEDAI B", box=b"")
+    source.add("c", key={"company": "KEDAI Ç", "total": "9.00"})
+    result = pfl_data("receipts", source.path, tmp_path / "out")
+    assert result.exit_code == 0
+    for line in (
+        "Image can't be read",
+        "No words",
+        "Key is missing",
+        "text beyond ASCII",
+        "one document only",
+    ):
+        assert line in result.stdout
+
+
+def test_data_goes_out_to_imdb_files_and_comes_back(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "a", *SMALL)
+    assert pfl_data("export", tmp_path / "a" / "public", tmp_path / "imdb").exit_code == 0
+    result = pfl_data("imdb", tmp_path / "imdb", tmp_path / "b")
+    assert result.exit_code == 0
+    original, back = (Dataset(tmp_path / name / "public", "train") for name in "ab")
+    assert back.pages == original.pages
+
+
+def test_a_sound_folder_passes_inspection(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    for folder, split in (("public", "train"), ("secret", "test")):
+        result = pfl_data("inspect", tmp_path / "out" / folder)
+        assert result.exit_code == 0, result.stderr
+        assert split in result.stdout
+
+
+def test_both_folders_name_the_clients(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    public, secret = (read_info(tmp_path / "out" / folder) for folder in ("public", "secret"))
+    assert public == secret
+    assert public.clients
+
+
+def test_inspection_names_what_is_wrong(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    folder = tmp_path / "out" / "public"
+    train = Dataset(folder, "train")
+    page = next(iter(train.pages))
+    train.image_path(page).write_bytes(b"broken")
+    lines = (folder / "train" / "pages.jsonl").read_text().splitlines()
+    moved = json.loads(lines[1]) | {"provider": "NOBODY'S"}
+    lines[1] = json.dumps(moved)
+    (folder / "train" / "pages.jsonl").write_text("\n".join(lines) + "\n")
+    result = pfl_data("inspect", folder)
+    assert result.exit_code == 2
+    assert f"train, page {page}" in result.stderr
+    assert "none for NOBODY'S" in result.stderr
+
+
+def test_bad_input_ends_with_status_2_and_a_coded_problem(tmp_path: Path) -> None:
+    for arguments in (
+        ("receipts", tmp_path, tmp_path / "out"),
+        ("imdb", tmp_path, tmp_path / "out"),
+        ("export", tmp_path, tmp_path / "out"),
+        ("inspect", tmp_path),
+    ):
+        result = pfl_data(*arguments)
+        assert result.exit_code == 2, arguments
+        assert "E_DATASET_FORMAT" in result.stderr
+    result = pfl_data("synthetic", tmp_path / "out", "--train-pages", 3)
+    assert result.exit_code == 2
+    assert "E_CONFIGURATION" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = ReceiptFolder(tmp_path / "source")
+    source.add("one")
+    assert pfl_data("receipts", source.path, tmp_path / "out").exit_code == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"source"}
+
+
+def test_a_folder_that_holds_something_is_only_replaced_with_force(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pfl_data("synthetic", out, *SMALL)
+    before = Dataset(out / "secret", "test").sha256()
+    rejected = pfl_data("synthetic", out, *SMALL, "--seed", 8)
+    assert rejected.exit_code == 2
+    assert "E_DATASET_FOLDER" in rejected.stderr
+    assert Dataset(out / "secret", "test").sha256() == before
+    assert pfl_data("synthetic", out, *SMALL, "--seed", 8, "--force").exit_code == 0
+    assert Dataset(out / "secret", "test").sha256() != before
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
+
+
+def test_even_force_replaces_nothing_but_data(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    result = pfl_data("synthetic", tmp_path, *SMALL, "--force")
+    assert result.exit_code == 2
+    assert "thesis.tex" in result.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failure_keeps_what_was_there(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "public").mkdir(parents=True)
+
+    def fail() -> None:
+        with atomic_folder(out, force=True, entries=ENTRIES) as fresh:
+            (fresh / "secret").mkdir()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert [path.name for path in out.iterdir()] == ["public"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with (
+        pytest.raises(ProblemError, match="E_DATASET_FOLDER"),
+        atomic_folder(tmp_path / "out", force=True, entries=ENTRIES),
+    ):
+        pytest.fail("the block must not run")

@@ -1,0 +1,76 @@
+"""`pfl evaluate`: what a participant reads about a score on their own data, and what a run folder keeps of it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evaluator.contracts import GroupScore, ScoringDetail, ScoringResult
+from evaluator.pipeline import StepOutput
+from starter_kit.commands.evaluate import print_scores
+from tests.starter_kit.commands.pfl import pfl
+
+RESULT = ScoringResult(
+    anls=0.56789, accuracy=0.25, questions=1234, test_set_sha256="0" * 64, checkpoint_sha256="0" * 64
+)
+
+
+def printed(capsys: pytest.CaptureFixture[str], detail: ScoringDetail | None) -> list[list[str]]:
+    """The words of each line; a table's rules are left out."""
+    print_scores(StepOutput(RESULT, detail), "valid")
+    lines = [
+        line.translate(dict.fromkeys(map(ord, "│┃"), " ")) for line in capsys.readouterr().out.splitlines()
+    ]
+    return [line.split() for line in lines if any(letter.isalnum() for letter in line)]
+
+
+def test_only_the_means_are_printed_where_nothing_more_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = printed(capsys, None)
+    assert " ".join(line) == "ANLS 0.5678, accuracy 0.2500 on 1234 questions (valid)"
+
+
+def test_groups_are_a_table_below_the_means(capsys: pytest.CaptureFixture[str]) -> None:
+    scores = {"anls": 0.56789, "anls_low": 0.5, "anls_high": 0.59999, "accuracy": 0.25}
+    groups = [
+        GroupScore(by="all", group="all", questions=1234, **scores),
+        GroupScore(by="key", group="[red]total", questions=617, **scores),
+    ]
+    _, header, *rows = printed(capsys, ScoringDetail(groups=groups))
+    assert header == ["by", "group", "questions", "ANLS", "95", "%", "interval", "accuracy"]
+    assert rows == [
+        ["all", "all", "1,234", "0.5678", "0.5000", "to", "0.5999", "0.2500"],
+        ["key", "[red]total", "617", "0.5678", "0.5000", "to", "0.5999", "0.2500"],
+    ]
+
+
+def test_pages_that_the_model_could_not_see_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    _, line = printed(capsys, ScoringDetail(pages_without_image=1_234))
+    assert " ".join(line).startswith("Pages whose image is missing or can't be read: 1,234.")
+
+
+def test_a_checkpoint_or_its_folder_is_evaluated(run: Path, scored: Path, base: Path, data: Path) -> None:
+    by_folder = (scored / "printed").read_text()
+    assert "ANLS" in by_folder
+    assert "12 questions (valid)" in by_folder
+    by_file = pfl("evaluate", run / "model.safetensors", "--base", base, "--data", data)
+    assert by_file.stdout == by_folder
+
+
+def test_scores_of_a_folder_without_a_summary_are_printed_and_kept_nowhere(
+    run: Path, base: Path, data: Path, tmp_path: Path
+) -> None:
+    shutil.copy(run / "model.safetensors", tmp_path)
+    assert "ANLS" in pfl("evaluate", tmp_path, "--base", base, "--data", data).stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing/model.safetensors"])
+def test_a_missing_checkpoint_is_reported(tmp_path: Path, base: Path, data: Path, name: str) -> None:
+    rejected = pfl("evaluate", tmp_path / name, "--base", base, "--data", data, status=2).stderr
+    assert "E_ARTIFACT_MISSING" in rejected
+    assert str(tmp_path / name) in rejected
+
+
+def test_an_unknown_split_is_rejected_with_those_that_exist(run: Path, base: Path, data: Path) -> None:
+    rejected = pfl("evaluate", run, "--base", base, "--data", data, "--split", "tset", status=2).stderr
+    assert all(name in rejected for name in ("tset", "train", "valid", "test"))

@@ -1,0 +1,128 @@
+"""`pfl key`, `pfl token` and the token and key of a training run, as a shell sees them."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluator.records.reading import read_record
+from portal.submissions.models import RunToken
+from portal.teams.models import TeamKey
+from tests.services.live_site import LiveSite
+
+PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
+QUICK = ["--set", "rounds=1", "--set", "local.max_steps=1", "--set", "max_input_tokens=32"]
+
+
+@pytest.fixture
+def access(site: LiveSite, token: str) -> dict[str, str]:
+    """The variables by which a command finds the site and the account."""
+    return {"PFL_SITE": site.url, "PFL_TOKEN": token}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A user's home without a key in it."""
+    return tmp_path / "home"
+
+
+def pfl(home: Path, *arguments: str | Path, status: int = 0, **variables: str) -> tuple[str, str]:
+    """Output and errors of one command of a user whose home is `home`."""
+    hidden = {"PFL_KEY", "PFL_SITE", "PFL_TOKEN", "PFL_RUN_TOKEN", "XDG_CONFIG_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    result = subprocess.run(
+        [*PFL, *map(str, arguments)],
+        env={**environment, "HOME": str(home), **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == status, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout, result.stderr
+
+
+def key_file(home: Path) -> Path:
+    return home / ".config" / "pfl" / "team_key.pem"
+
+
+def test_a_key_is_made_for_its_owner_only_and_shown_by_its_public_half(home: Path) -> None:
+    made, _ = pfl(home, "key", "create")
+    assert stat.S_IMODE(key_file(home).stat().st_mode) == 0o600
+    public_key = pfl(home, "key", "show")[0].strip()
+    assert len(bytes.fromhex(public_key)) == 32
+    assert public_key in made
+    assert not set(key_file(home).read_text().splitlines()[1:-1]) & set(made.splitlines())
+
+
+def test_a_key_is_never_overwritten(home: Path) -> None:
+    pfl(home, "key", "create")
+    kept = key_file(home).read_bytes()
+    assert "E_SIGNING_KEY" in pfl(home, "key", "create", status=2)[1]
+    assert key_file(home).read_bytes() == kept
+
+
+def test_the_key_may_lie_elsewhere(home: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "key.pem"
+    pfl(home, "key", "create", "--out", elsewhere)
+    assert not key_file(home).exists()
+    shown = pfl(home, "key", "show", PFL_KEY=str(elsewhere))[0]
+    assert shown == pfl(home, "key", "show", "--key", elsewhere)[0]
+
+
+def test_showing_a_key_that_is_not_there_is_rejected(home: Path) -> None:
+    assert "E_SIGNING_KEY" in pfl(home, "key", "show", status=2)[1]
+
+
+def test_a_key_is_registered_once_however_often_it_is_requested(home: Path, access: dict[str, str]) -> None:
+    pfl(home, "key", "create")
+    public_key = pfl(home, "key", "show")[0].strip()
+    for _ in range(2):
+        assert public_key in pfl(home, "key", "register", "--name", "GPU box", **access)[0]
+    assert [(key.public_key, key.name) for key in TeamKey.objects.all()] == [(public_key, "GPU box")]
+
+
+def test_a_token_is_printed_alone(home: Path, access: dict[str, str]) -> None:
+    printed, _ = pfl(home, "token", "--track", "track-2", **access)
+    assert RunToken.objects.get(track__slug="track-2").token == printed.strip()
+
+
+def test_a_token_needs_a_site(home: Path) -> None:
+    assert "E_CONFIGURATION" in pfl(home, "token", status=2)[1]
+
+
+def test_training_near_a_site_takes_a_token_by_itself_and_one_by_hand_goes_first(
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
+) -> None:
+    command = ["train", "fl-provider-dp", "--data", data, "--base", base, *QUICK]
+    printed, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
+    assert str(key_file(home)) in printed
+    pfl(home, *command, "--out", tmp_path / "given", PFL_RUN_TOKEN="a-token-of-my-own", **access)
+    tokens = [
+        read_record(tmp_path / name / "training_record.jsonl", max_rounds=1).run.run_token
+        for name in ("asked", "given")
+    ]
+    assert tokens == [RunToken.objects.get().token, "a-token-of-my-own"]
+
+
+def test_training_that_cannot_begin_uses_no_token_up(
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    command = ["train", "fl-provider-dp", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
+    assert "E_RUN_FOLDER" in pfl(home, *command, status=2, **access)[1]
+    assert not RunToken.objects.exists()
+    assert not key_file(home).exists()
+
+
+def test_training_without_privacy_needs_neither_token_nor_key(
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
+) -> None:
+    command = ["train", "fedavg", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
+    pfl(home, *command, **access)
+    assert not RunToken.objects.exists()
+    assert not key_file(home).exists()

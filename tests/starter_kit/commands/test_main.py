@@ -1,0 +1,110 @@
+"""`pfl` as a whole: its help, its start, and what every verb does with what it can't use."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+from click import Context
+from typer import Typer
+
+from starter_kit import commands
+from starter_kit.commands.main import VERBS, app
+from tests.starter_kit.commands.pfl import PFL, pfl
+
+HEAVY = {
+    "dp_accounting",
+    "evaluator",
+    "flwr",
+    "matplotlib",
+    "numpy",
+    "PIL",
+    "pydantic",
+    "requests",
+    "rich",
+    "scipy",
+    "torch",
+    "transformers",
+    "yaml",
+}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the packages that a call of `pfl` imports."""
+    code = (
+        "import atexit, sys; from starter_kit.commands.main import main; "
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    return {name.partition(".")[0] for name in result.stderr.splitlines()[-1].split()}
+
+
+def test_help_loads_no_library_that_only_verbs_need() -> None:
+    assert loaded_by("--help") & HEAVY == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_loads_no_library_that_trains_or_accounts(verb: str) -> None:
+    trains_or_accounts = {"dp_accounting", "flwr", "matplotlib", "numpy", "scipy", "torch", "transformers"}
+    assert loaded_by(verb, "--help") & trains_or_accounts == set()
+
+
+def test_help_lists_every_verb_in_full() -> None:
+    listed = " ".join(pfl("--help").stdout.split())
+    assert all(f" {name} {about}" in listed for name, about in VERBS.items())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_table_of_verbs_repeats_their_own_help(verb: str) -> None:
+    command = app.get_command(Context(app), verb)
+    assert command is not None
+    assert command.help is not None
+    assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb]
+
+
+def test_every_module_of_a_verb_is_in_the_table() -> None:
+    modules = {
+        module.name: import_module(f"{commands.__name__}.{module.name}")
+        for module in iter_modules(commands.__path__)
+    }
+    verbs = {name for name, module in modules.items() if isinstance(getattr(module, "app", None), Typer)}
+    assert verbs == set(VERBS)
+
+
+def test_a_misspelt_verb_is_rejected_with_the_one_that_may_be_meant() -> None:
+    rejected = pfl("trian", status=2).stderr
+    assert "No such command 'trian'. Did you mean 'train'?" in rejected
+    assert "No such command 'x'" in pfl("x", status=2).stderr
+
+
+def test_without_a_verb_there_is_help() -> None:
+    listed = pfl(status=2)
+    assert "Commands:" in listed.stdout + listed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["train", "nobody", "--data", "x", "--base", "x", "--out", "x"], "E_CONFIGURATION"),
+        (["train", "fedavg", "--data", "x", "--base", "x", "--out", "x"], "E_REFERENCE_FORMAT"),
+        (
+            ["train", "fedavg", "--data", "x", "--base", "x", "--out", "x", "--set", "round=3"],
+            "E_CONFIGURATION",
+        ),
+        (["submit", "x", "--track", "track-1", "--title", "x"], "E_CONFIGURATION"),
+        (["check", "x", "--base", "x", "--track", "track-3"], "E_CONFIGURATION"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code: str, tmp_path: Path) -> None:
+    rejected = subprocess.run(
+        [*PFL, *arguments], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[3])},
+    )  # fmt: skip
+    assert rejected.returncode == 2
+    assert code in rejected.stderr
+    assert "Traceback" not in rejected.stderr

@@ -1,0 +1,11 @@
+"""`pfl methods`."""
+
+from starter_kit.settings.method_list import kit_configs
+from tests.starter_kit.commands.pfl import pfl
+
+
+def test_every_config_is_listed_with_its_method() -> None:
+    listed = pfl("methods").stdout
+    assert all(f" {config.name} " in listed and f" {config.method} " in listed for config in kit_configs())
+    assert "arXiv:1602.05629" in listed
+    assert "pfl train CONFIG" in listed

@@ -1,0 +1,151 @@
+"""`pfl privacy`: the numbers of the library, from options and from records, and the checks in words."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from evaluator.accounting import pld
+from evaluator.checks import CHECKS
+from evaluator.mechanisms.events import PoissonGaussian, TwoStage
+from starter_kit.commands.privacy import app
+from tests.starter_kit.training_runs import trained
+
+WINNER = ["--client-rate", "0.2", "--provider-rate", "0.1125", "--noise-multiplier", "1.21", "--rounds", "30"]
+KIT = ["--client-rate", "0.2", "--provider-rate", "0.125", "--rounds", "5"]
+
+
+def run_privacy(*arguments: str | Path, status: int = 0) -> str:
+    """What the command prints, to standard error where it is rejected."""
+    result = CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
+    assert result.exit_code == status, result.output
+    return result.stderr if status else result.stdout
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory, base: Path, data: Path) -> Path:
+    return trained("fl-provider-dp", base, data, tmp_path_factory.mktemp("privacy") / "run").path
+
+
+def test_epsilon_of_two_stages_depends_on_the_rule() -> None:
+    assert float(run_privacy("epsilon", *WINNER)) == pytest.approx(1.909, abs=1e-3)
+    product = run_privacy("epsilon", *WINNER, "--sampling-rule", "product")
+    assert float(product) == pytest.approx(0.665, abs=1e-3)
+
+
+def test_epsilon_of_one_stage_is_the_official_one() -> None:
+    events = [PoissonGaussian(sampling_rate=0.1, effective_noise_multiplier=1, rounds=20)]
+    options = ["--sampling-rate", "0.1", "--noise-multiplier", "1", "--rounds", "20"]
+    assert run_privacy("epsilon", *options).strip() == f"{pld.epsilon(events, 1e-5):.6f}"
+
+
+def test_noise_and_epsilon_are_inverse() -> None:
+    sigma = float(run_privacy("noise", "1", *KIT))
+    assert sigma == pytest.approx(1.407, abs=1e-3)
+    inner = PoissonGaussian(sampling_rate=0.125, effective_noise_multiplier=sigma)
+    assert 0.999 < pld.epsilon([TwoStage(client_rate=0.2, within=inner, rounds=5)], 1e-5) <= 1
+
+
+def test_comparing_lists_every_rule_and_accountant() -> None:
+    table = run_privacy("compare", *WINNER)
+    rows = [line for line in table.splitlines() if "LD" in line or "RDP" in line]
+    assert len(rows) == 4
+    for known in ("1.909", "2.342", "0.664", "0.997"):
+        assert known in table
+
+
+def test_classical_bounds_stand_where_they_apply() -> None:
+    assert "classical, basic composition" in run_privacy("compare", "--noise-multiplier", "20")
+    assert "classical" not in run_privacy("compare", *WINNER)
+
+
+def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
+    record = run_folder / "training_record.jsonl"
+    epsilon = float(run_privacy("epsilon", record))
+    assert 0 < epsilon <= 8
+    assert f"{epsilon:.6f}" in run_privacy("compare", record)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["epsilon"], "--noise-multiplier"),
+        (["epsilon", "--noise-multiplier", "0.01"], "effective noise multiplier"),
+        (["epsilon", "--noise-multiplier", "nan"], "--noise-multiplier"),
+        (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "2"], "--sampling-rate"),
+        (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "1", "--client-rate", "1"], "both"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "δ"),
+        (["epsilon", "--noise-multiplier", "1", "--rounds", "0"], "rounds"),
+        (["compare", "--noise-multiplier", "1", "--rounds", str(10**9)], "rounds"),
+        (["noise", "0"], "positive"),
+        (["noise", "nan"], "positive"),
+        (["noise", "1e-9", "--rounds", "1000000"], "no noise multiplier"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_what_cannot_be_accounted_is_reported_with_a_code(arguments: list[str], word: str) -> None:
+    rejected = run_privacy(*arguments, status=2)
+    assert "E_CONFIGURATION" in rejected
+    assert word in rejected
+
+
+def statuses(explained: str) -> dict[str, str]:
+    """Of each check, its status."""
+    heads = [line for line in explained.splitlines() if line[:1] in {"C", "P"}]
+    return {head.split()[0]: head.rpartition(": ")[2] for head in heads}
+
+
+def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, base: Path) -> None:
+    record = run_folder / "training_record.jsonl"
+    explained = run_privacy("explain", record, "--base", base, "--clients", "3")
+    found = statuses(explained)
+    assert list(found) == list(CHECKS)
+    assert {name for name, status in found.items() if status == "not made"} == {"C14", "C15"}
+    assert not {"failed", "flagged"} & set(found.values())
+    assert all(text.meaning in explained and text.limit in explained for text in CHECKS.values())
+
+
+def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Path, tmp_path: Path) -> None:
+    alone = shutil.copy(run_folder / "training_record.jsonl", tmp_path)
+    explained = run_privacy("explain", alone, "--clients", "3")
+    found = statuses(explained)
+    assert list(found) == list(CHECKS)
+    assert {name for name, status in found.items() if status != "not made"} == {
+        "C1",
+        "C2",
+        "C5",
+        "C19",
+        "C20",
+    }
+    assert "it requires --base and --checkpoint" in explained
+
+
+def test_a_file_of_another_run_fails_its_checks_and_leaves_the_others(run_folder: Path, base: Path) -> None:
+    record = run_folder / "training_record.jsonl"
+    other = base / "model.safetensors"
+    found = statuses(run_privacy("explain", record, "--base", base, "--clients", "3", "--checkpoint", other))
+    assert found["C3"] == found["C16"] == "failed"
+    assert found["C2"] == found["C4"] == found["C17"] == "passed"
+
+
+def test_a_file_that_cannot_be_read_is_why_its_checks_are_not_made(run_folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("round,from,to,bytes\n")
+    record = run_folder / "training_record.jsonl"
+    explained = run_privacy("explain", record, "--clients", "3", "--log", log)
+    assert statuses(explained)["C4"] == "not made"
+    assert "E_LOG_COLUMNS" in explained
+
+
+def test_a_record_that_was_changed_is_rejected(run_folder: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "record.jsonl"
+    text = (run_folder / "training_record.jsonl").read_text()
+    changed.write_text(text.replace('"rounds":2', '"rounds":3', 1))
+    assert "E_RECORD_CHAIN" in run_privacy("explain", changed, status=2)
+
+
+def test_a_folder_without_base_weights_is_reported_with_a_code(run_folder: Path, tmp_path: Path) -> None:
+    printed = run_privacy("explain", run_folder / "training_record.jsonl", "--base", tmp_path, status=2)
+    assert "E_ARTIFACT_MISSING" in printed
+    assert "the base weights" in printed

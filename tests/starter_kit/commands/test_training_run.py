@@ -1,0 +1,26 @@
+"""What `pfl train` and `pfl federate server` report about a run's key and token."""
+
+from pathlib import Path
+
+import pytest
+
+from starter_kit.commands.training_run import credentials_of
+
+
+def test_a_key_is_reported_when_it_is_made_and_not_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    obtain = credentials_of(tmp_path / "key.pem", "a-token-of-the-site", "track-2", None, resumed=False)
+    obtain()
+    assert f"{tmp_path / 'key.pem'}: a new key" in capsys.readouterr().out
+    obtain()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_run_without_a_token_is_reported_unless_it_is_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    credentials_of(tmp_path / "key.pem", None, "track-2", None, resumed=False)()
+    assert "can be checked and not submitted" in capsys.readouterr().out
+    credentials_of(tmp_path / "key.pem", None, "track-2", None, resumed=True)()
+    assert capsys.readouterr().out == ""
