@@ -36,7 +36,7 @@ from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.resuming import RunState, as_it_was_left, make_durable
+from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
 
 SUMS = "noised_sums"
 SAMPLED = "sampled.jsonl"  # private; one line a round, made into the annex at the end
@@ -76,7 +76,7 @@ class PrivateRecorder:
         self._run = run
         earlier: list[RoundLine | ResumeLine] = []
         if state:
-            with as_it_was_left(folder):
+            with reading_unfinished_run(folder):
                 self._run, earlier = _earlier(record, state.round)
                 self._sampled = self._earlier_counts(state.round)
         self._sums.mkdir(mode=0o700, exist_ok=state is not None)
@@ -90,7 +90,7 @@ class PrivateRecorder:
                 self._record.resume(line)
         if state:
             told = sum(isinstance(line, ResumeLine) and line.begun for line in earlier)
-            untold = state.broken_rounds - told
+            untold = state.interrupted_rounds - told
             for begun in [True] * untold or [False]:
                 self._record.resume(
                     ResumeLine(round=state.round + 1, begun=begun, claimed_epsilon=run.claimed_epsilon)
@@ -99,17 +99,17 @@ class PrivateRecorder:
         new.replace(record)
         counts = self._sums / f"{SAMPLED}.new"
         counts.write_text("".join(map(_counts_line, self._sampled)), encoding="utf-8")
-        make_durable(counts)
+        fsync_path(counts)
         counts.replace(self._sums / SAMPLED)
-        make_durable(self._sums)
-        make_durable(folder)
+        fsync_path(self._sums)
+        fsync_path(folder)
 
     def round(self, round: Round) -> None:  # noqa: A002 - the field's own word
         """Record a finished round."""
         client_rate, provider_rate = _rates(self._run)
         total = round.aggregate.total.numpy()
         total.astype("<f4", copy=False).tofile(self._sum_file(round.number))
-        make_durable(self._sum_file(round.number))
+        fsync_path(self._sum_file(round.number))
         self._count(
             RoundLine(
                 round=round.number,
@@ -128,7 +128,7 @@ class PrivateRecorder:
         self._sampled.append(round.sampled)
         with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
             file.write(_counts_line(round.sampled))
-        make_durable(self._sums / SAMPLED)
+        fsync_path(self._sums / SAMPLED)
         self._flush()
 
     def _flush(self) -> None:

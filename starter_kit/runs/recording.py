@@ -48,7 +48,7 @@ from starter_kit.reporting.plots import write_plots
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.private_recording import SUMS, PrivateRecorder
-from starter_kit.runs.resuming import ResumeFolder, RunState, as_it_was_left, make_durable
+from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
 
 SETTINGS = "settings.yaml"
 
@@ -122,8 +122,8 @@ class Recorder:
             self.metrics.append(metrics)
             if self._private:
                 self._private.round(finished)
-            make_durable(self._log)
-            make_durable(self._unfinished / METRICS)
+            fsync_path(self._log)
+            fsync_path(self._unfinished / METRICS)
             self._resume.save(state)
 
     def finish(self, model: VT5, summary: Callable[[str], RunSummary]) -> None:
@@ -143,8 +143,8 @@ class Recorder:
             write_plots(self._unfinished, self.metrics, whole)
             write_report(self._unfinished)
             for path in (*self._unfinished.rglob("*"), self._unfinished):
-                make_durable(path)
-            self._resume.retire()
+                fsync_path(path)
+            self._resume.mark_complete()
         self._give_name()
 
     @property
@@ -194,24 +194,24 @@ class Recorder:
     def _reopen(self, settings: str, inputs: str) -> None:
         """Take up the unfinished folder as it was after its last whole round."""
         file = self._unfinished / SETTINGS
-        with as_it_was_left(self._unfinished):
+        with reading_unfinished_run(self._unfinished):
             if file.read_text(encoding="utf-8") != settings:
                 raise _others(file, "settings", "Name the same config with the same --set")
         if not self._resume.path.exists() and (self._unfinished / SUMMARY).is_file():
             self._give_name()
             self.complete = True
             return
-        with as_it_was_left(self._unfinished):
+        with reading_unfinished_run(self._unfinished):
             if self._resume.inputs != inputs:
                 raise _others(self._unfinished, "data and base weights", "Name the same --data and --base")
             state = self._resume.load()
-            if state and state.broken_rounds < 0:
+            if state and state.interrupted_rounds < 0:
                 raise ValueError(f"{state.round} rounds were finished, and fewer had begun")
         if state is None:  # no round had begun
             self._create(settings, inputs)
             return
         self.state = replace(state, breaks=state.breaks + 1)
-        with as_it_was_left(self._unfinished):
+        with reading_unfinished_run(self._unfinished):
             self.metrics = [
                 line for line in read_metrics(self._unfinished / METRICS) if line.round <= state.round
             ]
@@ -222,7 +222,7 @@ class Recorder:
             write_metrics(self._unfinished / METRICS, self.metrics)
             replace_file(self._log, log)
             for path in (self._log, self._unfinished / METRICS, self._unfinished):
-                make_durable(path)
+                fsync_path(path)
 
     def _give_name(self) -> None:
         """Delete what only an unfinished run has, and give the folder its proper name."""

@@ -18,8 +18,9 @@ from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.dp.guarantee import Guarantee, RecordTerms
-from starter_kit.federation.rounds import Client, Gathering, Openly, Participant
-from starter_kit.federation.secure_gathering import Securely, overhead_bytes
+from starter_kit.federation.plain_aggregation import PlainAggregation
+from starter_kit.federation.rounds import Aggregation, Client, Participant
+from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import make_learner
@@ -73,7 +74,7 @@ class RunSetup:
         )
         self.wire = Wire(codec(settings.codec), self.payload.start)
         self.method = settings.build(self.clients)
-        self.gathering = self._gathering()
+        self.aggregation = self._aggregation()
 
     def set_dropout(self) -> None:
         """Dropout as the settings want it; the frozen image tower never has any."""
@@ -88,15 +89,15 @@ class RunSetup:
     def bits_per_parameter(self) -> float:
         """Of a message, with all that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
-        if isinstance(self.gathering, Securely):
+        if isinstance(self.aggregation, SecureAggregation):
             taking_part = self.settings.clients_in_a_round(self.clients)
             bits += 8 * overhead_bytes(taking_part, self.payload.tensors.size) / self.payload.tensors.size
         return bits
 
-    def _gathering(self) -> Gathering:
+    def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
         if secure is None:
-            return Openly(self.wire)
+            return PlainAggregation(self.wire)
         bound = self.settings.largest_coordinate(self.clients)
         try:
             finest_grid(bound, self.settings.clients_in_a_round(self.clients))
@@ -107,7 +108,7 @@ class RunSetup:
                 expected="a bound that sums can be added under masks with",
                 found=error,
             ) from error
-        return Securely(self.wire, bound, secure.tolerated_losses)
+        return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
     def rounds(self) -> int:
@@ -149,4 +150,4 @@ class RunSetup:
         )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
         learner = make_learner(self.model, self.payload, documents, local)
-        return Participant(self.method, clients, learner, self.gathering, self.stream)
+        return Participant(self.method, clients, learner, self.aggregation, self.stream)

@@ -23,4 +23,4 @@ class Spending:
 
     @property
     def _broken(self) -> int:
-        return self.state.broken_rounds if self.guarantee and self.guarantee.seen_by_server else 0
+        return self.state.interrupted_rounds if self.guarantee and self.guarantee.seen_by_server else 0

@@ -8,14 +8,14 @@ from time import monotonic
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.rounds import AT_ITS_NODE, Engine, Server
+from starter_kit.federation.rounds import Engine, Server
 from starter_kit.runs.numbers import check_validation, round_metrics, run_summary, sent_bytes
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
 from starter_kit.runs.recording import Recorder
 from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.spending import Spending
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import snapshot
 from starter_kit.settings.run_settings import RunSettings
 from starter_kit.site.credentials import Credentials
@@ -74,8 +74,7 @@ def train(
         budget = Spending(setup.guarantee, state)
         budget.check(setup.rounds)
         engine = stack.enter_context(open_engine(setup, watcher))
-        _check_kept(engine, state)
-        engine.states.update(state.clients)
+        engine.restore(state.clients)
         if terms:
             signed = credentials()
             providers = {client.id: len(client.providers) for client in setup.clients}
@@ -85,7 +84,7 @@ def train(
         server = Server(
             setup.method,
             engine,
-            setup.gathering,
+            setup.aggregation,
             setup.stream,
             state.server,
             needs_all=setup.needs_every_client,
@@ -97,7 +96,7 @@ def train(
         for number in range(state.round + 1, setup.rounds + 1):
             budget.check(number)
             recorder.begin(number, state)
-            (finished,) = server.run(state.weights, [number])
+            finished = server.round(number, state.weights)
             if not finished.weights.isfinite().all():
                 raise ProblemError.of(
                     ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
@@ -112,16 +111,3 @@ def train(
             began = monotonic()
         with setup.payload.model_with(state.weights) as model:
             recorder.finish(model, lambda sha256: run_summary(setup, recorder.metrics, state, budget, sha256))
-
-
-def _check_kept(engine: Engine, state: RunState) -> None:
-    """Raises `ProblemError` (`E_CLIENTS_LOST`) where clients go on here that kept something at their nodes."""
-    away = [str(client) for client, kept in sorted(state.clients.items()) if AT_ITS_NODE in kept]
-    if away and not engine.apart:
-        raise ProblemError.of(
-            ErrorCode.CLIENTS_LOST,
-            where=f"round {state.round + 1}",
-            expected="the nodes, which have what their clients keep from round to round",
-            found=f"nothing of client {', '.join(away)} here",
-            next_step="Begin the run again.",
-        )

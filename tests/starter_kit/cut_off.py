@@ -1,6 +1,6 @@
 """Breaking a training run off, as far as a test can."""
 
-from starter_kit.runs.watching import Watcher
+from starter_kit.runs.progress import Watcher
 
 
 class CutError(RuntimeError):

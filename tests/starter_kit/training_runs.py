@@ -6,8 +6,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.training import OpenEngine, in_process, train
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.site.credentials import Credentials

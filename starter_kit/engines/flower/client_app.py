@@ -30,9 +30,8 @@ from starter_kit.engines.flower.messages import (
     unpack_request,
 )
 from starter_kit.federation.rounds import Participant
-from starter_kit.federation.secure_gathering import SECRETS
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 
 Handler = Callable[[Message, Context], Message]
@@ -128,11 +127,10 @@ def ask(message: Message, context: Context) -> RecordDict:
     """A client's part of one leg of a round."""
     clients = _host(context)
     request = unpack_request(message.content)
-    state = clients.keeping.state(context, request.client)
-    reply = clients.participant.answer(request, state)
-    clients.keeping.keep(context, request.client, state)
-    keeps = any(name != SECRETS for name in state)
-    return Answer(reply, keeps).pack(counts=clients.counts)
+    kept = clients.keeping.state(context, request.client)
+    reply = clients.participant.answer(request, kept)
+    clients.keeping.keep(context, request.client, kept)
+    return Answer(reply, keeps=bool(kept.tensors)).pack(counts=clients.counts)
 
 
 @app.query(BYE.partition(".")[2])

@@ -14,16 +14,15 @@ round on.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-import torch
 from flwr.serverapp import Grid
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.messages import ASK, Answer, Requests
 from starter_kit.engines.flower.roll import POLL_S, Roll, Tell, content_of, received, send
-from starter_kit.federation.rounds import AT_ITS_NODE, Reply, Request
-from starter_kit.learning.local_training import State
+from starter_kit.federation.client_state import AtNode, ClientState
+from starter_kit.federation.rounds import Reply, Request
 
 
 class FlowerEngine:
@@ -55,7 +54,7 @@ class FlowerEngine:
         tell: Tell,
     ) -> None:
         self.clients = list(roll.clients)
-        self.states: dict[int, State] = {}
+        self.states: dict[int, ClientState] = {}
         self.unsent: list[int] = []
         self._grid = grid
         self._roll = roll
@@ -63,6 +62,10 @@ class FlowerEngine:
         self._needs_all = needs_all
         self._tell = tell
         self._first_round: int | None = None
+
+    def restore(self, states: Mapping[int, ClientState]) -> None:
+        """Note which clients had kept something; see `Raises` for what becomes of a run that is resumed."""
+        self.states.update(states)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         deadline = time.monotonic() + self._timeout_s
@@ -115,7 +118,7 @@ class FlowerEngine:
     def _check_kept(self, answer: Answer) -> None:
         if not answer.keeps:
             return
-        self.states[answer.reply.client] = {AT_ITS_NODE: torch.ones(1)}
+        self.states[answer.reply.client] = AtNode()
         if self._first_round != 1:
             raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,

@@ -13,9 +13,9 @@ from starter_kit.engines.flower.agreement import Agreement, reject_untold
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
 from starter_kit.federation.rounds import Engine
+from starter_kit.runs.progress import Watcher, watching
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
-from starter_kit.runs.watching import Watcher, watching
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.own_methods import own_file
 from starter_kit.site.credentials import Credentials

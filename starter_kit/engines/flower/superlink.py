@@ -37,8 +37,8 @@ from starter_kit.engines.flower.roll import POLL_S
 from starter_kit.engines.flower.server_app import over
 from starter_kit.engines.flower.tasks import Tasks, claimed, new_secret
 from starter_kit.federation.rounds import Engine
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 
 SERVER = "flwr-serverapp"
 STARTING_S = 60.0

@@ -18,13 +18,13 @@ from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Req
 from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.resuming import ResumeFolder, RunState
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
-from tests.starter_kit.toy import STREAM, server
+from tests.starter_kit.toy import STREAM, run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 SIZE = 50_000
@@ -54,13 +54,15 @@ def federation(method: LaplaceIADMM, clients: list[Client], records: Tensor) -> 
 
 def models(method: LaplaceIADMM, clients: list[Client], records: Tensor, rounds: int) -> list[Tensor]:
     """The model after each round, from zero."""
-    run = federation(method, clients, records).run(torch.zeros(records.shape[1]), range(1, rounds + 1))
+    run = run_rounds(
+        federation(method, clients, records), torch.zeros(records.shape[1]), range(1, rounds + 1)
+    )
     return [finished.weights for finished in run]
 
 
 def client_states(run: Server) -> dict[int, State]:
     assert isinstance(run.engine, LocalEngine)
-    return run.engine.states
+    return {client: kept.tensors for client, kept in run.engine.states.items()}
 
 
 def message(
@@ -83,7 +85,7 @@ def test_two_rounds_come_out_as_computed_by_hand() -> None:
     w = ½·(−2/9 + 4/9 + 14/9 + 2/9) = 1.
     """
     run = federation(method(3), clients_with(1, 2), numbers(2, -1, 0))
-    first, second = run.run(torch.zeros(1), [1, 2])
+    first, second = run_rounds(run, torch.zeros(1), [1, 2])
     assert float(first.weights) == pytest.approx(2 / 3, abs=1e-5)
     assert float(second.weights) == pytest.approx(1, abs=1e-5)
     states = client_states(run)
@@ -113,7 +115,7 @@ def test_it_finds_the_mean_of_all_records_whoever_has_them() -> None:
 def test_server_and_clients_come_to_the_very_same_duals_from_noisy_messages() -> None:
     noisy = method(4, noise_multiplier=1.0, clip_norm=3.0)
     run = federation(noisy, clients_with(3, 1), torch.randn(4, 20))
-    for _ in run.run(torch.zeros(20), range(1, 5)):
+    for _ in run_rounds(run, torch.zeros(20), range(1, 5)):
         for client, state in client_states(run).items():
             assert torch.equal(state["dual"], run.state[f"dual-{client}"])
     assert len(run.state) == 2
@@ -162,17 +164,17 @@ def test_a_run_goes_on_from_a_saved_state_as_if_it_had_not_been_broken_off(tmp_p
     exact, clients, records = method(4), clients_with(3, 1), torch.randn(4, 5)
     whole = models(exact, clients, records, 4)
     first = federation(exact, clients, records)
-    *_, last = first.run(torch.zeros(5), [1, 2])
+    *_, last = run_rounds(first, torch.zeros(5), [1, 2])
     (tmp_path / "unfinished").mkdir()
     folder = ResumeFolder(tmp_path / "unfinished")
     folder.create()
-    folder.save(RunState(2, last.weights, first.state, client_states(first)))
+    folder.save(RunState(2, last.weights, first.state, first.engine.states))
     saved = folder.load()
     assert saved is not None
     second = federation(exact, clients, records)
     second.state = saved.server
-    client_states(second).update(saved.clients)
-    *_, resumed = second.run(saved.weights, [3, 4])
+    second.engine.restore(saved.clients)
+    *_, resumed = run_rounds(second, saved.weights, [3, 4])
     assert torch.allclose(resumed.weights, whole[-1], atol=1e-5)
 
 

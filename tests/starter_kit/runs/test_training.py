@@ -31,7 +31,7 @@ from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_s
 from starter_kit.runs import recording
 from starter_kit.runs.folder import FILES, RunFolder, budget_of
 from starter_kit.runs.private_recording import PrivateRecorder
-from starter_kit.runs.watching import Watcher
+from starter_kit.runs.progress import Watcher
 from starter_kit.settings.configuration import config_names, load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.pocket_data import PROVIDERS, make_data

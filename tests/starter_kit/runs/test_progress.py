@@ -2,8 +2,8 @@ import pytest
 from rich.console import Console
 
 from starter_kit.reporting.metrics import RoundMetrics
-from starter_kit.runs import watching as module
-from starter_kit.runs.watching import described, watching
+from starter_kit.runs import progress as module
+from starter_kit.runs.progress import described, watching
 
 OPEN = RoundMetrics(
     round=1, clients=2, providers=7, bytes_down=1_500_000, bytes_up=1_500_000, loss=2.5, anls=0.25
