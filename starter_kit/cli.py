@@ -114,7 +114,7 @@ def evaluate(
     from starter_kit.evaluating import evaluate as run_evaluation
     from starter_kit.evaluating import tell
     from starter_kit.runs.folder import RunFolder
-    from starter_kit.runs.kept_scores import keep_scores
+    from starter_kit.runs.results import keep_scores
 
     with rejections(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint

@@ -18,14 +18,15 @@ from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.dp.guarantee import Guarantee, RecordTerms
+from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Aggregation, Client, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
-from starter_kit.learning.payload import Payload
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.stacking import make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.runs.documents import Documents, clients_of
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
 
@@ -34,8 +35,9 @@ class RunSetup:
     """One party's view of a run.
 
     Attributes:
-        clients: Of the whole federation, as the method sees them.
-        payload: What is trained and sent.
+        clients: Those of the whole federation, as the method sees them.
+        model: The model, and what of it is trained and sent.
+        aggregation: How updates reach the server.
 
     Raises:
         ProblemError: The data or the base can't be read, or the settings don't go with them.
@@ -51,10 +53,9 @@ class RunSetup:
                 next_step="Add --set device=cpu.",
             )
         self.settings = settings
+        self.data = data
         self._base = base
-        self.model, self.tokenizer = open_reference(base)
-        self.model.to(settings.device)
-        self.set_dropout()
+        model, self.tokenizer = open_reference(base)
         self.dataset = Dataset(data, "train")
         self.clients: list[Client] = settings.federation(clients_of(self.dataset))
         if not any(client.examples for client in self.clients):
@@ -65,21 +66,17 @@ class RunSetup:
                 found="none",
             )
         self.stream = Stream(settings.seed)
-        self.payload = Payload(
-            self.model,
+        self.model = TrainableModel(
+            model.to(settings.device),
             trainable=settings.trainable,
             frozen=settings.frozen,
             lora=settings.lora,
             stream=self.stream,
+            dropout=settings.dropout,
         )
-        self.wire = Wire(codec(settings.codec), self.payload.start)
+        self.wire = Wire(codec(settings.codec), self.model.start)
         self.method = settings.build(self.clients)
         self.aggregation = self._aggregation()
-
-    def set_dropout(self) -> None:
-        """Dropout as the settings want it; the frozen image tower never has any."""
-        self.model.train(self.settings.dropout)
-        self.model.visual_embedding.image_model.eval()
 
     @cached_property
     def guarantee(self) -> Guarantee | None:
@@ -91,7 +88,7 @@ class RunSetup:
         bits = self.wire.codec.bits_per_parameter
         if isinstance(self.aggregation, SecureAggregation):
             taking_part = self.settings.clients_in_a_round(self.clients)
-            bits += 8 * overhead_bytes(taking_part, self.payload.tensors.size) / self.payload.tensors.size
+            bits += 8 * overhead_bytes(taking_part, self.model.tensors.size) / self.model.tensors.size
         return bits
 
     def _aggregation(self) -> Aggregation:
@@ -149,5 +146,5 @@ class RunSetup:
             on_page=on_page,
         )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
-        learner = make_learner(self.model, self.payload, documents, local)
+        learner = make_learner(self.model, documents, local)
         return Participant(self.method, clients, learner, self.aggregation, self.stream)

@@ -153,3 +153,23 @@ def test_an_answer_that_is_no_update_ends_the_round_and_names_the_client() -> No
         Server(whole.method, Garbled(), whole.aggregation, whole.stream).round(7, toy.weights)
     assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
     assert rejected.value.problem.where == "round 7, client 0"
+
+
+def test_the_server_holds_one_update_at_a_time() -> None:
+    toy = Toy()
+    order: list[str] = []
+
+    class Noting(FedAvg):
+        def client_update(self, task):
+            order.append(f"train {task.client.id}")
+            return super().client_update(task)
+
+        def accumulator(self, weights, state):
+            summed = super().accumulator(weights, state)
+            add = summed.add
+            summed.add = lambda message: (order.append(f"add {message.client}"), add(message))
+            return summed
+
+    toy.server(Noting(3, LOCAL)).round(1, toy.weights)
+    assert order[::2] == [f"train {name[-1]}" for name in order[1::2]]
+    assert [name.split()[0] for name in order] == ["train", "add"] * 3
