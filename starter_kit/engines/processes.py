@@ -51,7 +51,7 @@ def in_processes(
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
         clients = [client.id for client in setup.clients]
         workers = min(count, len(clients))
-        plan = _Plan.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
+        plan = _SetupInputs.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
         with ExitStack() as stack:
             started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
             _await_pages(started, watcher)
@@ -61,7 +61,7 @@ def in_processes(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _SetupInputs:
     """What a process needs to set up its run.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Plan:
     threads: int
 
     @classmethod
-    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_Plan":
+    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_SetupInputs":
         file = own_file(type(settings))
         method, sha256 = (str(file.path), file.sha256) if file else (settings.method, "")
         return cls(method, sha256, settings.model_dump(), data, base, threads)
@@ -211,7 +211,7 @@ class ProcessEngine:
 
 
 @contextmanager
-def _started(number: int, plan: _Plan) -> Iterator[Worker]:
+def _started(number: int, plan: _SetupInputs) -> Iterator[Worker]:
     """A process of this engine, which has ended when the context is left."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -248,7 +248,7 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
                     raise ProblemError(*problems)
 
 
-def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
+def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> None:
     """The whole life of a process: set up, then answer until the pipe is closed."""
     # An interrupted engine ends its processes by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

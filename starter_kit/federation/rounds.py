@@ -33,6 +33,7 @@ class Client:
 
     @property
     def examples(self) -> list[int]:
+        """The indexes of all its examples, provider by provider."""
         return [example for examples in self.providers.values() for example in examples]
 
 
@@ -161,7 +162,8 @@ class Method(Protocol):
         """
 
 
-TRAIN = "train"  # the leg of a round in which the model travels; secure aggregation has others
+# The leg of a round in which the model travels; secure aggregation has others.
+TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -215,10 +217,11 @@ class Engine(Protocol):
         """
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """The clients' replies as they come. A client that was lost on the way is missing."""
+        """The clients' replies as they arrive. A client that was lost on the way is missing."""
 
 
-OnUpdate = Callable[[int, int, int], None]  # (round, updates that have arrived, clients that were chosen)
+# Called with the round, how many updates have arrived, and how many clients were chosen.
+OnUpdate = Callable[[int, int, int], None]
 
 
 def _ignore_update(_round: int, _arrived: int, _chosen: int) -> None:
@@ -279,7 +282,10 @@ class Participant:
     """The clients' side of a run, wherever an engine puts it.
 
     Args:
+        method: What a client does in a round.
         clients: Those whose data is on this machine.
+        learner: The model with their training examples.
+        aggregation: How their updates reach the server.
         stream: The run's randomness.
     """
 
@@ -299,6 +305,7 @@ class Participant:
 
     @property
     def clients(self) -> list[int]:
+        """The ids of the clients."""
         return list(self._clients)
 
     def answer(self, request: Request, kept: Kept) -> Reply:
@@ -349,10 +356,12 @@ class Round:
 
     @property
     def bytes_down(self) -> int:
+        """The bytes of all messages from the server."""
         return sum(message.size_bytes for message in self.messages if message.sender == SERVER)
 
     @property
     def bytes_up(self) -> int:
+        """The bytes of all messages to the server."""
         return sum(message.size_bytes for message in self.messages if message.receiver == SERVER)
 
 

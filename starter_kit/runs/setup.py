@@ -36,7 +36,8 @@ class RunSetup:
 
     Attributes:
         clients: Those of the whole federation, as the method sees them.
-        model: The model, and what of it is trained and sent.
+        model: The model, and what of it is trained and sent; in memory once, also where server and clients are in one
+            process.
         aggregation: How updates reach the server.
 
     Raises:
@@ -80,11 +81,12 @@ class RunSetup:
 
     @cached_property
     def guarantee(self) -> Guarantee | None:
+        """What is differentially private about the run; None where nothing is."""
         return self.settings.guarantee(self.clients)
 
     @property
     def bits_per_parameter(self) -> float:
-        """Of a message, with all that is sent beside the parameters."""
+        """The bits that a message takes for each parameter, with all that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
         if isinstance(self.aggregation, SecureAggregation):
             taking_part = self.settings.clients_in_a_round(self.clients)
@@ -102,14 +104,14 @@ class RunSetup:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="secure_aggregation.bound",
-                expected="a bound that sums can be added under masks with",
+                expected="a bound with which sums can be added under masks",
                 found=error,
             ) from error
         return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
     def rounds(self) -> int:
-        """How many are planned: those of the settings, or fewer where a budget allows no more."""
+        """How many rounds are planned: those of the settings, or fewer where a budget allows no more."""
         return self.guarantee.rounds if self.guarantee else self.settings.rounds
 
     @property
@@ -124,11 +126,12 @@ class RunSetup:
 
     @cached_property
     def base_sha256(self) -> str:
+        """SHA-256 of the file of the base weights."""
         return sha256_of(self._base / WEIGHTS)
 
     @property
     def inputs(self) -> str:
-        """SHA-256 of what the settings don't say of a run: its base weights, and who has which examples."""
+        """SHA-256 of what the settings don't contain: the base weights, and who has which examples."""
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 

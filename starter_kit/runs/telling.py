@@ -28,11 +28,11 @@ def train_and_tell(
     open_engine: "OpenEngine",
 ) -> None:
     """`starter_kit.runs.training.train` with its progress; the file of a method of one's own is kept with the run."""
-    from starter_kit.runs.progress import watching
+    from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
     from starter_kit.settings.own_methods import own_file
 
-    with _interruptions(out), watching(settings.experiment) as watcher:
+    with _interruptions(out), show_progress(settings.experiment) as watcher:
         train(
             settings,
             data=data,

@@ -178,5 +178,5 @@ def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) 
         setup.stream,
         state.server,
         needs_all=setup.needs_every_client,
-        on_update=watcher.update_came,
+        on_update=watcher.update_arrived,
     )

@@ -42,7 +42,7 @@ class RunWriter:
     def begin(self, round_number: int, state: RunState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
         with writing_run(self._paths):
-            # So that there is a state to resume from, and a break is counted that led this far.
+            # So that there is a state to resume from, and this process counts as a resumption if it is one.
             if not self._begun:
                 self._resume.save(state)
                 self._begun = True

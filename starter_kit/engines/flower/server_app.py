@@ -13,7 +13,7 @@ from starter_kit.engines.flower.agreement import Agreement, reject_untold
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.roll import Roll
 from starter_kit.federation.rounds import Engine
-from starter_kit.runs.progress import Watcher, watching
+from starter_kit.runs.progress import Watcher, show_progress
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
 from starter_kit.settings.configuration import load_settings
@@ -28,7 +28,7 @@ def main(grid: Grid, context: Context) -> None:
     """Train as the run's configuration says, and write the run folder that it names on the server's machine."""
     given = {name: str(value) for name, value in context.run_config.items()}
     settings = load_settings(given["config"], [change for change in given["set"].split(";") if change])
-    with watching(settings.experiment) as watcher:
+    with show_progress(settings.experiment) as watcher:
         train(
             settings,
             data=Path(given["data"]),

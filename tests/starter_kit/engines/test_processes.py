@@ -38,7 +38,7 @@ class Counting(Watcher):
     def pages(self, done: int, total: int) -> None:
         self.last_page = done, total
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         self.clients += 1
         self.pids |= {child.pid for child in multiprocessing.active_children() if child.pid}
 

@@ -215,7 +215,7 @@ def test_a_folder_is_written_by_one_process_at_a_time(base: Path, data: Path, tm
     rejected = []
 
     class Another(Watcher):
-        def update_came(self, round_number: int, come: int, chosen: int) -> None:
+        def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
             for resume in (False, True):
                 with pytest.raises(ProblemError) as caught:
                     trained("fedavg", base, data, tmp_path / "run", resume=resume)
@@ -287,7 +287,7 @@ def test_a_full_disk_ends_a_run_that_resumes_when_there_is_room(
         class Filling(Watcher):
             left = 3 * at
 
-            def update_came(self, round_number: int, come: int, chosen: int) -> None:
+            def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
                 self.left -= 1
                 if self.left == 0:
                     stack.enter_context(files_up_to(size_bytes))
