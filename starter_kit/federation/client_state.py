@@ -40,7 +40,7 @@ def kept_here(states: Mapping[int, ClientState]) -> dict[int, Kept]:
     if away:
         raise ProblemError.of(
             ErrorCode.CLIENTS_LOST,
-            where=f"client {', '.join(away)}",
+            where="the state of the unfinished run",
             expected="the nodes, which have what their clients keep from round to round",
             found=f"nothing of client {', '.join(away)} here",
             next_step="Start the run again.",

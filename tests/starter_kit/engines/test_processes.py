@@ -70,7 +70,7 @@ def ended(pid: int) -> bool:
 
 
 def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Path, tmp_path: Path) -> None:
-    # An optimizer that goes on from round to round: without its state, round 2 would differ.
+    # An optimizer that continues from round to round: without its state, round 2 would differ.
     changes = [
         "clients_per_round=3",
         "rounds=3",

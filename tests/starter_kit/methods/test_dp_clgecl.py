@@ -237,7 +237,7 @@ def test_whoever_reads_the_messages_can_compute_the_duals_which_are_never_sent()
     assert not any(dual.numpy().tobytes() in sent for dual in seen)
 
 
-def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
     *_, last = run_rounds(server(method(), CLIENTS, PULLS, START), START, range(1, 7))
 
     broken = server(method(), CLIENTS, PULLS, START)
@@ -334,7 +334,7 @@ def test_the_evaluator_accepts_what_a_run_leaves(
     assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
 
 
-def test_a_round_that_was_broken_off_is_spent_and_the_clients_go_on_with_their_duals(
+def test_a_round_that_was_interrupted_is_spent_and_the_clients_keep_their_duals(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "noise_multiplier=6"]

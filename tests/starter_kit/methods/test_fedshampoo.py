@@ -69,7 +69,7 @@ def test_a_round_averages_clipped_steps_preconditioned_from_both_sides() -> None
     # 3/√16 = 0.75 is clipped to 0.7, 3/√25 is 0.6; -1/√8 and -1/√9 are not clipped.
     by_hand = torch.tensor([-0.1 * (0.7 + 0.6), 0, 0, 0.1 * (1 / math.sqrt(8) + 1 / 3)]) / 2
     torch.testing.assert_close(first.weights, by_hand)
-    # The second round goes on with what the clients gathered in the first: 3/√34 and 3/√43, -1/√10 and -1/√11.
+    # The second round continues with what the clients gathered in the first: 3/√34 and 3/√43, -1/√10 and -1/√11.
     further = torch.tensor([-(step(3, 3) + step(3, 4)), 0, 0, -(step(-1, 3) + step(-1, 4))]) * 0.1 / 2
     assert step(3, 3) == pytest.approx(3 / math.sqrt(34))
     torch.testing.assert_close(second.weights - first.weights, further)
@@ -110,7 +110,7 @@ def test_no_message_carries_anything_but_the_model_and_its_change() -> None:
     assert not any(tensor.numpy().tobytes() in payload for tensor in kept for payload in sent if tensor.dim())
 
 
-def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
     toy = TwoClients()
     *_, last = run_rounds(toy.server(), toy.start, range(1, 5))
 
@@ -139,7 +139,7 @@ def test_another_optimizer_is_rejected_by_name() -> None:
     assert isinstance(load_settings("fedshampoo"), Settings)
 
 
-def test_a_run_sends_no_embedding_and_ends_alike_whether_or_not_it_was_broken_off(
+def test_a_run_sends_no_embedding_and_ends_alike_whether_or_not_it_was_interrupted(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=4", "local.shampoo.statistics_every=1", "local.shampoo.roots_every=1"]

@@ -201,7 +201,7 @@ def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> Non
     assert built.divisor == pytest.approx(20 * 0.3 * 0.5)
 
 
-def test_fixed_numbers_of_clients_and_providers_are_drawn_anew_in_every_round() -> None:
+def test_fixed_numbers_of_clients_and_providers_are_drawn_again_in_every_round() -> None:
     fixed = ProviderDP(FixedSizeSampling(2, 3), GaussianSum(100.0, 1e-9), 6.0, LOCAL)
     whole = server(fixed, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20))
     rounds = list(run_rounds(whole, torch.zeros(20), range(1, 30)))

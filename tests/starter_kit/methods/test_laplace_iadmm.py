@@ -160,7 +160,7 @@ def test_a_round_needs_every_client(base: Path, data: Path, tmp_path: Path) -> N
     assert trained("laplace-fedavg", base, data, tmp_path / "other", open_engine=opened).files()
 
 
-def test_a_run_goes_on_from_a_saved_state_as_if_it_had_not_been_broken_off(tmp_path: Path) -> None:
+def test_a_run_resumes_from_a_saved_state_as_if_it_had_not_been_interrupted(tmp_path: Path) -> None:
     exact, clients, records = method(4), clients_with(3, 1), torch.randn(4, 5)
     whole = models(exact, clients, records, 4)
     first = federation(exact, clients, records)
@@ -267,7 +267,7 @@ def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does(
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
-def test_a_run_that_was_broken_off_goes_on_and_counts_the_messages_that_were_seen(
+def test_a_run_that_was_interrupted_resumes_and_counts_the_messages_that_were_seen(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "epsilon_per_round=1"]
