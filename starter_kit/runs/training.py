@@ -73,14 +73,11 @@ def train(
         spending.check_before(setup.rounds)
         engine = stack.enter_context(open_engine(setup, watcher))
         engine.restore(state.clients)
-        record = None
-        if setup.record_terms:
-            keeping = _record(setup, run, spending, credentials(), track=track, apart=engine.apart)
-            with writing_run(run.paths):
-                record = stack.enter_context(keeping)
-        training = Training(
-            setup, _server(setup, engine, state, watcher), RunWriter(run, record), spending, watcher
+        record = stack.enter_context(
+            _open_record(setup, run, spending, credentials, track=track, apart=engine.apart)
         )
+        server, writer = _server(setup, engine, state, watcher), RunWriter(run, record)
+        training = Training(setup, server, writer, spending, watcher)
         training.finish(training.run_rounds(state))
 
 
@@ -154,20 +151,30 @@ def _check_token(setup: RunSetup, run: Unfinished) -> None:
         )
 
 
-def _record(
+@contextmanager
+def _open_record(
     setup: RunSetup,
     run: Unfinished,
     spending: PrivacySpending,
-    signed: Credentials,
+    credentials: Callable[[], Credentials],
     *,
     track: str,
     apart: bool,
-) -> AbstractContextManager[PrivateRecordWriter]:
-    """The writer of the training record that `signed` is for."""
+) -> Iterator[PrivateRecordWriter | None]:
+    """The writer of the run's training record, with its credentials; None where no record is kept."""
+    if setup.record_terms is None:
+        yield None
+        return
+    signed = credentials()
     claim = spending.epsilon(setup.rounds) or 0.0
     line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart)
     providers = {client.id: len(client.providers) for client in setup.clients}
-    return open_record(run.paths.unfinished, line, signed.key, providers, run.state)
+    with ExitStack() as stack:
+        with writing_run(run.paths):
+            record = stack.enter_context(
+                open_record(run.paths.unfinished, line, signed.key, providers, run.state)
+            )
+        yield record
 
 
 def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) -> Server:
