@@ -1,5 +1,8 @@
+import pytest
+
+from evaluator.errors import ProblemError
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.client_state import Kept
+from starter_kit.federation.client_state import AtNode, Kept
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import Participant, Request
 from starter_kit.learning.local_training import LocalTraining
@@ -39,3 +42,15 @@ def test_what_a_client_keeps_is_its_own_and_lasts_from_round_to_round() -> None:
         1: 2,
         3: 6,
     }
+
+
+def test_what_was_left_at_a_node_is_not_restored_here() -> None:
+    toy = Toy()
+    method = FedAvg(2, LocalTraining(learning_rate=0.1))
+    aggregation = PlainAggregation(wire_from(toy.weights))
+    engine = LocalEngine(Participant(method, toy.clients, toy.learner, aggregation, STREAM))
+    with pytest.raises(ProblemError, match="nothing of client 2 here"):
+        engine.restore({1: Kept({"rounds": toy.weights}), 2: AtNode()})
+    assert engine.states[1] == Kept()
+    engine.restore({1: Kept({"rounds": toy.weights})})
+    assert engine.states[1].tensors.keys() == {"rounds"}
