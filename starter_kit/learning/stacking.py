@@ -145,7 +145,8 @@ class StackedLearner(Learner):
         if self._bytes_of_an_example is None:
             longest = self._documents.longest
             one, two = (_bytes_kept(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
-            self._bytes_of_an_example = two - one  # without the model's weights, which are kept in either
+            # The difference is without the model's weights, which are kept in either.
+            self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
         return max(1, int(USABLE * _memory_bytes(device)) // provider)
@@ -174,7 +175,8 @@ def _bytes_kept(forward: Callable[[], Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        result = forward()  # held, so that no memory is used twice
+        # The result is held, so that no memory is used twice.
+        result = forward()
     del result
     return sum(kept.values())
 
