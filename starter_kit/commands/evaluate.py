@@ -42,7 +42,7 @@ def evaluate(
     from evaluator.contracts import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
     from starter_kit.runs.folder import RunFolder
-    from starter_kit.runs.kept_scores import keep_scores
+    from starter_kit.runs.results import keep_scores
 
     with exit_on_problem(), progress("questions") as show:
         path = RunFolder(checkpoint).file(ArtifactKind.CHECKPOINT) if checkpoint.is_dir() else checkpoint

@@ -41,13 +41,13 @@ def run_training(
     Raises:
         ProblemError: See `starter_kit.runs.training.train`.
     """
+    from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
-    from starter_kit.runs.watching import watching
     from starter_kit.settings.own_methods import own_file
 
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
-    with _reported_interruption(files.out), watching(settings.experiment) as watcher:
+    with _reported_interruption(files.out), show_progress(settings.experiment) as watcher:
         train(
             settings,
             data=files.data,

@@ -1,13 +1,13 @@
 """The engine that runs clients one after another in this process, on the model that is already in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Participant, Reply, Request
-from starter_kit.learning.local_training import State
 
 
 class LocalEngine:
-    """Runs clients in process.
+    """Runs clients in this process.
 
     Attributes:
         states, apart, unsent: See `Engine`.
@@ -18,12 +18,18 @@ class LocalEngine:
     def __init__(self, participant: Participant) -> None:
         self._participant = participant
         self.unsent: list[int] = []
-        self.states: dict[int, State] = {client: {} for client in participant.clients}
+        self.states: dict[int, Kept] = {client: Kept() for client in participant.clients}
 
     @property
     def clients(self) -> list[int]:
+        """The ids of all clients."""
         return self._participant.clients
 
+    def restore(self, states: Mapping[int, ClientState]) -> None:
+        """Give clients back what they kept; raises `ProblemError` where it was left at nodes."""
+        self.states.update(kept_here(states))
+
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        """The clients' replies, each made when it is asked for."""
         for request in requests:
             yield self._participant.answer(request, self.states[request.client])

@@ -24,15 +24,16 @@ import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.state_bytes import pack_state, unpack_state
+from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
-from starter_kit.learning.local_training import State
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import settings_class
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings
 
-STOPPING_S = 5.0  # what a process has to end by itself, before it is killed
+# How long a process has to end by itself, before it is killed.
+STOPPING_S = 5.0
 
 
 def in_processes(
@@ -50,7 +51,7 @@ def in_processes(
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
         clients = [client.id for client in setup.clients]
         workers = min(count, len(clients))
-        plan = _Plan.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
+        plan = _SetupInputs.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
         with ExitStack() as stack:
             started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
             _await_pages(started, watcher)
@@ -60,8 +61,8 @@ def in_processes(
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What a process sets its run up from.
+class _SetupInputs:
+    """What a process needs to set up its run.
 
     Attributes:
         method: Name or file of the method that `values` are the settings of.
@@ -76,13 +77,13 @@ class _Plan:
     threads: int
 
     @classmethod
-    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_Plan":
+    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_SetupInputs":
         file = own_file(type(settings))
         method, sha256 = (str(file.path), file.sha256) if file else (settings.method, "")
         return cls(method, sha256, settings.model_dump(), data, base, threads)
 
     def setup(self) -> RunSetup:
-        """Raises `ProblemError` where that of the engine can't be made again."""
+        """The setup of the run; raises `ProblemError` where it is not the one of the engine."""
         known = settings_class(self.method, Path())
         file = own_file(known)
         if (file.sha256 if file else "") != self.sha256:
@@ -172,11 +173,16 @@ class ProcessEngine:
 
     def __init__(self, workers: Sequence[Worker], clients: Sequence[int]) -> None:
         self.clients = list(clients)
-        self.states: dict[int, State] = {client: {} for client in clients}
+        self.states: dict[int, Kept] = {client: Kept() for client in clients}
         self.unsent: list[int] = []
         self._workers = list(workers)
 
+    def restore(self, states: Mapping[int, ClientState]) -> None:
+        """Give clients back what they kept; raises `ProblemError` where it was left at nodes."""
+        self.states.update(kept_here(states))
+
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
+        """The clients' replies in the order of the requests."""
         waiting = deque(enumerate(requests))
         free, busy = list(self._workers), dict[object, tuple[int, Worker]]()
         done: dict[int, Reply] = {}
@@ -205,13 +211,14 @@ class ProcessEngine:
 
 
 @contextmanager
-def _started(number: int, plan: _Plan) -> Iterator[Worker]:
+def _started(number: int, plan: _SetupInputs) -> Iterator[Worker]:
     """A process of this engine, which has ended when the context is left."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, plan, number), daemon=True)
     process.start()
-    theirs.close()  # or the end of the process would not end the pipe
+    # Else the end of the process would not end the pipe.
+    theirs.close()
     try:
         yield Worker(number, process, ours)
     finally:
@@ -223,7 +230,7 @@ def _started(number: int, plan: _Plan) -> Iterator[Worker]:
 
 
 def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
-    """Until all processes are ready, tell the watcher how many pages they have read."""
+    """Wait until all processes are ready, and report to the watcher how many pages they have read."""
     read = dict[Worker, _Pages]()
     reading: dict[object, Worker] = {worker.pipe: worker for worker in workers}
     while reading:
@@ -241,14 +248,16 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
                     raise ProblemError(*problems)
 
 
-def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
+def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> None:
     """The whole life of a process: set up, then answer until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted engine ends its processes by itself
+    # An interrupted engine ends its processes by itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(plan.threads)
     if plan.values["device"] == "cuda":
         torch.cuda.set_device(number % torch.cuda.device_count())
-    with suppress(EOFError, BrokenPipeError):  # the engine is gone
+    # Either error says that the engine is gone.
+    with suppress(EOFError, BrokenPipeError):
         try:
             participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
         except ProblemError as error:
@@ -257,10 +266,10 @@ def _serve(pipe: "Connection[Any, Any]", plan: _Plan, number: int) -> None:
         pipe.send(_Ready())
         while True:
             job: _Job = pipe.recv()
-            state = unpack_state(job.state)
+            kept = unpack_state(job.state)
             try:
-                reply = participant.answer(job.request, state)
+                reply = participant.answer(job.request, kept)
             except ProblemError as error:
                 pipe.send(_Rejected(error.problems))
             else:
-                pipe.send(_Answer(reply, pack_state(state)))
+                pipe.send(_Answer(reply, pack_state(kept)))

@@ -1,20 +1,25 @@
 """The federated rounds, the same for every method: send the model down, gather updates, aggregate.
 
 Methods differ in what a client does and how the server aggregates (`Method`), engines in where clients run (`Engine`),
-codecs in how a vector becomes bytes (`Wire`), gatherings in whether the server sees updates or their sum only
-(`Gathering`). Every message is counted by the bytes that it is made of.
+codecs in how a vector becomes bytes (`Wire`), aggregation protocols in whether the server sees each update or their sum
+only (`Aggregation`). Every message is counted by the bytes that it is made of.
+
+The server holds one update at a time: an update is as large as the model, so a round of K clients would otherwise need
+the memory of K models. Therefore messages are an iterator all the way from the engine to the method's `Accumulator`,
+and with the engines of one machine a client trains when the server asks for the next message.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.wire import Wire
+from starter_kit.federation.client_state import ClientState, Kept
 from starter_kit.learning.local_training import Learner, State
 from starter_kit.randomness import Stream
 
@@ -28,6 +33,7 @@ class Client:
 
     @property
     def examples(self) -> list[int]:
+        """The indexes of all its examples, provider by provider."""
         return [example for examples in self.providers.values() for example in examples]
 
 
@@ -36,10 +42,12 @@ class ClientTask:
     """What a client works with in one round.
 
     Attributes:
-        round: From 1.
+        client: The client and its data.
+        round: The number of the round, from 1.
         clients: K, how many clients were chosen for the round.
-        weights: The round's model (d,), as it arrived.
-        stream: The client's own, of this round.
+        weights: The round's model (d,) float32, as it arrived.
+        learner: The model with the client's training examples.
+        stream: The client's own randomness in this round.
         state: What the client keeps from round to round, such as dual variables. It is changed in place and never sent.
     """
 
@@ -54,10 +62,10 @@ class ClientTask:
 
 @dataclass(frozen=True)
 class ClientUpdate:
-    """What a client's part of a round results in.
+    """The result of a client's part of a round.
 
     Attributes:
-        message: The vector (d,) that is sent to the server; the server sees nothing else.
+        message: The vector (d,) float32 that is sent to the server; the server sees nothing else.
         sampled: How many of the client's providers took part. Private: it never leaves with the message, and is kept
             for the organizers' annex only.
         loss: Mean training loss; only where nothing is private, None elsewhere.
@@ -70,7 +78,13 @@ class ClientUpdate:
 
 @dataclass(frozen=True)
 class Message:
-    """An update (d,) as it reached the server; the sum of `contributors` of them where they were added on the way."""
+    """An update as it reached the server.
+
+    Attributes:
+        client: The client that sent it; `SERVER` for a sum of several clients' updates.
+        vector: The update (d,) float32, or the sum of updates where they were added on the way.
+        contributors: How many updates the vector is the sum of.
+    """
 
     client: int
     vector: Tensor
@@ -90,6 +104,48 @@ class Aggregate:
     weights: Tensor
 
 
+class Accumulator(Protocol):
+    """Receives the messages of one round one by one, and keeps of them only what the method needs."""
+
+    def add(self, message: Message) -> None:
+        """Add a message, in the order of arrival: float32 sums depend on it."""
+
+    def result(self) -> Aggregate:
+        """The outcome of the round, called once, after its last message."""
+
+
+class Sum:
+    """The accumulator of a method that needs no more than the sum of the messages.
+
+    Args:
+        weights: The model (d,) that the round started from.
+        state: The server's, kept from round to round.
+        aggregate: Makes the outcome of the round from `weights`, this sum and `state`.
+
+    Attributes:
+        total: The sum (d,) float32 of the messages added so far.
+        contributors: How many updates are in it.
+    """
+
+    def __init__(
+        self, weights: Tensor, state: State, aggregate: Callable[[Tensor, "Sum", State], Aggregate]
+    ) -> None:
+        self.total = torch.zeros_like(weights)
+        self.contributors = 0
+        self._weights = weights
+        self._state = state
+        self._aggregate = aggregate
+
+    def add(self, message: Message) -> None:
+        """Add the vector of the message."""
+        self.total += message.vector
+        self.contributors += message.contributors
+
+    def result(self) -> Aggregate:
+        """What the method makes of the sum."""
+        return self._aggregate(self._weights, self, self._state)
+
+
 class Method(Protocol):
     """A training method: three steps of a round, of which the second runs at a client."""
 
@@ -99,14 +155,15 @@ class Method(Protocol):
     def client_update(self, task: ClientTask) -> ClientUpdate:
         """What a client does in a round."""
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        """The outcome of the round that started from `weights` (d,). Consumes `messages` once.
+    def accumulator(self, weights: Tensor, state: State) -> Accumulator:
+        """A new accumulator for the messages of a round that starts from `weights` (d,); usually a `Sum`.
 
         `state` is the server's, kept from round to round and changed in place.
         """
 
 
-TRAIN = "train"  # the leg of a round in which the model travels; secure aggregation has others
+# The leg of a round in which the model travels; secure aggregation has others.
+TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -133,19 +190,14 @@ class Reply:
     loss: float | None = None
 
 
-AT_ITS_NODE = "at its node"  # in place of what a client keeps, where that is not kept here
-
-
 class Engine(Protocol):
     """Where a round's clients run.
 
     Attributes:
-        states: What each client keeps from round to round, as far as it is kept here; else `AT_ITS_NODE`.
         apart: Whether clients run apart from the server, which then sees nothing of them but their messages.
         unsent: The clients of the last requests that nothing was sent to, as they could not be reached.
     """
 
-    states: dict[int, State]
     apart: bool
     unsent: list[int]
 
@@ -153,15 +205,27 @@ class Engine(Protocol):
     def clients(self) -> Sequence[int]:
         """The ids of all clients."""
 
+    @property
+    def states(self) -> Mapping[int, ClientState]:
+        """What each client keeps from round to round, or that it keeps something at its node."""
+
+    def restore(self, states: Mapping[int, ClientState]) -> None:
+        """Give clients back what they kept, in a run that is resumed.
+
+        Raises:
+            ProblemError: (`E_CLIENTS_LOST`) It was left at nodes, and this engine has none.
+        """
+
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """The clients' replies as they come. A client that was lost on the way is missing."""
+        """The clients' replies as they arrive. A client that was lost on the way is missing."""
 
 
-OnUpdate = Callable[[int, int, int], None]  # (round, updates that have come, clients that were chosen)
+# Called with the round, how many updates have arrived, and how many clients were chosen.
+OnUpdate = Callable[[int, int, int], None]
 
 
-def _nobody(_round: int, _come: int, _chosen: int) -> None:
-    """Is told of updates where nobody waits for them."""
+def _ignore_update(_round: int, _arrived: int, _chosen: int) -> None:
+    """The default of `OnUpdate`."""
 
 
 @dataclass(frozen=True)
@@ -170,19 +234,20 @@ class Channel:
 
     Attributes:
         clients: Those chosen for the round.
-        on_update: Told of each update as it comes; it learns nothing of what is in it.
+        on_update: Called for each update as it arrives; it learns nothing of what is in it.
+        log: The messages sent so far, in both directions.
         replies: Those of the leg `train`, without their bytes.
     """
 
     engine: Engine
     round: int
     clients: Sequence[int]
-    on_update: OnUpdate = _nobody
+    on_update: OnUpdate = _ignore_update
     log: list[LogEntry] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
     def ask(self, payloads: Mapping[int, bytes], leg: str = TRAIN) -> Iterator[Reply]:
-        """Send each client its payload; their replies as they come."""
+        """Send each client its payload, and yield the replies as they arrive."""
         requests = [
             Request(self.round, client, len(self.clients), payload, leg)
             for client, payload in payloads.items()
@@ -200,48 +265,28 @@ class Channel:
                 self.log.remove(entry)
 
 
-class Gathering(Protocol):
-    """How the updates of a round's clients reach the server."""
+class Aggregation(Protocol):
+    """How the updates of a round's clients reach the server: each by itself, or added up under masks."""
 
     def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
-        """Send `weights` (d,) to the channel's clients; the updates, or their sum, as the server learns them."""
+        """Send `weights` (d,) to the channel's clients, and yield the updates, or their sum, as the server learns them.
 
-    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        """The client's side of it: a reply; `train` is the method's part, from the round's model (d,)."""
+        Clients train while the messages are consumed.
+        """
 
-
-@dataclass(frozen=True)
-class Openly:
-    """Every update by itself."""
-
-    wire: Wire
-
-    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
-        payload = self.wire.pack_model(weights)
-        for reply in channel.ask(dict.fromkeys(channel.clients, payload)):
-            try:
-                update = self.wire.unpack_update(reply.payload)
-            except ValueError as error:
-                raise ProblemError.of(
-                    ErrorCode.CLIENTS_LOST,
-                    message="A client answered with something else than an update.",
-                    where=f"round {channel.round}, client {reply.client}",
-                    expected="an update of the trained parameters",
-                    found=error,
-                ) from error
-            yield Message(reply.client, update)
-
-    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        update = train(self.wire.unpack_model(request.payload))
-        return Reply(request.client, self.wire.pack_update(update.message), update.sampled, update.loss)
+    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        """A client's reply; `train` is the method's part of it, from the round's model (d,)."""
 
 
 class Participant:
     """The clients' side of a run, wherever an engine puts it.
 
     Args:
-        clients: Those whose data is at hand.
-        stream: The run's.
+        method: What a client does in a round.
+        clients: Those whose data is on this machine.
+        learner: The model with their training examples.
+        aggregation: How their updates reach the server.
+        stream: The run's randomness.
     """
 
     def __init__(
@@ -249,21 +294,22 @@ class Participant:
         method: Method,
         clients: Sequence[Client],
         learner: Learner,
-        gathering: Gathering,
+        aggregation: Aggregation,
         stream: Stream,
     ) -> None:
         self._method = method
         self._clients = {client.id: client for client in clients}
         self._learner = learner
-        self._gathering = gathering
+        self._aggregation = aggregation
         self._stream = stream
 
     @property
     def clients(self) -> list[int]:
+        """The ids of the clients."""
         return list(self._clients)
 
-    def answer(self, request: Request, state: State) -> Reply:
-        """A client's reply; `state` is the client's own, changed in place."""
+    def answer(self, request: Request, kept: Kept) -> Reply:
+        """A client's reply; `kept` is the client's own, changed in place."""
 
         def train(weights: Tensor) -> ClientUpdate:
             return self._method.client_update(
@@ -274,11 +320,11 @@ class Participant:
                     weights=weights,
                     learner=self._learner,
                     stream=self._stream.at("round", request.round, "client", request.client),
-                    state=state,
+                    state=kept.tensors,
                 )
             )
 
-        return self._gathering.answer(request, state, train)
+        return self._aggregation.answer(request, kept, train)
 
 
 @dataclass(frozen=True)
@@ -292,7 +338,7 @@ class Round:
         start: The model (d,) of the server before the round.
         aggregate: What the server made of the messages.
         sampled: For each client that took part, how many of its providers did. Private: see `ClientUpdate`.
-        loss: Mean of the clients' training losses; None where there is none to tell.
+        loss: Mean of the clients' training losses; None where no client reports one.
     """
 
     number: int
@@ -310,10 +356,12 @@ class Round:
 
     @property
     def bytes_down(self) -> int:
+        """The bytes of all messages from the server."""
         return sum(message.size_bytes for message in self.messages if message.sender == SERVER)
 
     @property
     def bytes_up(self) -> int:
+        """The bytes of all messages to the server."""
         return sum(message.size_bytes for message in self.messages if message.receiver == SERVER)
 
 
@@ -324,46 +372,35 @@ class Server:
     Attributes:
         state: What the method keeps at the server from round to round.
         needs_all: Whether a round counts only if every client that was chosen has answered.
-        on_update: Told of each update as it comes.
+        on_update: Called for each update as it arrives.
     """
 
     method: Method
     engine: Engine
-    gathering: Gathering
+    aggregation: Aggregation
     stream: Stream
     state: State = field(default_factory=dict)
     needs_all: bool = False
-    on_update: OnUpdate = _nobody
+    on_update: OnUpdate = _ignore_update
 
-    def run(self, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
-        """Run the rounds of these numbers from `weights` (d,), yielding each as it ends.
+    def round(self, number: int, weights: Tensor) -> Round:
+        """Run round `number` from `weights` (d,). A round without clients happens too.
 
-        Rounds without clients happen too.
+        Raises:
+            ProblemError: (`E_CLIENTS_LOST`) Too few of the chosen clients answered; or what a client or the protocol
+                rejected.
         """
-        for number in numbers:
-            finished = self._round(number, weights)
-            yield finished
-            weights = finished.weights
-
-    def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
         channel = Channel(self.engine, number, chosen, self.on_update)
-        aggregate = self.method.aggregate(weights, self._gathered(channel, weights), self.state)
-        losses = [reply.loss for reply in channel.replies if reply.loss is not None]
-        return Round(
-            number=number,
-            clients=sorted(reply.client for reply in channel.replies),
-            messages=channel.log,
-            start=weights,
-            aggregate=aggregate,
-            sampled={reply.client: reply.sampled for reply in channel.replies},
-            loss=sum(losses) / len(losses) if losses else None,
-        )
+        accumulator = self.method.accumulator(weights, self.state)
+        if chosen:
+            # Each step of this loop asks for one more update, which a client makes now.
+            for message in self.aggregation.gather(channel, weights):
+                accumulator.add(message)
+            self._check_answers(channel)
+        return _finished(channel, weights, accumulator.result())
 
-    def _gathered(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
-        if not channel.clients:
-            return
-        yield from self.gathering.gather(channel, weights)
+    def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}
         lost = [str(client) for client in channel.clients if client not in answered]
         if lost and (self.needs_all or not answered):
@@ -373,3 +410,17 @@ class Server:
                 expected="an answer of every client" if self.needs_all else "an answer of any client",
                 found=f"none of client {', '.join(lost)}",
             )
+
+
+def _finished(channel: Channel, weights: Tensor, aggregate: Aggregate) -> Round:
+    """The round whose messages went through `channel`."""
+    losses = [reply.loss for reply in channel.replies if reply.loss is not None]
+    return Round(
+        number=channel.round,
+        clients=sorted(reply.client for reply in channel.replies),
+        messages=channel.log,
+        start=weights,
+        aggregate=aggregate,
+        sampled={reply.client: reply.sampled for reply in channel.replies},
+        loss=sum(losses) / len(losses) if losses else None,
+    )

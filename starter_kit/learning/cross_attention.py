@@ -44,12 +44,14 @@ class CrossAttention(T5Attention):  # type: ignore[misc]
         heads = (self.n_heads, self.key_value_proj_dim)
         query = self.q(hidden_states).unflatten(-1, heads)
         asked = torch.einsum("bthk,hkd->bhtd", query, self.k.weight.unflatten(0, heads)).flatten(1, 2)
-        states = key_value_states[:, None]  # as one head, with H·T queries
+        # All heads share the states: they are one head, with H·T queries.
+        states = key_value_states[:, None]
         seen = None if mask is None else mask[:, :, :1]
         means = scaled_dot_product_attention(asked[:, None], states, states, attn_mask=seen, scale=1.0)
         # V gives the values of all heads for each head's mean; a head's own are on the diagonal.
         values = self.v(means[:, 0]).view(rows, self.n_heads, steps, *heads)
-        mixed = values.diagonal(dim1=1, dim2=3).transpose(2, 3)  # (B, T, H, K)
+        # The diagonal is (B, T, K, H), mixed is (B, T, H, K).
+        mixed = values.diagonal(dim1=1, dim2=3).transpose(2, 3)
         return self.o(mixed.flatten(2)), position_bias, None
 
 

@@ -13,27 +13,28 @@ from torch.autograd.function import once_differentiable
 
 from evaluator.docvqa.linear import HAS_ONEDNN, Linear
 
-MIN_WEIGHTS = 1 << 16  # below, what a product saves is less than what this way of calling it costs
+# Below, what a product saves is less than what this way of calling it costs.
+MIN_WEIGHTS = 1 << 16
 
 
 class TrainingLinear(Linear):
-    """`torch.nn.Linear`, quicker in float32 on a CPU, with a gradient or without."""
+    """`torch.nn.Linear`, faster in float32 on a CPU, with a gradient or without."""
 
     def forward(self, x: Tensor) -> Tensor:
-        quick = (
+        fast = (
             HAS_ONEDNN
             and x.device.type == "cpu"
             and x.dtype == self.weight.dtype == torch.float32
             and not torch.is_autocast_enabled("cpu")
         )
-        if quick and torch.is_grad_enabled():
+        if fast and torch.is_grad_enabled():
             product: Tensor = _Product.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
             return product
         return super().forward(x)
 
 
-def quicken(model: nn.Module) -> None:
-    """Make the large linear layers of `model` ones that train quickly, in place; names and weights stay."""
+def use_fast_linear(model: nn.Module) -> None:
+    """Make the large linear layers of `model` ones that train fast, in place; names and weights stay."""
     for layer in model.modules():
         plain = type(layer) in (nn.Linear, Linear)
         if plain and isinstance(layer, nn.Linear) and layer.weight.numel() >= MIN_WEIGHTS:

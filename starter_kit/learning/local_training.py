@@ -18,11 +18,12 @@ from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
-State = dict[str, Tensor]  # what a party keeps from round to round, by name
+# What a party keeps from round to round, by name.
+State = dict[str, Tensor]
 
 
 class ShampooSettings(BaseModel):
-    """Of `starter_kit.learning.shampoo.Shampoo`; the defaults are the paper's.
+    """Settings of `starter_kit.learning.shampoo.Shampoo`; the defaults are the paper's.
 
     Attributes:
         element_clip: Largest step of a single weight, before the learning rate.
@@ -44,10 +45,10 @@ class LocalTraining(BaseModel):
     Attributes:
         epochs: Passes over the examples, each in a new random order.
         max_steps: Stop after so many optimizer steps, if set.
-        batch_size: Examples a step.
-        weight_decay: Of AdamW.
+        batch_size: Examples in a step.
+        weight_decay: AdamW's weight decay.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
-        momentum: Of SGD.
+        momentum: SGD's momentum.
         providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`): a matter
             of time and memory, not of results. null for as many as 512 MiB hold, on a GPU as a quarter of its memory
             does.
@@ -77,7 +78,12 @@ class LocalTraining(BaseModel):
 
 @dataclass(frozen=True)
 class Trained:
-    """What a local training changed (d,), float32, and the mean loss over its batches; None without any."""
+    """The result of a local training.
+
+    Attributes:
+        change: What it changed of the weights (d,) float32.
+        loss: The mean loss over its batches; None without any.
+    """
 
     change: Tensor
     loss: float | None
@@ -106,7 +112,7 @@ class Learner:
         """Train from `weights` (d,) on `examples`. No examples, no change.
 
         Args:
-            state: Where an optimizer that goes on from round to round keeps what it knows; changed in place.
+            state: Where an optimizer that continues from round to round keeps its statistics; changed in place.
         """
         if not examples:
             return Trained(torch.zeros_like(weights), None)
@@ -161,7 +167,7 @@ def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> It
 def make_optimizer(
     parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None = None
 ) -> torch.optim.Optimizer:
-    """A new optimizer of the settings' kind; Shampoo goes on from `state`."""
+    """A new optimizer of the settings' kind; Shampoo continues from `state`."""
     match local.optimizer:
         case "adamw":
             return torch.optim.AdamW(

@@ -10,7 +10,7 @@ Singer 2018 (arXiv:1802.09568). A layer's gradient is a matrix G (out, in). At i
 where the paper leaves a choice:
 
 - Before the hundredth step A and B are identities: clipped SGD.
-- t goes on from round to round, together with L, R, A and B, as exported and restored by the client. With a multiple
+- t continues from round to round, together with L, R, A and B, as exported and restored by the client. With a multiple
   of 100 steps a round, as in the paper, that is the paper's t; with short rounds the roots are computed all the same.
 - L and R are sums, as the formula says, not the moving averages that its comment names.
 - A vector (bias, layer norm) is a matrix of one column; a tensor of more dimensions is (first, all others).

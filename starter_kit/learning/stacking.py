@@ -26,21 +26,20 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import Adapters
-from starter_kit.learning.cross_attention import shorten_cross_attention
-from starter_kit.learning.linear import quicken
 from starter_kit.learning.local_training import Learner, LocalTraining, batches, make_optimizer
-from starter_kit.learning.payload import Payload
 from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 
 CPU_MEMORY_BYTES = 1 << 29
 GPU_MEMORY_SHARE = 4
-USABLE = 0.9  # of it; an allocator loses the rest between tensors whose sizes differ from step to step
+# Of the memory: an allocator loses the rest between tensors whose sizes differ from step to step.
+USABLE = 0.9
 ELEMENTWISE = ("adamw", "sgd")
 
-Plan = list[list[int]]  # the batches of one provider
+# The batches of one provider.
+Batches = list[list[int]]
 
 
 class GroupedExamples(Protocol):
@@ -57,27 +56,22 @@ class GroupedExamples(Protocol):
         """The `loss` (G,) of each group."""
 
 
-def make_learner(
-    model: VT5, payload: Payload, documents: GroupedExamples, local: LocalTraining | None
-) -> Learner:
-    """The quickest learner that there is for `payload`, of `model` as it will train: with dropout or without.
+def make_learner(model: TrainableModel, documents: GroupedExamples, local: LocalTraining | None) -> Learner:
+    """The fastest learner for `model` and its examples.
 
-    `local` is None where the method asks for gradients only. The model's large linear layers and its cross-attention
-    are replaced by quicker ones.
+    Args:
+        local: How providers train; None where the method needs gradients only.
     """
-    quicken(model)
-    shorten_cross_attention(model)
-    adapters = payload.adapters
     if (
-        adapters is None
-        or payload.tensors.parameters.keys() != adapters.parameters.keys()
-        or model.training
+        model.adapters is None
+        or not model.trains_adapters_only
+        or model.dropout
         or model.config.published_batching
         or local is None
         or local.optimizer not in ELEMENTWISE
     ):
-        return Learner(payload.tensors, documents.loss)
-    return StackedLearner(payload.tensors, documents, adapters)
+        return Learner(model.tensors, documents.loss)
+    return StackedLearner(model.tensors, documents, model.adapters)
 
 
 class StackedLearner(Learner):
@@ -129,7 +123,7 @@ class StackedLearner(Learner):
             for parameter, part in zip(parameters, parts, strict=True)
         ]
 
-    def _train(self, stacks: list[Tensor], plans: Sequence[Plan], local: LocalTraining) -> None:
+    def _train(self, stacks: list[Tensor], plans: Sequence[Batches], local: LocalTraining) -> None:
         """Train each row of `stacks` by its plan, the longest first, so that who still trains is in the first rows."""
         optimizer = make_optimizer([Parameter(stack) for stack in stacks], local)
         for step in range(len(plans[0])):
@@ -151,7 +145,8 @@ class StackedLearner(Learner):
         if self._bytes_of_an_example is None:
             longest = self._documents.longest
             one, two = (_bytes_kept(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
-            self._bytes_of_an_example = two - one  # without the model's weights, which are kept in either
+            # The difference is without the model's weights, which are kept in either.
+            self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
         return max(1, int(USABLE * _memory_bytes(device)) // provider)
@@ -180,7 +175,8 @@ def _bytes_kept(forward: Callable[[], Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        result = forward()  # held, so that no memory is used twice
+        # The result is held, so that no memory is used twice.
+        result = forward()
     del result
     return sum(kept.values())
 

@@ -25,7 +25,7 @@ Where this differs from the source:
 easily met, and a promise about ten units says little. For a provider the same run promises less: see the proof.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,7 +40,7 @@ from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.sampling import poisson_sample
-from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
@@ -71,11 +71,12 @@ class ClientDP:
         message = torch.zeros_like(task.weights) if clipped is None else clipped
         return ClientUpdate(message, sampled=len(task.client.providers))
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        total = torch.zeros_like(weights)
-        for message in messages:
-            total += message.vector
-        total = self.noise.noised_by_server(total)
+    def accumulator(self, weights: Tensor, state: State) -> Sum:
+        return Sum(weights, state, self.aggregate)
+
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
+        """The outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
+        total = self.noise.noised_by_server(received.total)
         return Aggregate(total, weights + total / self.divisor)
 
 

@@ -5,15 +5,14 @@ their updates. Clients are not weighted by their number of examples, as in the c
 their sizes are alike, and a plain mean needs no count from a client. Nothing here is private.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
@@ -55,9 +54,9 @@ class FedAvg:
         trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
         return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        total, count = torch.zeros_like(weights), 0
-        for message in messages:
-            total += message.vector
-            count += message.contributors
-        return Aggregate(total, weights + total / max(count, 1))
+    def accumulator(self, weights: Tensor, state: State) -> Sum:
+        return Sum(weights, state, self.aggregate)
+
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
+        """The outcome of a round that started from `weights` (d,): the mean of the updates is added to them."""
+        return Aggregate(received.total, weights + received.total / max(received.contributors, 1))

@@ -17,7 +17,7 @@ Assumes: idealised real arithmetic; with `server`, that clients trust the server
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Self
 
@@ -35,7 +35,7 @@ from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.noise import LARGEST_DRAW
 from starter_kit.dp.sampling import draw
-from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan, RecordTerms
@@ -80,11 +80,12 @@ class ProviderDP:
         """The update (d,) of each of `providers`, before it is clipped."""
         return task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        total = torch.zeros_like(weights)
-        for message in messages:
-            total += message.vector
-        total = self.noise.noised_by_server(total)
+    def accumulator(self, weights: Tensor, state: State) -> Sum:
+        return Sum(weights, state, self.aggregate)
+
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
+        """The outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
+        total = self.noise.noised_by_server(received.total)
         return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
 
 

@@ -20,7 +20,7 @@ What not to expect of it:
   ε̄ the run's: rounds are composed here, and the run is told the sum.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -71,12 +71,25 @@ class LaplaceFedAvg:
             scale=self.release.relative_scale * self.sensitivity(smallest),
         )
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        total, step = torch.zeros_like(weights), torch.zeros_like(weights)
-        for message in messages:
-            total += message.vector
-            step += message.vector * (self.records[message.client] / sum(self.records.values()))
-        return Aggregate(total, weights + step)
+    def accumulator(self, weights: Tensor, state: State) -> "MeanByRecords":
+        return MeanByRecords(weights, self.records)
+
+
+class MeanByRecords:
+    """Adds up the messages (d,), and their mean in which a client counts by its number of `records`."""
+
+    def __init__(self, weights: Tensor, records: Mapping[int, int]) -> None:
+        self._weights = weights
+        self._records = records
+        self._total = torch.zeros_like(weights)
+        self._step = torch.zeros_like(weights)
+
+    def add(self, message: Message) -> None:
+        self._total += message.vector
+        self._step += message.vector * (self._records[message.client] / sum(self._records.values()))
+
+    def result(self) -> Aggregate:
+        return Aggregate(self._total, self._weights + self._step)
 
 
 class Settings(LaplaceSettings):

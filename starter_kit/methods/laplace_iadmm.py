@@ -16,7 +16,7 @@ step 4, duals would carry data from round to round, and Δ would bound nothing. 
 What not to expect of it is said in `laplace_fedavg`; all three points hold here as well.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -81,15 +81,29 @@ class LaplaceIADMM:
         """λ_p (d,) after a message z_p − w (d,). Client and server come to the same float32 numbers."""
         return dual - self.penalty * sent
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        """`state` has each client's λ_p."""
-        total = torch.zeros_like(weights)
-        for message in messages:
-            name = f"{DUAL}-{message.client}"
-            state[name] = self.next_dual(state.get(name, torch.zeros_like(weights)), message.vector)
-            total += message.vector
-        duals = torch.stack([state[name] for name in sorted(state)]).sum(dim=0)
-        return Aggregate(total, weights + (total - duals / self.penalty) / self.clients)
+    def accumulator(self, weights: Tensor, state: State) -> "DualUpdates":
+        return DualUpdates(self, weights, state)
+
+
+class DualUpdates:
+    """Adds up the messages (d,) of a round from `weights` (d,), and updates each client's λ_p (d,), kept in `state`."""
+
+    def __init__(self, method: LaplaceIADMM, weights: Tensor, state: State) -> None:
+        self._method = method
+        self._weights = weights
+        self._state = state
+        self._total = torch.zeros_like(weights)
+
+    def add(self, message: Message) -> None:
+        name = f"{DUAL}-{message.client}"
+        dual = self._state.get(name, torch.zeros_like(self._weights))
+        self._state[name] = self._method.next_dual(dual, message.vector)
+        self._total += message.vector
+
+    def result(self) -> Aggregate:
+        duals = torch.stack([self._state[name] for name in sorted(self._state)]).sum(dim=0)
+        step = (self._total - duals / self._method.penalty) / self._method.clients
+        return Aggregate(self._total, self._weights + step)
 
 
 def _before(task: ClientTask) -> tuple[Tensor, Tensor]:

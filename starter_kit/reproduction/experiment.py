@@ -20,9 +20,9 @@ from starter_kit.reproduction.base import BaseSettings, create_base
 from starter_kit.reproduction.rows import ROWS, Outcome, Row
 from starter_kit.reproduction.task import TaskSettings, write_task
 from starter_kit.runs.folder import RunFolder
-from starter_kit.runs.kept_scores import keep_scores
+from starter_kit.runs.progress import Watcher
+from starter_kit.runs.results import keep_scores
 from starter_kit.runs.training import train
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials
 

@@ -21,7 +21,7 @@ FILES = {
 class RunFolder:
     """The folder that `pfl train` writes, or one laid out alike.
 
-    Where it holds a sharded checkpoint, the shards are joined into one file when the files are asked for.
+    A sharded checkpoint is joined into one file when its files are first used.
     """
 
     def __init__(self, path: Path) -> None:

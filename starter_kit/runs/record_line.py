@@ -1,18 +1,21 @@
-"""The first line of a private run's training record: what is trained, and how it is protected."""
+"""The first line of a private run's training record: what is trained, by which code, and how it is protected."""
 
+import hashlib
+from pathlib import Path
+
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import evaluator_version
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import accounting_problems
-from starter_kit.runs.provenance import code_sha256
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import snapshot
-from starter_kit.settings.plan import RecordTerms
 from starter_kit.settings.run_settings import RecordedSettings
+
+SOURCES = Path(__file__).parents[1]
 
 
 def run_line(
     setup: RunSetup,
-    terms: RecordTerms,
     claimed_epsilon: float,
     *,
     track: str,
@@ -25,11 +28,11 @@ def run_line(
         apart: Whether clients run apart from the server; where they don't, secure aggregation is a simulation.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A record can't tell these settings.
+        ProblemError: (`E_CONFIGURATION`) The record's schema doesn't cover these settings.
         ValueError: The method keeps no record.
     """
-    settings, guarantee = setup.settings, setup.guarantee
-    if not isinstance(settings, RecordedSettings) or guarantee is None:
+    settings, guarantee, terms = setup.settings, setup.guarantee, setup.record_terms
+    if not isinstance(settings, RecordedSettings) or guarantee is None or terms is None:
         raise ValueError(f"a run of {settings.method} has no training record")
     secure = "none" if settings.secure_aggregation is None else "real" if apart else "simulated"
     mechanism = terms.mechanism
@@ -54,9 +57,25 @@ def run_line(
             base_sha256=setup.base_sha256,
             trainable=[
                 TrainableTensor(name=name, shape=list(parameter.shape))
-                for name, parameter in setup.payload.tensors.parameters.items()
+                for name, parameter in setup.model.tensors.parameters.items()
             ],
             tuning=settings.tuning,
             validation_on_private_data=settings.validation_on_private_data,
             claimed_epsilon=claimed_epsilon,
         )
+
+
+def code_sha256(settings: str) -> str:
+    """Which trainer made a run: SHA-256 of the kit's sources and the run's settings.
+
+    It is that of a list as `sha256sum` prints it: the kit's Python files, sorted by path, then settings.yaml, which
+    names the file of a participant's own method by its SHA-256.
+
+    Args:
+        settings: The content of settings.yaml.
+    """
+    files = sorted(SOURCES.rglob("*.py"), key=lambda path: path.relative_to(SOURCES).as_posix())
+    listed = [(sha256_of(path), f"{SOURCES.name}/{path.relative_to(SOURCES).as_posix()}") for path in files]
+    listed.append((hashlib.sha256(settings.encode()).hexdigest(), "settings.yaml"))
+    text = "".join(f"{sha256}  {name}\n" for sha256, name in listed)
+    return hashlib.sha256(text.encode()).hexdigest()

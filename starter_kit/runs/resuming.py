@@ -1,8 +1,8 @@
-"""What a run needs to go on after a break, kept in its unfinished folder after every round.
+"""What a run needs to resume after an interruption, kept in its unfinished folder after every round.
 
-The models, what the server and the clients keep from round to round, and the numbers of the round and of the breaks are
-one safetensors file, which is replaced at once: a kill leaves the state of the last whole round. Clients' state is
-private, so the folder is for its owner only; it is deleted when the run is complete.
+The models, what the server and the clients keep from round to round, and the numbers of the round and of the
+interruptions are one safetensors file, which is replaced at once: a kill leaves the state of the last whole round.
+Clients' state is private, so the folder is for its owner only; it is deleted when the run is complete.
 """
 
 import os
@@ -18,11 +18,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.federation.client_state import AtNode, ClientState, Kept
 from starter_kit.learning.local_training import State
 
-FOLDER, RETIRED = "resume", "resumed"
+FOLDER, COMPLETE = "resume", "resumed"
 WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
 NUMBERS = ("round", "breaks")
+# The key of the file's metadata that lists the clients whose state is at their nodes.
+AT_NODES = "at_nodes"
 
 
 @dataclass(frozen=True)
@@ -30,21 +33,23 @@ class RunState:
     """The run after `round` whole rounds.
 
     Attributes:
-        weights: The model (d,).
-        breaks: How often the run has gone on after a break.
-        broken_rounds: How many rounds began and were never finished; not part of what is saved, see `ResumeFolder`.
+        weights: The model (d,) float32.
+        server: What the method keeps at the server.
+        clients: What each client keeps, or that it keeps something at its node.
+        breaks: How often the run was resumed.
+        interrupted_rounds: How many rounds began and were never finished; counted by `ResumeFolder`, not saved.
     """
 
     round: int
     weights: Tensor
     server: State = field(default_factory=dict)
-    clients: Mapping[int, State] = field(default_factory=dict)
+    clients: Mapping[int, ClientState] = field(default_factory=dict)
     breaks: int = 0
-    broken_rounds: int = 0
+    interrupted_rounds: int = 0
 
 
-def make_durable(path: Path) -> None:
-    """Have what was written to a file, or the names in a folder, survive a power cut."""
+def fsync_path(path: Path) -> None:
+    """Make what was written to a file, or the names in a folder, survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -53,57 +58,58 @@ def make_durable(path: Path) -> None:
 
 
 @contextmanager
-def as_it_was_left(unfinished: Path) -> Iterator[None]:
-    """What can't be read of an unfinished run is rejected (`E_RUN_FOLDER`)."""
+def reading_unfinished_run(unfinished: Path) -> Iterator[None]:
+    """Reject (`E_RUN_FOLDER`) an unfinished run of which something can't be read inside the block."""
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
-            message="The unfinished run can't go on.",
+            message="The unfinished run cannot be resumed.",
             where=str(unfinished),
             expected="its files, as they were when it was interrupted",
             found=" ".join(str(error).split()),
-            next_step="Put them back, or delete the folder and begin again.",
+            next_step="Restore the files, or delete the folder and start the run again.",
         ) from error
 
 
 class ResumeFolder:
-    """The part of an unfinished run folder that a later process goes on from.
+    """The part of an unfinished run folder that a later process resumes from.
 
-    Every beginning of a round is a line of the file `begun`, so that rounds that were interrupted can be counted
-    whatever became of the processes since: those that began, less those that were finished.
+    Every start of a round is a line of the file `begun`, so that rounds that were interrupted can be counted whatever
+    became of the processes since: those that began, less those that were finished.
     """
 
     def __init__(self, unfinished: Path) -> None:
         self.path = unfinished / FOLDER
-        self._retired = unfinished / RETIRED
+        self._complete = unfinished / COMPLETE
 
     def create(self, inputs: str = "") -> None:
-        """Make the folder of a run that begins with `inputs`: what its settings don't say of it."""
+        """Make the folder of a run that starts from `inputs`, a hash of what its settings don't say of it."""
         self.path.mkdir(mode=0o700)
         (self.path / "inputs").write_text(inputs, encoding="utf-8")
 
     @property
     def inputs(self) -> str:
+        """The hash that `create` was given."""
         return (self.path / "inputs").read_text(encoding="utf-8")
 
-    def retire(self) -> None:
-        """Note, at once, that nothing is left to go on with: the whole run is on disk."""
-        self.path.rename(self._retired)
-        make_durable(self._retired.parent)
+    def mark_complete(self) -> None:
+        """Note, at once, that nothing is left to resume: the whole run is on disk."""
+        self.path.rename(self._complete)
+        fsync_path(self._complete.parent)
 
     def remove(self) -> None:
-        """Delete what was retired."""
-        if self._retired.exists():
-            shutil.rmtree(self._retired)
+        """Delete the folder of a run that was marked as complete."""
+        if self._complete.exists():
+            shutil.rmtree(self._complete)
 
     def begin(self, round_number: int) -> None:
         """Note that this round begins, before anything of it is sent."""
         with (self.path / "begun").open("a") as file:
             file.write(f"{round_number}\n")
-        make_durable(self.path / "begun")
-        make_durable(self.path)
+        fsync_path(self.path / "begun")
+        fsync_path(self.path)
 
     @property
     def begun(self) -> int:
@@ -114,43 +120,65 @@ class ResumeFolder:
             return 0
 
     def save(self, state: RunState) -> None:
-        tensors = {WEIGHTS: state.weights}
-        tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
-        for client, kept in state.clients.items():
-            tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.items()}
+        """Replace the saved state by this one."""
         new = self.path / "state.new"
-        numbers = {name: str(getattr(state, name)) for name in NUMBERS}
-        copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-        save_file(copies, new, metadata=numbers)  # which rejects tensors that share memory
-        make_durable(new)
+        metadata = {name: str(getattr(state, name)) for name in NUMBERS}
+        at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, AtNode)]
+        metadata[AT_NODES] = " ".join(map(str, at_nodes))
+        # Copied, for safetensors rejects tensors that share memory.
+        copies = {
+            name: value.clone(memory_format=torch.contiguous_format)
+            for name, value in _by_name(state).items()
+        }
+        save_file(copies, new, metadata=metadata)
+        fsync_path(new)
         new.replace(self.path / "state.safetensors")
-        make_durable(self.path)
+        fsync_path(self.path)
 
     def load(self) -> RunState | None:
         """The state after the last whole round; None before the first.
 
         Raises:
-            OSError, ValueError, SafetensorError: It is not as it was saved.
+            OSError, ValueError, SafetensorError: The file is not as it was saved.
         """
         path = self.path / "state.safetensors"
         if not path.exists():
             return None
-        server: State = {}
-        clients: dict[int, State] = {}
-        weights = torch.empty(0)
         with safe_open(path, "pt") as file:
-            numbers = file.metadata() or {}
-            for name in file.keys():  # noqa: SIM118  (a safetensors file is no mapping)
-                party, _, rest = name.partition("/")
-                if party == WEIGHTS:
-                    weights = file.get_tensor(name)
-                elif party == SERVER:
-                    server[rest] = file.get_tensor(name)
-                else:
-                    client, _, rest = rest.partition("/")
-                    clients.setdefault(int(client), {})[rest] = file.get_tensor(name)
-        if not numbers.keys() >= set(NUMBERS):
-            raise ValueError(f"{path.name} doesn't tell its round")
-        whole = {name: int(numbers[name]) for name in NUMBERS}
-        broken = self.begun - whole["round"]
-        return RunState(weights=weights, server=server, clients=clients, broken_rounds=broken, **whole)
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        if not metadata.keys() >= {*NUMBERS, AT_NODES}:
+            raise ValueError(f"{path.name} doesn't say which round it is of")
+        numbers = {name: int(metadata[name]) for name in NUMBERS}
+        server, clients = _of_parties(tensors)
+        return RunState(
+            weights=tensors.get(WEIGHTS, torch.empty(0)),
+            server=server,
+            clients={**clients, **{int(client): AtNode() for client in metadata[AT_NODES].split()}},
+            interrupted_rounds=self.begun - numbers["round"],
+            **numbers,
+        )
+
+
+def _by_name(state: RunState) -> dict[str, Tensor]:
+    """The tensors of a state under the names that they have in the file."""
+    tensors = {WEIGHTS: state.weights}
+    tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
+    for client, kept in state.clients.items():
+        if isinstance(kept, Kept):
+            tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.tensors.items()}
+    return tensors
+
+
+def _of_parties(tensors: Mapping[str, Tensor]) -> tuple[State, dict[int, Kept]]:
+    """What the server and each client keep, from the tensors of the file."""
+    server: State = {}
+    clients: dict[int, Kept] = {}
+    for name, tensor in tensors.items():
+        party, _, rest = name.partition("/")
+        if party == SERVER:
+            server[rest] = tensor
+        elif party == CLIENT:
+            client, _, rest = rest.partition("/")
+            clients.setdefault(int(client), Kept()).tensors[rest] = tensor
+    return server, clients

@@ -18,13 +18,15 @@ from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.rounds import Gathering, Openly, Participant
-from starter_kit.federation.secure_gathering import Securely, overhead_bytes
+from starter_kit.federation.clients import clients_of
+from starter_kit.federation.plain_aggregation import PlainAggregation
+from starter_kit.federation.rounds import Aggregation, Participant
+from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
-from starter_kit.learning.payload import Payload
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.stacking import make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.runs.documents import Documents, clients_of
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import RecordTerms
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
@@ -34,8 +36,10 @@ class RunSetup:
     """One party's view of a run.
 
     Attributes:
-        clients: Of the whole federation, as the method sees them.
-        payload: What is trained and sent.
+        clients: Those of the whole federation, as the method sees them.
+        model: The model, and what of it is trained and sent; in memory once, also where server and clients are in one
+            process.
+        aggregation: How updates reach the server.
 
     Raises:
         ProblemError: The data or the base can't be read, or the settings don't go with them.
@@ -51,10 +55,9 @@ class RunSetup:
                 next_step="Add --set device=cpu.",
             )
         self.settings = settings
+        self.data = data
         self._base = base
-        self.model, self.tokenizer = open_reference(base)
-        self.model.to(settings.device)
-        self.set_dropout()
+        model, self.tokenizer = open_reference(base)
         self.dataset = Dataset(data, "train")
         self.plan = settings.plan(clients_of(self.dataset))
         self.clients = list(self.plan.clients)
@@ -66,21 +69,17 @@ class RunSetup:
                 found="none",
             )
         self.stream = Stream(settings.seed)
-        self.payload = Payload(
-            self.model,
+        self.model = TrainableModel(
+            model.to(settings.device),
             trainable=settings.trainable,
             frozen=settings.frozen,
             lora=settings.lora,
             stream=self.stream,
+            dropout=settings.dropout,
         )
-        self.wire = Wire(codec(settings.codec), self.payload.start)
+        self.wire = Wire(codec(settings.codec), self.model.start)
         self.method = self.plan.method
-        self.gathering = self._gathering()
-
-    def set_dropout(self) -> None:
-        """Dropout as the settings want it; the frozen image tower never has any."""
-        self.model.train(self.settings.dropout)
-        self.model.visual_embedding.image_model.eval()
+        self.aggregation = self._aggregation()
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -89,17 +88,17 @@ class RunSetup:
 
     @property
     def bits_per_parameter(self) -> float:
-        """Of a message, with all that is sent beside the parameters."""
+        """The bits that a message takes for each parameter, with all that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
-        if isinstance(self.gathering, Securely):
-            size = self.payload.tensors.size
+        if isinstance(self.aggregation, SecureAggregation):
+            size = self.model.tensors.size
             bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
 
-    def _gathering(self) -> Gathering:
+    def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
         if secure is None:
-            return Openly(self.wire)
+            return PlainAggregation(self.wire)
         bound = secure.bound if self.plan.coordinate_bound is None else self.plan.coordinate_bound
         if bound is None:
             raise ProblemError.of(
@@ -114,14 +113,14 @@ class RunSetup:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="secure_aggregation.bound",
-                expected="a bound that sums can be added under masks with",
+                expected="a bound with which sums can be added under masks",
                 found=error,
             ) from error
-        return Securely(self.wire, bound, secure.tolerated_losses)
+        return SecureAggregation(self.wire, bound, secure.tolerated_losses)
 
     @property
     def rounds(self) -> int:
-        """How many are planned: those of the settings, or fewer where a budget allows no more."""
+        """How many rounds are planned: those of the settings, or fewer where a budget allows no more."""
         return self.plan.rounds
 
     @property
@@ -136,11 +135,12 @@ class RunSetup:
 
     @cached_property
     def base_sha256(self) -> str:
+        """SHA-256 of the file of the base weights."""
         return sha256_of(self._base / WEIGHTS)
 
     @property
     def inputs(self) -> str:
-        """SHA-256 of what the settings don't say of a run: its base weights, and who has which examples."""
+        """SHA-256 of what the settings don't contain: the base weights, and who has which examples."""
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
@@ -158,5 +158,5 @@ class RunSetup:
             on_page=on_page,
         )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
-        learner = make_learner(self.model, self.payload, documents, local)
-        return Participant(self.method, clients, learner, self.gathering, self.stream)
+        learner = make_learner(self.model, documents, local)
+        return Participant(self.method, clients, learner, self.aggregation, self.stream)

@@ -1,21 +1,28 @@
-"""A training run from settings to a run folder: setup, engine and recorder put together."""
+"""A training run from settings to a run folder: setup, engine, server and writer put together."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.rounds import AT_ITS_NODE, Engine, Server
-from starter_kit.runs.numbers import check_validation, round_metrics, run_summary, sent_bytes
+from starter_kit.federation.rounds import Engine, Round, Server
+from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
+from starter_kit.runs.private_record import PrivateRecordWriter, open_record
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
-from starter_kit.runs.recording import Recorder
+from starter_kit.runs.results import (
+    PrivacySpending,
+    check_validation,
+    round_metrics,
+    run_summary,
+    sent_bytes,
+)
 from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.spending import Spending
-from starter_kit.runs.watching import Watcher
+from starter_kit.runs.writing import RunWriter
 from starter_kit.settings.configuration import snapshot
 from starter_kit.settings.run_settings import RunSettings
 from starter_kit.site.credentials import Credentials
@@ -43,11 +50,11 @@ def train(
 ) -> None:
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
-    `track` is named in the training record.
-
     Args:
-        credentials: For the training record; asked for once, when a private run is about to begin its first round.
-        resume: Go on with the unfinished run of `out`, which has the same settings.
+        track: Named in the training record.
+        credentials: For the training record; called once, when a private run is about to begin its first round.
+        watcher: Receives the run's progress.
+        resume: Resume the unfinished run of `out`, which has the same settings.
         open_engine: Where clients run, for as long as its context is open.
 
     Raises:
@@ -55,73 +62,128 @@ def train(
             privacy budget, or training diverged.
     """
     setup = RunSetup(settings, data=data, base=base)
-    check_validation(settings, data)
-    terms = setup.record_terms
-    if setup.guarantee:
-        setup.guarantee.epsilon(setup.rounds)  # rejects noise that bounds nothing before anything is written
-    with Recorder(out, snapshot(settings), setup.inputs, resume=resume) as recorder, ExitStack() as stack:
-        if recorder.complete:
+    _check_before_writing(setup)
+    with open_run(out, snapshot(settings), setup.inputs, resume=resume) as run, ExitStack() as stack:
+        if isinstance(run, Complete):
             return
-        if resume and terms and recorder.state is None:
-            raise ProblemError.of(
-                ErrorCode.RUN_FOLDER,
-                where=str(out),
-                expected="a private run of which a round had begun",
-                found="one that was interrupted before, and has no run token yet",
-                next_step="Leave --resume out to begin it.",
-            )
-        state = recorder.state or RunState(0, setup.payload.start)
-        budget = Spending(setup.guarantee, state)
-        budget.check(setup.rounds)
+        if resume:
+            _check_token(setup, run)
+        state = run.state or RunState(0, setup.model.start)
+        spending = PrivacySpending(setup.guarantee, state.interrupted_rounds)
+        spending.check_before(setup.rounds)
         engine = stack.enter_context(open_engine(setup, watcher))
-        _check_kept(engine, state)
-        engine.states.update(state.clients)
-        if terms:
-            signed = credentials()
-            providers = {client.id: len(client.providers) for client in setup.clients}
-            claim = budget.epsilon(setup.rounds) or 0.0
-            run = run_line(setup, terms, claim, track=track, run_token=signed.run_token, apart=engine.apart)
-            recorder.keep_record(run, signed.key, providers)
-        server = Server(
-            setup.method,
-            engine,
-            setup.gathering,
-            setup.stream,
-            state.server,
-            needs_all=setup.needs_every_client,
-            on_update=watcher.update_came,
+        engine.restore(state.clients)
+        record = stack.enter_context(
+            _open_record(setup, run, spending, credentials, track=track, apart=engine.apart)
         )
-        masks = settings.secure_aggregation is not None
-        began = monotonic()
-        watcher.begins(state.round + 1, setup.rounds, sent_bytes(recorder.metrics))
-        for number in range(state.round + 1, setup.rounds + 1):
-            budget.check(number)
-            recorder.begin(number, state)
-            (finished,) = server.run(state.weights, [number])
-            if not finished.weights.isfinite().all():
-                raise ProblemError.of(
-                    ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
-                )
-            state = replace(
-                state, round=number, weights=finished.weights, server=server.state, clients=engine.states
-            )
-            spent, seconds = budget.epsilon(number), monotonic() - began
-            metrics = round_metrics(setup, finished, data, spent, seconds, masked=engine.apart and masks)
-            recorder.round(finished, metrics, state)
-            watcher.round_done(metrics)
+        server, writer = _server(setup, engine, state, watcher), RunWriter(run, record)
+        training = Training(setup, server, writer, spending, watcher)
+        training.finish(training.run_rounds(state))
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run that is ready for its next round."""
+
+    setup: RunSetup
+    server: Server
+    writer: RunWriter
+    spending: PrivacySpending
+    watcher: Watcher
+
+    def run_rounds(self, state: RunState) -> RunState:
+        """Train and record the rounds after `state`; the state after the last one."""
+        self.watcher.begins(state.round + 1, self.setup.rounds, sent_bytes(self.writer.metrics))
+        for number in range(state.round + 1, self.setup.rounds + 1):
+            self.spending.check_before(number)
+            self.writer.begin(number, state)
             began = monotonic()
-        with setup.payload.model_with(state.weights) as model:
-            recorder.finish(model, lambda sha256: run_summary(setup, recorder.metrics, state, budget, sha256))
+            finished = self.server.round(number, state.weights)
+            state = self._after(finished, state)
+            self._record(finished, state, began)
+        return state
 
-
-def _check_kept(engine: Engine, state: RunState) -> None:
-    """Raises `ProblemError` (`E_CLIENTS_LOST`) where clients go on here that kept something at their nodes."""
-    away = [str(client) for client, kept in sorted(state.clients.items()) if AT_ITS_NODE in kept]
-    if away and not engine.apart:
-        raise ProblemError.of(
-            ErrorCode.CLIENTS_LOST,
-            where=f"round {state.round + 1}",
-            expected="the nodes, which have what their clients keep from round to round",
-            found=f"nothing of client {', '.join(away)} here",
-            next_step="Begin the run again.",
+    def finish(self, state: RunState) -> None:
+        """Write the checkpoint and the results of the run that ended with `state`."""
+        self.writer.finish(
+            self.setup.model,
+            state.weights,
+            lambda sha256: run_summary(self.setup, self.writer.metrics, state, self.spending, sha256),
         )
+
+    def _after(self, finished: Round, state: RunState) -> RunState:
+        if not finished.weights.isfinite().all():
+            raise ProblemError.of(
+                ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
+            )
+        return replace(
+            state,
+            round=finished.number,
+            weights=finished.weights,
+            server=self.server.state,
+            clients=self.server.engine.states,
+        )
+
+    def _record(self, finished: Round, state: RunState, began: float) -> None:
+        masked = self.server.engine.apart and self.setup.settings.secure_aggregation is not None
+        epsilon = self.spending.epsilon(finished.number)
+        metrics = round_metrics(self.setup, finished, epsilon, monotonic() - began, masked=masked)
+        self.writer.round(finished, metrics, state)
+        self.watcher.round_done(metrics)
+
+
+def _check_before_writing(setup: RunSetup) -> None:
+    """Reject what can be rejected before anything is written: no validation data, noise that bounds nothing."""
+    check_validation(setup)
+    if setup.guarantee:
+        setup.guarantee.epsilon(setup.rounds)
+
+
+def _check_token(setup: RunSetup, run: Unfinished) -> None:
+    """Reject to resume a private run of which no round had begun: it has no run token yet."""
+    if setup.record_terms and run.state is None:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(run.paths.folder),
+            expected="a private run of which a round had begun",
+            found="one that was interrupted earlier, and has no run token yet",
+            next_step="Omit --resume to start it again.",
+        )
+
+
+@contextmanager
+def _open_record(
+    setup: RunSetup,
+    run: Unfinished,
+    spending: PrivacySpending,
+    credentials: Callable[[], Credentials],
+    *,
+    track: str,
+    apart: bool,
+) -> Iterator[PrivateRecordWriter | None]:
+    """The writer of the run's training record, with its credentials; None where no record is kept."""
+    if setup.record_terms is None:
+        yield None
+        return
+    signed = credentials()
+    claim = spending.epsilon(setup.rounds) or 0.0
+    line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart)
+    providers = {client.id: len(client.providers) for client in setup.clients}
+    with ExitStack() as stack:
+        with writing_run(run.paths):
+            record = stack.enter_context(
+                open_record(run.paths.unfinished, line, signed.key, providers, run.state)
+            )
+        yield record
+
+
+def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) -> Server:
+    return Server(
+        setup.method,
+        engine,
+        setup.aggregation,
+        setup.stream,
+        state.server,
+        needs_all=setup.needs_every_client,
+        on_update=watcher.update_arrived,
+    )

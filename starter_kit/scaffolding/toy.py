@@ -3,14 +3,15 @@
 For tests of a method of one's own; it takes milliseconds, and no base weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from starter_kit.compression.codecs import codec
 from starter_kit.engines.local import LocalEngine
-from starter_kit.federation.rounds import Client, Method, Openly, Participant, Round, Server
+from starter_kit.federation.plain_aggregation import PlainAggregation
+from starter_kit.federation.rounds import Client, Method, Participant, Round, Server
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.tensors import TrainableTensors
@@ -55,10 +56,18 @@ class Toy:
     def server(self, method: Method, seed: int = 7) -> Server:
         """The whole federation in this process."""
         stream = Stream(seed)
-        gathering = Openly(Wire(codec("float32"), self.weights))
-        participant = Participant(method, self.clients, self.learner, gathering, stream)
-        return Server(method, LocalEngine(participant), gathering, stream)
+        aggregation = PlainAggregation(Wire(codec("float32"), self.weights))
+        participant = Participant(method, self.clients, self.learner, aggregation, stream)
+        return Server(method, LocalEngine(participant), aggregation, stream)
 
     def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
-        """So many rounds from `weights`."""
-        return list(self.server(method, seed).run(self.weights, range(1, rounds + 1)))
+        """The first `rounds` rounds from `weights`."""
+        return list(run_rounds(self.server(method, seed), self.weights, range(1, rounds + 1)))
+
+
+def run_rounds(server: Server, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
+    """The rounds of these numbers, the first from `weights` (d,), each as it ends."""
+    for number in numbers:
+        finished = server.round(number, weights)
+        yield finished
+        weights = finished.weights

@@ -14,7 +14,7 @@ from starter_kit.learning.local_training import LocalTraining
 from starter_kit.settings.plan import Plan
 
 
-class SecureAggregation(BaseModel):
+class SecureAggregationSettings(BaseModel):
     """Masks under which the server learns sums of updates only.
 
     Attributes:
@@ -59,7 +59,7 @@ class RunSettings(BaseModel, ABC):
     frozen: list[str] = []
     lora: LoRA | None = None
     codec: Literal["float32", "nf4"] = "float32"
-    secure_aggregation: SecureAggregation | None = None
+    secure_aggregation: SecureAggregationSettings | None = None
     dropout: bool = False
     evaluate_every: int = Field(default=0, ge=0)
     device: Literal["cpu", "cuda"] = "cpu"

@@ -19,12 +19,11 @@ from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
 from starter_kit.dp.clipping import clip
 from starter_kit.learning.cross_attention import shorten_cross_attention
-from starter_kit.learning.linear import quicken
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining, batches
-from starter_kit.learning.payload import Payload
-from starter_kit.learning.stacking import StackedLearner, make_learner
+from starter_kit.learning.stacking import make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.runs.documents import Documents
 from tests.benchmarks import full_size
 from tests.benchmarks.published_training import PublishedTraining
 
@@ -35,7 +34,7 @@ TEXT_TOKENS, WORDS_A_PAGE = 128, 150  # as 512 and 600 at full size
 STREAM = Stream(7)
 
 Work = Callable[[], object]  # a client's round: the sum of its providers' clipped updates
-Make = Callable[[VT5, Payload, Documents], Learner]
+Make = Callable[[TrainableModel, Documents], Learner]
 
 
 def make_model() -> VT5:
@@ -92,7 +91,7 @@ class Client:
             for number in range(PROVIDERS)
         }
 
-    def documents(self, model: VT5) -> Documents:
+    def documents(self, model: TrainableModel) -> Documents:
         return Documents(
             model,
             self.tokenizer,
@@ -118,14 +117,16 @@ class Client:
             for name, examples in self.providers.items()
         }
 
-    def work(self, make: Make, lora: LoRA | None = None) -> Work:
-        model = make_model()
-        payload = Payload(model, trainable=None, frozen=[], lora=lora, stream=STREAM)
-        learner = make(model, payload, self.documents(model))
+    def work(self, make: Make, lora: LoRA | None = None, *, usual_products: bool = False) -> Work:
+        vt5 = make_model()
+        if usual_products:
+            shorten_cross_attention(vt5)
+        model = TrainableModel(vt5, lora=lora, stream=STREAM, fast_layers=not usual_products)
+        learner = make(model, self.documents(model))
 
         def total() -> Tensor:
-            total = torch.zeros_like(payload.start)
-            for change in learner.provider_changes(payload.start, self.providers, LOCAL, STREAM):
+            total = torch.zeros_like(model.start)
+            for change in learner.provider_changes(model.start, self.providers, LOCAL, STREAM):
                 clipped = clip(change, CLIP_NORM)
                 assert clipped is not None
                 total += clipped
@@ -138,28 +139,19 @@ class Client:
         return lambda: training.client_update(batches)
 
 
-def quickest(model: VT5, payload: Payload, documents: Documents) -> Learner:
-    return make_learner(model, payload, documents, LOCAL)
+def fastest(model: TrainableModel, documents: Documents) -> Learner:
+    return make_learner(model, documents, LOCAL)
 
 
-def one_by_one(model: VT5, payload: Payload, documents: Documents) -> Learner:
-    quicken(model)
-    shorten_cross_attention(model)
-    return Learner(payload.tensors, documents.loss)
-
-
-def with_usual_products(model: VT5, payload: Payload, documents: Documents) -> Learner:
-    shorten_cross_attention(model)
-    if payload.adapters is None:
-        return Learner(payload.tensors, documents.loss)
-    return StackedLearner(payload.tensors, documents, payload.adapters)
+def one_by_one(model: TrainableModel, documents: Documents) -> Learner:
+    return Learner(model.tensors, documents.loss)
 
 
 CONTESTANTS: dict[str, Callable[[Client], Work]] = {
     "published loop": lambda client: client.published_work(),
-    "full fine-tuning": lambda client: client.work(quickest),
-    "adapters, providers stacked": lambda client: client.work(quickest, LoRA()),
+    "full fine-tuning": lambda client: client.work(fastest),
+    "adapters, providers stacked": lambda client: client.work(fastest, LoRA()),
     "adapters, one provider by one": lambda client: client.work(one_by_one, LoRA()),
-    "full, PyTorch's linear layers": lambda client: client.work(with_usual_products),
-    "stacked, PyTorch's linear layers": lambda client: client.work(with_usual_products, LoRA()),
+    "full, PyTorch's linear layers": lambda client: client.work(fastest, usual_products=True),
+    "stacked, PyTorch's linear layers": lambda client: client.work(fastest, LoRA(), usual_products=True),
 }

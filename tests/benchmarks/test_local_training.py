@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from starter_kit.learning.local_training import Learner
-from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import CPU_MEMORY_BYTES
+from starter_kit.learning.trainable_model import TrainableModel
 from tests.benchmarks.local_training import (
     CONTESTANTS,
     LOCAL,
@@ -54,11 +54,10 @@ def test_the_published_loop_learns_what_ours_learns(folder: Path) -> None:
     client = Client(folder)
     name = next(iter(client.providers))
     published = client.published(clip_norm=torch.inf).client_update({name: client.batches()[name]})
-    model = make_model()
-    payload = Payload(model, trainable=None, frozen=[], lora=None, stream=STREAM)
-    learner = Learner(payload.tensors, client.documents(model).loss)
-    (change,) = learner.provider_changes(payload.start, {name: client.providers[name]}, LOCAL, STREAM)
-    expected = torch.cat([published[tensor].flatten() for tensor in payload.tensors.parameters])
+    model = TrainableModel(make_model(), stream=STREAM, fast_layers=False)
+    learner = Learner(model.tensors, client.documents(model).loss)
+    (change,) = learner.provider_changes(model.start, {name: client.providers[name]}, LOCAL, STREAM)
+    expected = torch.cat([published[tensor].flatten() for tensor in model.tensors.parameters])
     assert torch.cosine_similarity(change, expected, dim=0) > 0.999
     assert abs(change.norm() / expected.norm() - 1) < 1e-3
 
@@ -66,7 +65,7 @@ def test_the_published_loop_learns_what_ours_learns(folder: Path) -> None:
 def test_cpu_seconds_of_a_round(folder: Path) -> None:
     client = Client(folder)
     before = time.process_time()
-    client.documents(make_model())
+    client.documents(TrainableModel(make_model(), stream=STREAM))
     encoding = time.process_time() - before
     published = client.published()
     batches = client.batches()
@@ -138,21 +137,21 @@ from pathlib import Path
 from evaluator.docvqa.architecture import tiny_config
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
-from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from tests.benchmarks import local_training
 torch.set_num_threads(1)
 def status_mb(key):
     return int(re.search(key + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 client = local_training.Client(Path(sys.argv[1]))
-model = VT5.from_config(tiny_config(client.tokenizer.vocab_size), seed=0).eval()
-payload = Payload(model, trainable=None, frozen=[], lora=LoRA(), stream=local_training.STREAM)
-learner = make_learner(model, payload, client.documents(model), local_training.LOCAL)
+vt5 = VT5.from_config(tiny_config(client.tokenizer.vocab_size), seed=0)
+model = TrainableModel(vt5, lora=LoRA(), stream=local_training.STREAM)
+learner = make_learner(model, client.documents(model), local_training.LOCAL)
 questions = local_training.QUESTIONS
 providers = {f"provider {n}": [(4 * n + k) % questions for k in range(4)] for n in range(int(sys.argv[2]))}
 Path("/proc/self/clear_refs").write_text("5")
 before, began, changed = status_mb("VmRSS"), time.process_time(), 0
-for change in learner.provider_changes(payload.start, providers, local_training.LOCAL, local_training.STREAM):
+for change in learner.provider_changes(model.start, providers, local_training.LOCAL, local_training.STREAM):
     changed += bool(change.any())
 print(changed, status_mb("VmHWM") - before, time.process_time() - began)
 """

@@ -1,6 +1,6 @@
 """Breaking a training run off, as far as a test can."""
 
-from starter_kit.runs.watching import Watcher
+from starter_kit.runs.progress import Watcher
 
 
 class CutError(RuntimeError):
@@ -13,7 +13,7 @@ class CutOff(Watcher):
     def __init__(self, replies: int) -> None:
         self.left = replies
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         self.left -= 1
         if self.left == 0:
             raise CutError

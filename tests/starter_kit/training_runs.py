@@ -1,19 +1,24 @@
 """Training runs on pocket data, for the tests of what comes after training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from evaluator.contracts import AccountingResult, ArtifactKind, PrivacyRules, Step, TrackRules
+from evaluator.pipeline import StepInputs, run_step
 from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.training import OpenEngine, in_process, train
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.site.credentials import Credentials
 
 KEY = Ed25519PrivateKey.generate()
 RUN_TOKEN = "a-token-of-the-site"
+RULES = TrackRules(
+    reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)
+)
 FEW_STEPS = ["rounds=2", "max_input_tokens=32", "local.max_steps=1"]
 
 
@@ -44,3 +49,12 @@ def trained(
         open_engine=open_engine,
     )
     return RunFolder(out)
+
+
+def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
+    """What the evaluator finds of the privacy of a run with these files."""
+    result = run_step(
+        Step.ACCOUNTING, StepInputs(files, rules, reference=base), lambda done, total: None
+    ).result
+    assert isinstance(result, AccountingResult)
+    return result

@@ -33,9 +33,8 @@ from starter_kit.engines.flower.messages import (
     unpack_request,
 )
 from starter_kit.federation.rounds import Participant
-from starter_kit.federation.secure_gathering import SECRETS
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 
 CLIENT_APP_RAISED = 2  # the code that Flower itself gives to an app that raised an exception
@@ -134,11 +133,10 @@ def answer_request(message: Message, context: Context) -> RecordDict:
     """Do a client's part of one leg of a round."""
     host = _host(context)
     request = unpack_request(message.content)
-    state = host.states.load(context, request.client)
-    reply = host.participant.answer(request, state)
-    host.states.save(context, request.client, state)
-    keeps_state = any(name != SECRETS for name in state)
-    return NodeReply(reply, keeps_state).pack(with_counts=host.reports_counts)
+    kept = host.states.load(context, request.client)
+    reply = host.participant.answer(request, kept)
+    host.states.save(context, request.client, kept)
+    return NodeReply(reply, keeps_state=bool(kept.tensors)).pack(with_counts=host.reports_counts)
 
 
 @app.query(RUN_COMPLETE.partition(".")[2])

@@ -14,17 +14,16 @@ round on.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import torch
 from flwr.serverapp import Grid
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.flower.messages import REQUEST, NodeReply, RequestPacker
 from starter_kit.engines.flower.node_registry import POLL_S, Log, NodeRegistry, read_content, receive, send
-from starter_kit.federation.rounds import AT_ITS_NODE, Reply, Request
-from starter_kit.learning.local_training import State
+from starter_kit.federation.client_state import AtNode, ClientState
+from starter_kit.federation.rounds import Reply, Request
 
 
 @dataclass
@@ -81,7 +80,7 @@ class FlowerEngine:
         log: Log,
     ) -> None:
         self.clients = list(registry.clients)
-        self.states: dict[int, State] = {}
+        self.states: dict[int, ClientState] = {}
         self.unsent: list[int] = []
         self._grid = grid
         self._registry = registry
@@ -89,6 +88,10 @@ class FlowerEngine:
         self._needs_all = needs_all
         self._log = log
         self._first_round: int | None = None
+
+    def restore(self, states: Mapping[int, ClientState]) -> None:
+        """Note which clients had kept something; see `Raises` for what becomes of a run that is resumed."""
+        self.states.update(states)
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         self._first_round = self._first_round or min((request.round for request in requests), default=None)
@@ -145,7 +148,7 @@ class FlowerEngine:
         """Note that a client keeps something at its node, if it does, and that it has done so since the first round."""
         if not received.keeps_state:
             return
-        self.states[received.reply.client] = {AT_ITS_NODE: torch.ones(1)}
+        self.states[received.reply.client] = AtNode()
         if self._first_round != 1:
             raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,

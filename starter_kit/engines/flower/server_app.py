@@ -13,9 +13,9 @@ from starter_kit.engines.flower.agreement import Agreement, require_trusted_serv
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.node_registry import NodeRegistry
 from starter_kit.federation.rounds import Engine
+from starter_kit.runs.progress import Watcher, show_progress
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
-from starter_kit.runs.watching import Watcher, watching
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.own_methods import own_file
 from starter_kit.site.credentials import Credentials
@@ -28,7 +28,7 @@ def main(grid: Grid, context: Context) -> None:
     """Train as the run's configuration says, and write the run folder that it names on the server's machine."""
     given = {name: str(value) for name, value in context.run_config.items()}
     settings = load_settings(given["config"], [change for change in given["set"].split(";") if change])
-    with watching(settings.experiment) as watcher:
+    with show_progress(settings.experiment) as watcher:
         train(
             settings,
             data=Path(given["data"]),

@@ -38,8 +38,8 @@ from starter_kit.engines.flower.flower_internals import (
 from starter_kit.engines.flower.node_registry import POLL_S
 from starter_kit.engines.flower.server_app import over_grid
 from starter_kit.federation.rounds import Engine
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 
 NODES_ONLY_SUPERLINK = "starter_kit.engines.flower.flower_internals:nodes_only_superlink"
 STARTING_S = 60.0

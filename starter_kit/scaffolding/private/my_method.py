@@ -15,7 +15,7 @@ Guarantees what FL-PROVIDER-DP does; my_method_proof.md says why, and must say s
 When you change a step, change the equations here and their test in test_my_method.py.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -23,7 +23,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from starter_kit.federation.rounds import Aggregate, ClientTask, Message
+from starter_kit.federation.rounds import Aggregate, ClientTask, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
@@ -54,13 +54,13 @@ class MyMethod(ProviderDP):
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         # What one provider contributes, before it is clipped. It may be anything that follows from the round's model,
         # from released values and from this provider's own examples; never from another provider's, which is what
-        # clipping can't mend. What is yielded is clipped and noised afterwards, whatever it is.
+        # clipping can't fix. What is yielded is clipped and noised afterwards, whatever it is.
         yield from task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
         # What `super()` gives has its noise and is released: anything may be made of it, at no cost of privacy.
         # Never use how many providers took part; M is their expected number.
-        released = super().aggregate(weights, messages, state).total
+        released = super().aggregate(weights, received, state).total
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + released / self.divisor
         state["velocity"] = velocity
         return Aggregate(released, weights + self.server_learning_rate * velocity)

@@ -11,7 +11,7 @@ changed, the server sets
 When you change a step, change the equations here and their test in test_my_method.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Message
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
@@ -72,13 +72,13 @@ class MyMethod:
         # The message is all that the server gets, one vector as long as the model, and its bytes are what is counted.
         return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
 
-    def aggregate(self, weights: Tensor, messages: Iterable[Message], state: State) -> Aggregate:
-        total, count = torch.zeros_like(weights), 0
-        for message in messages:
-            total += message.vector
-            count += message.contributors
-        mean = total / max(count, 1)
+    def accumulator(self, weights: Tensor, state: State) -> Sum:
+        # `Sum` adds up the messages as they arrive. For any other sum, return an `Accumulator` of your own.
+        return Sum(weights, state, self.aggregate)
+
+    def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
+        mean = received.total / max(received.contributors, 1)
         # What the server keeps from round to round goes into `state`, where a run that is interrupted finds it again.
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + mean
         state["velocity"] = velocity
-        return Aggregate(total, weights + self.server_learning_rate * velocity)
+        return Aggregate(received.total, weights + self.server_learning_rate * velocity)

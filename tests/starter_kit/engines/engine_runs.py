@@ -8,8 +8,8 @@ from torch import Tensor
 
 from evaluator.docvqa.weights import read_safetensors
 from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.training import OpenEngine, in_process, train
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import RunSettings
 from starter_kit.site.credentials import Credentials

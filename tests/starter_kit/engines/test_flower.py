@@ -17,14 +17,16 @@ from starter_kit.engines.flower.client_state import InContext, InMemory
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.node_registry import NodeRegistry
 from starter_kit.engines.flower.server_app import over_grid
-from starter_kit.federation.rounds import Gathering, Method, Openly, Participant, Request, Round, Server
-from starter_kit.federation.secure_gathering import Securely
+from starter_kit.federation.client_state import Kept
+from starter_kit.federation.plain_aggregation import PlainAggregation
+from starter_kit.federation.rounds import Aggregation, Method, Participant, Request, Round, Server
+from starter_kit.federation.secure_aggregation import SecureAggregation
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.reporting.metrics import METRICS, read_metrics
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import OpenEngine
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.run_settings import RunSettings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
@@ -47,14 +49,14 @@ class Federation:
     def __init__(
         self,
         method: Method | None = None,
-        gathering: Callable[[Toy], Gathering] = lambda toy: Openly(wire_from(toy.weights)),
+        aggregation: Callable[[Toy], Aggregation] = lambda toy: PlainAggregation(wire_from(toy.weights)),
         *,
         needs_all: bool = False,
         counts: bool = True,
     ) -> None:
         self.toy = Toy()
         self.method = method or FedAvg(4, LOCAL)
-        self.gathering = gathering(self.toy)
+        self.aggregation = aggregation(self.toy)
         self.grid = InProcessGrid()
         self.log: list[str] = []
         self.counts = counts
@@ -71,7 +73,7 @@ class Federation:
 
     def host(self, clients: Sequence[int]) -> ClientHost:
         theirs = [client for client in self.toy.clients if client.id in clients]
-        participant = Participant(self.method, theirs, self.toy.learner, self.gathering, STREAM)
+        participant = Participant(self.method, theirs, self.toy.learner, self.aggregation, STREAM)
         return ClientHost(participant, AGREED, self.counts)
 
     def ask(self, clients: Sequence[int], number: int = 1) -> list[int]:
@@ -85,8 +87,8 @@ class Federation:
             yield reply.client
 
     def round(self) -> Round:
-        server = Server(self.method, self.engine, self.gathering, STREAM)
-        (only,) = server.run(self.toy.weights, [1])
+        server = Server(self.method, self.engine, self.aggregation, STREAM)
+        only = server.round(1, self.toy.weights)
         return only
 
 
@@ -183,13 +185,13 @@ def test_a_second_reply_to_the_same_request_is_ignored(federation: Federation) -
 
 
 def test_secure_aggregation_works_over_nodes() -> None:
-    openly = Toy().server(FedAvg(4, LOCAL)).run(Toy().weights, [1])
-    federation = Federation(None, lambda toy: Securely(wire_from(toy.weights), 1.0), needs_all=True)
+    plain = Toy().server(FedAvg(4, LOCAL)).round(1, Toy().weights)
+    federation = Federation(None, lambda toy: SecureAggregation(wire_from(toy.weights), 1.0), needs_all=True)
     federation.registry.await_all(5)
-    assert torch.allclose(federation.round().weights, next(iter(openly)).weights, atol=1e-6)
+    assert torch.allclose(federation.round().weights, plain.weights, atol=1e-6)
     assert federation.engine.apart
     for node in federation.grid.nodes.values():  # no secret is left
-        assert all(not node.host.states.load(node.context, client) for client in range(4))
+        assert all(node.host.states.load(node.context, client) == Kept() for client in range(4))
 
 
 def test_a_silent_node_is_lost_for_the_round_and_asked_again_once_it_has_replied(
@@ -375,9 +377,9 @@ def test_a_node_may_only_have_clients_of_the_federation(base: Path, data: Path) 
 def test_what_clients_keep_is_of_one_run_only() -> None:
     context = InProcessGrid().add(10, Federation().host([0])).context
     states = InMemory()
-    assert states.load(context, 0) == {}
-    states.save(context, 0, {"dual": torch.ones(2)})
-    states.load(context, 0)["another"] = torch.zeros(2)  # not saved
-    assert states.load(context, 0).keys() == {"dual"}
+    assert states.load(context, 0) == Kept()
+    states.save(context, 0, Kept({"dual": torch.ones(2)}))
+    states.load(context, 0).tensors["another"] = torch.zeros(2)  # not saved
+    assert states.load(context, 0).tensors.keys() == {"dual"}
     context.run_id = 2
-    assert states.load(context, 0) == {}
+    assert states.load(context, 0) == Kept()

@@ -8,7 +8,7 @@ import torch
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.processes import in_processes
-from starter_kit.runs.watching import Watcher
+from starter_kit.runs.progress import Watcher
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
 
 # A method as a user writes one, beside its config; `{fault}` is what happens to client 1 in round 2.
@@ -38,7 +38,7 @@ class Counting(Watcher):
     def pages(self, done: int, total: int) -> None:
         self.last_page = done, total
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         self.clients += 1
         self.pids |= {child.pid for child in multiprocessing.active_children() if child.pid}
 

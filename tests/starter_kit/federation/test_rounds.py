@@ -11,7 +11,7 @@ from starter_kit.federation.rounds import Reply, Server
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.randomness import Stream
-from tests.starter_kit.toy import DIMENSION, Toy, server
+from tests.starter_kit.toy import DIMENSION, Toy, run_rounds, server
 
 LOCAL = LocalTraining(learning_rate=0.05, batch_size=4)
 
@@ -25,7 +25,7 @@ class Nobody(FedAvg):
 
 def test_every_message_is_counted_both_ways_from_the_first_download_on() -> None:
     toy = Toy()
-    (first, second) = toy.server(FedAvg(4, LOCAL)).run(toy.weights, range(1, 2 + 1))
+    (first, second) = run_rounds(toy.server(FedAvg(4, LOCAL)), toy.weights, range(1, 2 + 1))
     size_bytes = 4 * DIMENSION
     assert first.messages == [LogEntry(1, SERVER, c, size_bytes) for c in range(4)] + [
         LogEntry(1, c, SERVER, size_bytes) for c in range(4)
@@ -35,13 +35,13 @@ def test_every_message_is_counted_both_ways_from_the_first_download_on() -> None
 
 def test_bytes_are_totalled_by_direction() -> None:
     toy = Toy()
-    (only,) = toy.server(FedAvg(3, LOCAL)).run(toy.weights, range(1, 1 + 1))
+    only = toy.server(FedAvg(3, LOCAL)).round(1, toy.weights)
     assert (only.bytes_down, only.bytes_up) == (3 * 4 * DIMENSION, 3 * 4 * DIMENSION)
 
 
 def test_rounds_count_from_one_and_build_on_each_other() -> None:
     toy = Toy()
-    rounds = list(toy.server(FedAvg(4, LOCAL)).run(toy.weights, range(1, 30 + 1)))
+    rounds = list(run_rounds(toy.server(FedAvg(4, LOCAL)), toy.weights, range(1, 30 + 1)))
     assert rounds[0].start is toy.weights
     assert all(later.start is earlier.weights for earlier, later in pairwise(rounds))
     assert [finished.number for finished in rounds] == list(range(1, 31))
@@ -50,7 +50,7 @@ def test_rounds_count_from_one_and_build_on_each_other() -> None:
 
 def test_a_round_without_clients_happens_and_sends_nothing() -> None:
     toy = Toy()
-    (only,) = toy.server(Nobody(4, LOCAL)).run(toy.weights, range(1, 1 + 1))
+    only = toy.server(Nobody(4, LOCAL)).round(1, toy.weights)
     assert only.clients == []
     assert only.messages == []
     assert torch.equal(only.weights, toy.weights)
@@ -58,7 +58,7 @@ def test_a_round_without_clients_happens_and_sends_nothing() -> None:
 
 def test_the_weights_of_a_finished_round_stay_as_they_were() -> None:
     toy = Toy()
-    rounds = toy.server(FedAvg(4, LOCAL)).run(toy.weights, range(1, 2 + 1))
+    rounds = run_rounds(toy.server(FedAvg(4, LOCAL)), toy.weights, range(1, 2 + 1))
     first = next(rounds)
     kept = first.weights.clone()
     next(rounds)
@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_rounds() -> None:
     runs = []
     for _ in range(2):
         toy = Toy()
-        runs.append(list(toy.server(FedAvg(2, LOCAL)).run(toy.weights, range(1, 6))))
+        runs.append(list(run_rounds(toy.server(FedAvg(2, LOCAL)), toy.weights, range(1, 6))))
     assert [finished.clients for finished in runs[0]] == [finished.clients for finished in runs[1]]
     assert len({tuple(finished.clients) for finished in runs[0]}) > 1
     assert torch.equal(runs[0][-1].weights, runs[1][-1].weights)
@@ -78,8 +78,8 @@ def test_the_same_seed_gives_the_same_rounds() -> None:
 
 def test_rounds_may_begin_anywhere_with_the_same_outcome() -> None:
     toy = Toy()
-    whole = list(toy.server(FedAvg(2, LOCAL)).run(toy.weights, range(1, 6)))
-    later = list(toy.server(FedAvg(2, LOCAL)).run(whole[2].weights, range(4, 6)))
+    whole = list(run_rounds(toy.server(FedAvg(2, LOCAL)), toy.weights, range(1, 6)))
+    later = list(run_rounds(toy.server(FedAvg(2, LOCAL)), whole[2].weights, range(4, 6)))
     assert torch.equal(whole[-1].weights, later[-1].weights)
 
 
@@ -94,7 +94,9 @@ def test_a_lossy_codec_is_given_differences_so_that_the_first_download_is_exact(
             return super().client_update(task)
 
     rounds = list(
-        server(Seeing(4, LOCAL), toy.clients, toy.learner, start, codec_name="nf4").run(start, range(1, 3))
+        run_rounds(
+            server(Seeing(4, LOCAL), toy.clients, toy.learner, start, codec_name="nf4"), start, range(1, 3)
+        )
     )
     assert all(torch.equal(weights, start) for weights in seen[:4])
     assert not torch.equal(seen[4], rounds[0].weights)
@@ -113,7 +115,7 @@ def test_a_reply_that_does_not_come_is_left_out_of_the_mean_and_of_the_log() -> 
         def ask(self, requests):
             return (reply for reply in whole.engine.ask(requests) if reply.client != 2)
 
-    (only,) = Server(whole.method, Losing(), whole.gathering, whole.stream).run(toy.weights, [1])
+    only = Server(whole.method, Losing(), whole.aggregation, whole.stream).round(1, toy.weights)
     assert only.clients == [0, 1, 3]
     assert len(only.messages) == 4 + 3
     assert torch.allclose(only.weights, only.aggregate.total / 3)
@@ -131,7 +133,7 @@ def test_a_model_that_could_not_be_sent_is_not_in_the_log() -> None:
             self.unsent = [2]
             return whole.engine.ask([request for request in requests if request.client != 2])
 
-    (only,) = Server(whole.method, Away(), whole.gathering, whole.stream).run(toy.weights, [1])
+    only = Server(whole.method, Away(), whole.aggregation, whole.stream).round(1, toy.weights)
     assert {message.receiver for message in only.messages} == {SERVER, 0, 1, 3}
     assert len(only.messages) == 6
 
@@ -148,6 +150,26 @@ def test_an_answer_that_is_no_update_ends_the_round_and_names_the_client() -> No
             return (Reply(request.client, bytes(3)) for request in requests)
 
     with pytest.raises(ProblemError) as rejected:
-        list(Server(whole.method, Garbled(), whole.gathering, whole.stream).run(toy.weights, [7]))
+        Server(whole.method, Garbled(), whole.aggregation, whole.stream).round(7, toy.weights)
     assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
     assert rejected.value.problem.where == "round 7, client 0"
+
+
+def test_the_server_holds_one_update_at_a_time() -> None:
+    toy = Toy()
+    order: list[str] = []
+
+    class Noting(FedAvg):
+        def client_update(self, task):
+            order.append(f"train {task.client.id}")
+            return super().client_update(task)
+
+        def accumulator(self, weights, state):
+            summed = super().accumulator(weights, state)
+            add = summed.add
+            summed.add = lambda message: (order.append(f"add {message.client}"), add(message))
+            return summed
+
+    toy.server(Noting(3, LOCAL)).round(1, toy.weights)
+    assert order[::2] == [f"train {name[-1]}" for name in order[1::2]]
+    assert [name.split()[0] for name in order] == ["train", "add"] * 3

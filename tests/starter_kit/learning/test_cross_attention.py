@@ -10,11 +10,11 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.cross_attention import shorten_cross_attention
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner
-from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import _bytes_kept
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.runs.documents import Documents
 
 STREAM = Stream(7)
 EXAMPLES = range(6)  # of different lengths, texts and answers
@@ -29,11 +29,12 @@ EVERYWHERE = [
 class Exact:
     """A tiny VT5 in float64, at weights at which no adapter is zero."""
 
-    def __init__(self, base: Path, data: Path, lora: LoRA | None) -> None:
+    def __init__(self, base: Path, data: Path, lora: LoRA | None, *, dropout: bool = False) -> None:
         self.model, tokenizer = open_reference(base)
-        self.payload = Payload(self.model, trainable=None, frozen=[], lora=lora, stream=STREAM)
+        trainable = TrainableModel(self.model, lora=lora, stream=STREAM, dropout=dropout, fast_layers=False)
+        self.tensors = trainable.tensors
         self.documents = Documents(
-            self.model,
+            trainable,
             tokenizer,
             Dataset(data, "train"),
             examples=EXAMPLES,
@@ -41,15 +42,15 @@ class Exact:
             on_page=lambda done, total: None,
         )
         self.model.double()
-        for parameter in self.payload.tensors.parameters.values():
+        for parameter in self.tensors.parameters.values():
             parameter.data = parameter.data.double()
         self.documents._features = self.documents._features.double()
-        noise = torch.randn(self.payload.tensors.size, generator=torch.Generator().manual_seed(3))
-        self.weights = (self.payload.start + 0.1 * noise).double()
+        noise = torch.randn(self.tensors.size, generator=torch.Generator().manual_seed(3))
+        self.weights = (trainable.start + 0.1 * noise).double()
 
     def gradient(self) -> Tensor:
         torch.manual_seed(5)
-        learner = Learner(self.payload.tensors, self.documents.loss)
+        learner = Learner(self.tensors, self.documents.loss)
         return learner.gradient(self.weights, EXAMPLES, batch_size=len(EXAMPLES))
 
 
@@ -72,8 +73,7 @@ def test_gradients_are_those_of_t5(base: Path, data: Path, lora: LoRA | None) ->
 
 
 def test_under_dropout_masks_fall_where_they_fell(base: Path, data: Path) -> None:
-    exact = Exact(base, data, LoRA(dropout=0.5))
-    exact.model.train()
+    exact = Exact(base, data, LoRA(dropout=0.5), dropout=True)
     expected = exact.gradient()
     shorten_cross_attention(exact.model)
     assert torch.equal(exact.gradient(), expected)

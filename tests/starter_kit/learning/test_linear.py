@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from evaluator.docvqa.linear import HAS_ONEDNN, Linear
-from starter_kit.learning.linear import TrainingLinear, quicken
+from starter_kit.learning.linear import TrainingLinear, use_fast_linear
 
 large = pytest.mark.parametrize(
     "made", [nn.Linear(256, 300), nn.Linear(256, 300, bias=False), Linear(256, 300)], ids=str
@@ -26,7 +26,7 @@ def gradients(layer: nn.Linear, x: Tensor, weighting: Tensor) -> dict[str, Tenso
 @large
 def test_outputs_and_gradients_are_those_of_pytorch(made: nn.Linear) -> None:
     quick = nn.Sequential(copy.deepcopy(made))
-    quicken(quick)
+    use_fast_linear(quick)
     assert type(quick[0]) is TrainingLinear
     x, weighting = torch.randn(3, 5, 256), torch.randn(3, 5, 300)
     found, expected = gradients(quick[0], x, weighting), gradients(made, x, weighting)
@@ -38,7 +38,7 @@ def test_outputs_and_gradients_are_those_of_pytorch(made: nn.Linear) -> None:
 @pytest.mark.skipif(not HAS_ONEDNN, reason="PyTorch was built without oneDNN")
 def test_it_is_onednn_that_multiplies() -> None:
     layer = nn.Sequential(nn.Linear(256, 256))
-    quicken(layer)
+    use_fast_linear(layer)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         layer(torch.randn(4, 256)).sum().backward()
     called = {event.key for event in profile.key_averages()}
@@ -49,7 +49,7 @@ def test_it_is_onednn_that_multiplies() -> None:
 def test_a_gradient_that_is_one_number_in_every_place_is_followed() -> None:
     made = nn.Linear(256, 256)
     quick = copy.deepcopy(made)
-    quicken(quick)
+    use_fast_linear(quick)
     x = torch.randn(7, 256)
     quick(x).sum().backward()
     made(x).sum().backward()
@@ -61,7 +61,7 @@ def test_a_gradient_that_is_one_number_in_every_place_is_followed() -> None:
 def test_a_frozen_layer_passes_the_gradient_on_and_keeps_none() -> None:
     layer = nn.Linear(256, 256)
     layer.requires_grad_(False)
-    quicken(layer)
+    use_fast_linear(layer)
     found = gradients(layer, torch.randn(2, 256), torch.ones(2, 256))
     assert found.keys() == {"output", "x"}
     assert torch.allclose(found["x"], layer.weight.sum(0).expand(2, 256), atol=1e-4)
@@ -69,7 +69,7 @@ def test_a_frozen_layer_passes_the_gradient_on_and_keeps_none() -> None:
 
 def test_float64_stays_exact() -> None:
     layer = nn.Linear(256, 256).double()
-    quicken(layer)
+    use_fast_linear(layer)
     x = torch.randn(4, 256, dtype=torch.float64)
     assert torch.equal(layer(x), nn.functional.linear(x, layer.weight, layer.bias))
 
@@ -78,7 +78,7 @@ def test_large_layers_become_quick_and_keep_their_names_weights_and_hooks() -> N
     model = nn.Sequential(nn.Linear(256, 256), nn.Linear(8, 8))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model[0].register_forward_hook(lambda layer, inputs, output: output + 1000)
-    quicken(model)
+    use_fast_linear(model)
     assert type(model[1]) is nn.Linear
     assert model[0](torch.zeros(1, 256)).min() > 900
     after = model.state_dict()

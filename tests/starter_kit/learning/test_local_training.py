@@ -121,7 +121,7 @@ def test_adamw_takes_the_steps_of_pytorch_s_default_one() -> None:
     assert change.norm() > 0.1
 
 
-def test_shampoo_goes_on_where_the_client_left_it() -> None:
+def test_shampoo_continues_where_the_client_left_it() -> None:
     toy = Toy()
     local = LocalTraining(optimizer="shampoo", learning_rate=0.1, batch_size=4, max_steps=10, epochs=10)
     state: State = {}

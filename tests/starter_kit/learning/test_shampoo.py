@@ -245,7 +245,7 @@ def checkpointed(shampoo: Shampoo) -> Shampoo:
 
 @pytest.mark.parametrize("carried_over", [exported, checkpointed])
 @pytest.mark.parametrize("pause", [0, 5, 12, 14, 20])
-def test_a_restored_optimizer_goes_on_to_the_bit(
+def test_a_restored_optimizer_continues_to_the_bit(
     carried_over: Callable[[Shampoo], Shampoo], pause: int
 ) -> None:
     straight, paused = layers(), layers()
@@ -261,7 +261,7 @@ def test_a_restored_optimizer_goes_on_to_the_bit(
     assert all(torch.equal(one, other) for one, other in zip(straight, resumed, strict=True))
 
 
-def test_an_optimizer_that_forgot_its_state_goes_on_differently() -> None:
+def test_an_optimizer_that_forgot_its_state_continues_differently() -> None:
     straight, paused = layers(), layers()
     train(Shampoo(straight, 0.05, 0.3, statistics_every=3, roots_every=7), straight, range(30))
     for half in (range(20), range(20, 30)):

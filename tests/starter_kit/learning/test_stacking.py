@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,11 +12,11 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import VT5
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning import stacking
+from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
-from starter_kit.learning.payload import Payload
 from starter_kit.learning.stacking import StackedLearner, make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.runs.documents import Documents
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import load_settings
 
@@ -37,22 +38,22 @@ optimizers = pytest.mark.parametrize(
 class Setup:
     """A tiny VT5 with adapters, and weights at which none of them is zero."""
 
-    model: VT5
-    payload: Payload
+    vt5: VT5
+    model: TrainableModel
     documents: Documents
     weights: Tensor
 
     def loop(self) -> Learner:
-        return Learner(self.payload.tensors, self.documents.loss)
+        return Learner(self.model.tensors, self.documents.loss)
 
     def stacked(self) -> StackedLearner:
-        learner = make_learner(self.model, self.payload, self.documents, ADAMW)
+        learner = make_learner(self.model, self.documents, ADAMW)
         assert isinstance(learner, StackedLearner)
         return learner
 
     def in_float64(self) -> "Setup":
-        self.model.double()
-        for parameter in self.payload.tensors.parameters.values():
+        self.vt5.double()
+        for parameter in self.model.tensors.parameters.values():
             parameter.data = parameter.data.double()
         self.documents._features = self.documents._features.double()
         self.weights = self.weights.double()
@@ -66,9 +67,10 @@ def setup_of(
     lora: LoRA | None = LORA,
     trainable: Sequence[str] | None = None,
     examples: Sequence[int] = range(12),
+    dropout: bool = False,
 ) -> Setup:
-    model, tokenizer = open_reference(base)
-    payload = Payload(model, trainable=trainable, frozen=[], lora=lora, stream=STREAM)
+    vt5, tokenizer = open_reference(base)
+    model = TrainableModel(vt5, trainable=trainable, lora=lora, stream=STREAM, dropout=dropout)
     documents = Documents(
         model,
         tokenizer,
@@ -77,8 +79,8 @@ def setup_of(
         max_input_tokens=64,
         on_page=lambda done, total: None,
     )
-    noise = torch.randn(payload.tensors.size, generator=torch.Generator().manual_seed(3))
-    return Setup(model, payload, documents, payload.start + 0.1 * noise)
+    noise = torch.randn(model.tensors.size, generator=torch.Generator().manual_seed(3))
+    return Setup(vt5, model, documents, model.start + 0.1 * noise)
 
 
 @pytest.fixture
@@ -168,23 +170,22 @@ def test_shampoo_is_no_optimizer_of_stacks(setup: Setup) -> None:
 
 
 def test_adapters_alone_are_stacked(base: Path, data: Path) -> None:
-    def learner(local: LocalTraining = ADAMW, *, training: bool = False, **payload: object) -> Learner:
-        made = setup_of(base, data, **payload)  # type: ignore[arg-type]
-        made.model.train(training)
-        return make_learner(made.model, made.payload, made.documents, local)
+    def learner(local: LocalTraining = ADAMW, **changes: Any) -> Learner:
+        made = setup_of(base, data, **changes)
+        return make_learner(made.model, made.documents, local)
 
     assert type(learner()) is StackedLearner
     assert type(learner(SGD)) is StackedLearner
     shampoo = LocalTraining(optimizer="shampoo", learning_rate=0.1, shampoo=ShampooSettings())
     assert type(learner(shampoo)) is Learner
-    assert type(learner(training=True)) is Learner
+    assert type(learner(dropout=True)) is Learner
     assert type(learner(lora=None)) is Learner
     assert type(learner(trainable=["spatial_embedding.*"])) is Learner
 
 
 def test_rows_that_depend_on_others_are_not_stacked(setup: Setup) -> None:
-    setup.model.config = setup.model.config.model_copy(update={"published_batching": True})
-    assert type(make_learner(setup.model, setup.payload, setup.documents, ADAMW)) is Learner
+    setup.vt5.config = setup.vt5.config.model_copy(update={"published_batching": True})
+    assert type(make_learner(setup.model, setup.documents, ADAMW)) is Learner
 
 
 @pytest.mark.parametrize(("config", "kind"), [("dp-lora", StackedLearner), ("fl-provider-dp", Learner)])

@@ -37,7 +37,7 @@ def total(loaded: Settings, updates: torch.Tensor) -> torch.Tensor:
     """The noised sum of one round over the data of all clients."""
     alone = loaded.plan(CLIENTS).clients
     start = torch.zeros(updates.shape[1])
-    (only,) = server(loaded.plan(CLIENTS).method, alone, FixedUpdates(updates), start).run(start, [1])
+    only = server(loaded.plan(CLIENTS).method, alone, FixedUpdates(updates), start).round(1, start)
     assert only.clients == [0]
     return only.aggregate.total
 

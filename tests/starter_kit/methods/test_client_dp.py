@@ -20,7 +20,7 @@ from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_s
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with
-from tests.starter_kit.toy import STREAM, Toy, server
+from tests.starter_kit.toy import STREAM, Toy, aggregated, run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 SIZE = 20_000
@@ -52,7 +52,7 @@ def settings(*changes: str) -> Settings:
 def after_a_round(method: ClientDP, clients: list[Client], records: Tensor) -> Tensor:
     """The model after one round from zero."""
     start = torch.zeros(records.shape[1])
-    (only,) = server(method, clients, Quadratics(records), start).run(start, [1])
+    only = server(method, clients, Quadratics(records), start).round(1, start)
     return only.weights
 
 
@@ -103,7 +103,7 @@ def test_the_server_adds_noise_of_sigma_times_clip_norm_once_whoever_takes_part(
     noisy = method(4, clip_norm=0.5, noise_multiplier=3.0)
     for messages in (0, 1, 4):
         sent = [Message(client, torch.zeros(SIZE)) for client in range(messages)]
-        aggregate = noisy.aggregate(torch.zeros(SIZE), iter(sent), {})
+        aggregate = aggregated(noisy, torch.zeros(SIZE), iter(sent))
         assert has_std(aggregate.total, 1.5)
         assert not has_std(aggregate.total, 0.9 * 1.5)
         assert not has_std(aggregate.total, 1.1 * 1.5)
@@ -115,7 +115,7 @@ def test_rounds_have_independent_noise_that_follows_from_no_seed() -> None:
     for noisy in [method(noise_multiplier=1.0)] * 2 + [method(noise_multiplier=1.0)]:
         torch.manual_seed(7)
         np.random.seed(7)
-        draws.append(noisy.aggregate(torch.zeros(SIZE), iter([]), {}).total.numpy())
+        draws.append(aggregated(noisy, torch.zeros(SIZE), []).total.numpy())
     assert np.abs(np.corrcoef(np.stack(draws))[np.triu_indices(3, 1)]).max() < 6 / np.sqrt(SIZE)
 
 
@@ -132,7 +132,7 @@ def test_sums_are_divided_by_the_expected_number_not_the_realized_one() -> None:
     half = method(4, client_rate=0.5)
     for messages, expected in ((0, 0.0), (1, 0.5), (2, 1.0), (4, 2.0)):
         sent = [Message(client, torch.ones(1)) for client in range(messages)]
-        assert float(half.aggregate(torch.zeros(1), sent, {}).weights) == pytest.approx(expected, abs=1e-5)
+        assert float(aggregated(half, torch.zeros(1), sent).weights) == pytest.approx(expected, abs=1e-5)
 
 
 def test_every_client_flips_a_coin_of_its_own_in_every_round() -> None:
@@ -152,7 +152,7 @@ def test_every_client_flips_a_coin_of_its_own_in_every_round() -> None:
 def test_rounds_without_clients_happen_and_are_noised() -> None:
     rare = method(4, client_rate=1e-9, noise_multiplier=1.0)
     toy = Toy()
-    (only,) = toy.server(rare).run(toy.weights, [1])
+    only = toy.server(rare).round(1, toy.weights)
     assert only.messages == []
     assert bool((only.aggregate.total != 0).all())
 
@@ -165,7 +165,7 @@ def test_it_learns_where_many_clients_agree() -> None:
         noise_multiplier=2.0,
         local=LocalTraining(learning_rate=0.1, optimizer="sgd", epochs=3),
     )
-    *_, last = toy.server(noisy).run(toy.weights, range(1, 16))
+    *_, last = run_rounds(toy.server(noisy), toy.weights, range(1, 16))
     assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)
 
 

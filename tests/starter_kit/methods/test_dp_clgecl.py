@@ -17,6 +17,7 @@ from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.epsilon import releases
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.client_state import ClientState, Kept
 from starter_kit.federation.rounds import Client, ClientTask, ClientUpdate, Reply, Request, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, State, Trained
 from starter_kit.learning.tensors import TrainableTensors
@@ -27,7 +28,7 @@ from starter_kit.runs.resuming import ResumeFolder, RunState
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.methods.test_fl_provider_dp import SIZE, FixedUpdates, has_std, one_provider_each
-from tests.starter_kit.toy import STREAM, server
+from tests.starter_kit.toy import STREAM, run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 LOCAL = LocalTraining(learning_rate=0.1)
@@ -81,7 +82,7 @@ def engine_of(whole: Server) -> LocalEngine:
 
 
 def duals(whole: Server) -> list[float]:
-    return [float(state[DUAL]) for state in engine_of(whole).states.values()]
+    return [float(state.tensors[DUAL]) for state in engine_of(whole).states.values()]
 
 
 def client_update(
@@ -114,7 +115,7 @@ def vector(payload: bytes) -> Tensor:
 def test_three_rounds_worked_out_by_hand() -> None:
     """Three providers and one: two are expected of a client, so that a client's model moves by half of its sum."""
     whole = server(method(), CLIENTS, PULLS, START)
-    rounds = whole.run(START, [1, 2, 3])
+    rounds = run_rounds(whole, START, [1, 2, 3])
     # From 0: the clients' sums are 0.5 + 1 + 1.5 and 4, their models 1.5 and 2.
     assert float(next(rounds).weights) == (3 + 4) / 4 == 1.75
     assert duals(whole) == [0, 0]
@@ -129,7 +130,7 @@ def test_three_rounds_worked_out_by_hand() -> None:
     sums = 0.5 * (6 - 3 * second) + 3 * dual, 0.25 * (16 - second) - dual
     assert float(next(rounds).weights) == second + sum(sums) / 4
     assert duals(whole) == [dual, -dual]
-    models = [float(state[MODEL]) for state in engine_of(whole).states.values()]
+    models = [float(state.tensors[MODEL]) for state in engine_of(whole).states.values()]
     assert models == [second + sums[0] / 2, second + sums[1] / 2]
 
 
@@ -185,7 +186,7 @@ def test_each_client_adds_noise_of_sigma_times_clip_norm_to_its_own_message() ->
     learner = FixedUpdates(torch.zeros(4, SIZE))
     whole = server(noisy, CLIENTS, learner, torch.zeros(SIZE))
     listening = Listening(engine_of(whole))
-    (only,) = replace(whole, engine=listening).run(torch.zeros(SIZE), [1])
+    only = replace(whole, engine=listening).round(1, torch.zeros(SIZE))
     first, second = (vector(payload) for payload in listening.up)
     assert has_std(first, 0.5)
     assert has_std(second, 0.5)
@@ -210,8 +211,8 @@ def test_duals_of_different_data_are_the_same_where_the_messages_were() -> None:
         noise = Hiding(1.0, Noise(multiplier=1.0, placement=Placement.CLIENT_FULL))
         whole = server(method(noise=noise), CLIENTS, Pulls(targets, [0.5] * 4, size=6), torch.zeros(6))
         listening = Listening(engine_of(whole))
-        list(replace(whole, engine=listening).run(torch.zeros(6), range(1, 6)))
-        kept.append(engine_of(whole).states)
+        list(run_rounds(replace(whole, engine=listening), torch.zeros(6), range(1, 6)))
+        kept.append([engine_of(whole).states[client].tensors for client in (0, 1)])
         messages.append(listening.up)
     assert messages[0] == messages[1]
     for client in (0, 1):
@@ -226,37 +227,37 @@ def test_whoever_reads_the_messages_can_compute_the_duals_which_are_never_sent()
     whole = server(noisy, CLIENTS, Pulls([1, 2, 3, 16], [0.5] * 4, size=6), torch.zeros(6))
     listening = Listening(engine_of(whole))
     seen = [torch.zeros(6), torch.zeros(6)]
-    for number, _ in enumerate(replace(whole, engine=listening).run(torch.zeros(6), range(1, 5))):
+    for number, _ in enumerate(run_rounds(replace(whole, engine=listening), torch.zeros(6), range(1, 5))):
         for client in (0, 1):
             if number:
                 before = vector(listening.down[-4 + client]) + vector(listening.up[-4 + client]) / 2
                 seen[client] = seen[client] + vector(listening.down[-2 + client]) - before
-            assert torch.equal(seen[client], engine_of(whole).states[client][DUAL])
+            assert torch.equal(seen[client], engine_of(whole).states[client].tensors[DUAL])
     assert float(seen[0].norm()) > 0.1
     sent = [*listening.down, *listening.up]
     assert {len(payload) for payload in sent} == {4 * 6}
     assert not any(dual.numpy().tobytes() in sent for dual in seen)
 
 
-def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) -> None:
-    *_, last = server(method(), CLIENTS, PULLS, START).run(START, range(1, 7))
+def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
+    *_, last = run_rounds(server(method(), CLIENTS, PULLS, START), START, range(1, 7))
 
     broken = server(method(), CLIENTS, PULLS, START)
-    *_, third = broken.run(START, [1, 2, 3])
+    *_, third = run_rounds(broken, START, [1, 2, 3])
     folder = ResumeFolder(tmp_path)
     folder.create()
     folder.save(RunState(3, third.weights, broken.state, engine_of(broken).states))
     state = folder.load()
     assert state is not None
 
-    def end_of(kept: dict[int, State]) -> Tensor:
+    def end_of(kept: dict[int, ClientState]) -> Tensor:
         again = server(method(), CLIENTS, PULLS, START)
-        engine_of(again).states.update(kept)
-        *_, end = again.run(state.weights, [4, 5, 6])
+        engine_of(again).restore(kept)
+        *_, end = run_rounds(again, state.weights, [4, 5, 6])
         return end.weights
 
-    assert torch.equal(end_of({client: dict(kept) for client, kept in state.clients.items()}), last.weights)
-    assert not torch.equal(end_of({0: {}, 1: {}}), last.weights)
+    assert torch.equal(end_of(dict(state.clients)), last.weights)
+    assert not torch.equal(end_of({0: Kept(), 1: Kept()}), last.weights)
 
 
 def test_the_server_takes_the_mean_of_the_clients_own_models() -> None:
@@ -265,8 +266,8 @@ def test_the_server_takes_the_mean_of_the_clients_own_models() -> None:
     assert built.server_learning_rate < settings().server_learning_rate
     learner = FixedUpdates(torch.ones(20, 50))
     whole = server(built, clients, learner, torch.zeros(50))
-    for finished in whole.run(torch.zeros(50), [1, 2, 3]):
-        models = torch.stack([state[MODEL] for state in engine_of(whole).states.values()])
+    for finished in run_rounds(whole, torch.zeros(50), [1, 2, 3]):
+        models = torch.stack([state.tensors[MODEL] for state in engine_of(whole).states.values()])
         torch.testing.assert_close(finished.weights, models.mean(dim=0))
 
 
@@ -337,7 +338,7 @@ def test_the_evaluator_accepts_what_a_run_leaves(
     assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
 
 
-def test_a_round_that_was_broken_off_is_spent_and_the_clients_go_on_with_their_duals(
+def test_a_round_that_was_interrupted_is_spent_and_the_clients_keep_their_duals(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "noise_multiplier=6"]
@@ -346,7 +347,9 @@ def test_a_round_that_was_broken_off_is_spent_and_the_clients_go_on_with_their_d
     left = ResumeFolder(tmp_path / "run.unfinished").load()
     assert left is not None
     assert left.round == 1
-    assert all(kept.keys() == {DUAL, MODEL} for kept in left.clients.values())
+    assert all(
+        isinstance(kept, Kept) and kept.tensors.keys() == {DUAL, MODEL} for kept in left.clients.values()
+    )
     run = trained("dp-clgecl", base, data, tmp_path / "run", changes, resume=True)
     record = run.record(max_rounds=3)
     (event,) = releases(record, SamplingRule.TWO_STAGE)

@@ -6,7 +6,7 @@ from starter_kit.federation.rounds import Message
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.settings.configuration import load_settings
-from tests.starter_kit.toy import STREAM, Toy
+from tests.starter_kit.toy import STREAM, Toy, aggregated
 
 LOCAL = LocalTraining(learning_rate=0.1)
 
@@ -14,7 +14,7 @@ LOCAL = LocalTraining(learning_rate=0.1)
 def test_the_server_takes_the_plain_mean_of_the_updates() -> None:
     weights = torch.ones(3)
     messages = iter([Message(0, torch.tensor([1.0, 0, 0])), Message(3, torch.tensor([3.0, 2, 0]))])
-    aggregate = FedAvg(2, LOCAL).aggregate(weights, messages, {})
+    aggregate = aggregated(FedAvg(2, LOCAL), weights, messages)
     assert torch.equal(aggregate.total, torch.tensor([4.0, 2, 0]))
     assert torch.equal(aggregate.weights, torch.tensor([3.0, 2, 1]))
 

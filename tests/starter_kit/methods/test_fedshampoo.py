@@ -13,15 +13,16 @@ from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ProblemError
 from evaluator.pipeline import StepInputs, run_step
 from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.client_state import ClientState, Kept
 from starter_kit.federation.rounds import Client, Server
-from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings, State
+from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.methods.fedshampoo import Settings
 from starter_kit.runs.resuming import ResumeFolder, RunState
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
-from tests.starter_kit.toy import server
+from tests.starter_kit.toy import run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 RIDGE = 6.0
@@ -64,11 +65,11 @@ def engine_of(whole: Server) -> LocalEngine:
 
 def test_a_round_averages_clipped_steps_preconditioned_from_both_sides() -> None:
     whole = TwoClients().server()
-    first, second = whole.run(torch.zeros(4), [1, 2])
+    first, second = run_rounds(whole, torch.zeros(4), [1, 2])
     # 3/√16 = 0.75 is clipped to 0.7, 3/√25 is 0.6; -1/√8 and -1/√9 are not clipped.
     by_hand = torch.tensor([-0.1 * (0.7 + 0.6), 0, 0, 0.1 * (1 / math.sqrt(8) + 1 / 3)]) / 2
     torch.testing.assert_close(first.weights, by_hand)
-    # The second round goes on with what the clients gathered in the first: 3/√34 and 3/√43, -1/√10 and -1/√11.
+    # The second round continues with what the clients gathered in the first: 3/√34 and 3/√43, -1/√10 and -1/√11.
     further = torch.tensor([-(step(3, 3) + step(3, 4)), 0, 0, -(step(-1, 3) + step(-1, 4))]) * 0.1 / 2
     assert step(3, 3) == pytest.approx(3 / math.sqrt(34))
     torch.testing.assert_close(second.weights - first.weights, further)
@@ -76,8 +77,8 @@ def test_a_round_averages_clipped_steps_preconditioned_from_both_sides() -> None
 
 def test_clients_keep_preconditioners_of_their_own_gradients() -> None:
     whole = TwoClients().server()
-    list(whole.run(torch.zeros(4), [1, 2]))
-    one, other = engine_of(whole).states[0], engine_of(whole).states[1]
+    list(run_rounds(whole, torch.zeros(4), [1, 2]))
+    one, other = (engine_of(whole).states[client].tensors for client in (0, 1))
     assert one.keys() == {"0.step", "0.left", "0.right", "0.left_root", "0.right_root"}
     torch.testing.assert_close(one["0.left"], torch.tensor([[1 + 4 * 9.0, 0], [0, 1]]))
     torch.testing.assert_close(other["0.left"], torch.tensor([[1.0, 0], [0, 1 + 4 * 1.0]]))
@@ -100,35 +101,35 @@ def test_no_message_carries_anything_but_the_model_and_its_change() -> None:
                 yield reply
 
     listened = replace(whole, engine=Listening())
-    (first,) = listened.run(toy.start, [1])
+    first = listened.round(1, toy.start)
     model, _, *changes = [torch.frombuffer(bytearray(payload), dtype=torch.float32) for payload in sent]
     assert torch.equal(model, toy.start)
     assert torch.equal(sum(changes, torch.zeros(4)) / 2, first.weights)
     assert {len(payload) for payload in sent} == {4 * 4}
-    kept = [tensor for state in engine.states.values() for tensor in state.values()]
+    kept = [tensor for state in engine.states.values() for tensor in state.tensors.values()]
     assert not any(tensor.numpy().tobytes() in payload for tensor in kept for payload in sent if tensor.dim())
 
 
-def test_a_run_that_is_taken_up_again_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
     toy = TwoClients()
-    *_, last = toy.server().run(toy.start, range(1, 5))
+    *_, last = run_rounds(toy.server(), toy.start, range(1, 5))
 
     broken = toy.server()
-    *_, second = broken.run(toy.start, [1, 2])
+    *_, second = run_rounds(broken, toy.start, [1, 2])
     folder = ResumeFolder(tmp_path)
     folder.create()
     folder.save(RunState(2, second.weights, broken.state, engine_of(broken).states))
     state = folder.load()
     assert state is not None
 
-    def goes_on(kept: dict[int, State]) -> Tensor:
+    def resumed(kept: dict[int, ClientState]) -> Tensor:
         again = toy.server()
-        engine_of(again).states.update(kept)
-        *_, end = again.run(state.weights, [3, 4])
+        engine_of(again).restore(kept)
+        *_, end = run_rounds(again, state.weights, [3, 4])
         return end.weights
 
-    assert torch.equal(goes_on(dict(state.clients)), last.weights)
-    assert not torch.equal(goes_on({0: {}, 1: {}}), last.weights)
+    assert torch.equal(resumed(dict(state.clients)), last.weights)
+    assert not torch.equal(resumed({0: Kept(), 1: Kept()}), last.weights)
 
 
 def test_another_optimizer_is_rejected_by_name() -> None:
@@ -138,7 +139,7 @@ def test_another_optimizer_is_rejected_by_name() -> None:
     assert isinstance(load_settings("fedshampoo"), Settings)
 
 
-def test_a_run_sends_no_embedding_and_ends_alike_whether_or_not_it_was_broken_off(
+def test_a_run_sends_no_embedding_and_ends_alike_whether_or_not_it_was_interrupted(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=4", "local.shampoo.statistics_every=1", "local.shampoo.roots_every=1"]

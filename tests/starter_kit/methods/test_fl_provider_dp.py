@@ -15,7 +15,7 @@ from starter_kit.learning.local_training import Learner, LocalTraining, Trained
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fl_provider_dp import ProviderDP, Settings
 from starter_kit.settings.configuration import load_settings
-from tests.starter_kit.toy import STREAM, Toy, server
+from tests.starter_kit.toy import STREAM, Toy, run_rounds, server
 
 SIZE = 4000
 LOCAL = LocalTraining(learning_rate=0.1, batch_size=100)
@@ -72,7 +72,7 @@ def one_provider_each(clients: int, providers: int) -> list[Client]:
 
 def released(method: ProviderDP, clients: list[Client], learner: Learner, size: int) -> Tensor:
     """What one round adds to the model, times the public divisor and over the server's factor: the noisy sum."""
-    (only,) = server(method, clients, learner, torch.zeros(size)).run(torch.zeros(size), [1])
+    only = server(method, clients, learner, torch.zeros(size)).round(1, torch.zeros(size))
     step = only.weights * (method.divisor / method.server_learning_rate)
     assert torch.allclose(step, only.aggregate.total, rtol=1e-5, atol=1e-9)
     return only.aggregate.total
@@ -165,7 +165,7 @@ def test_an_update_that_is_not_finite_is_left_out_and_counted_for_its_client_onl
 def test_sums_are_divided_by_the_expected_number_not_the_realized_one() -> None:
     half = method(noise_multiplier=1e-9, clip_norm=100.0)
     whole = server(half, one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1)), torch.zeros(1))
-    steps = [float(next(whole.run(torch.zeros(1), [number])).weights) for number in range(1, 201)]
+    steps = [float(whole.round(number, torch.zeros(1)).weights) for number in range(1, 201)]
     assert len(set(np.round(np.array(steps) * 10))) > 3
     assert np.mean(steps) == pytest.approx(1.0, abs=6 * np.sqrt(20 * 0.25) / 10 / np.sqrt(200))
 
@@ -183,7 +183,7 @@ def test_a_provider_without_examples_contributes_nothing_rather_than_everything(
 def test_how_many_took_part_is_told_beside_the_message_and_shown_nowhere() -> None:
     clients, learner = one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1))
     exact = method(clip_norm=100.0, noise_multiplier=1e-9)
-    (only,) = server(exact, clients, learner, torch.zeros(1)).run(torch.zeros(1), [1])
+    only = server(exact, clients, learner, torch.zeros(1)).round(1, torch.zeros(1))
     assert sum(only.sampled.values()) == round(float(only.aggregate.total))
     assert set(only.sampled) == set(only.clients)
     update = client_update(exact, clients[0], torch.zeros(1), learner)
@@ -207,18 +207,11 @@ def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> Non
     assert built.divisor == pytest.approx(20 * 0.3 * 0.5)
 
 
-def test_fixed_numbers_of_clients_and_providers_are_drawn_anew_in_every_round() -> None:
-    fixed = ProviderDP(
-        FixedSize(clients_per_round=2, providers_per_client=3),
-        GaussianSum(100.0, Noise(multiplier=1e-9)),
-        6.0,
-        LOCAL,
-    )
-    rounds = list(
-        server(fixed, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20)).run(
-            torch.zeros(20), range(1, 30)
-        )
-    )
+def test_fixed_numbers_of_clients_and_providers_are_drawn_again_in_every_round() -> None:
+    sampling = FixedSize(clients_per_round=2, providers_per_client=3)
+    fixed = ProviderDP(sampling, GaussianSum(100.0, Noise(multiplier=1e-9)), 6.0, LOCAL)
+    whole = server(fixed, one_provider_each(4, 5), FixedUpdates(torch.eye(20)), torch.zeros(20))
+    rounds = list(run_rounds(whole, torch.zeros(20), range(1, 30)))
     assert all(sorted(finished.sampled.values()) == [3, 3] for finished in rounds)
     assert all(int(finished.aggregate.total.round().sum()) == 6 for finished in rounds)
     assert len({tuple(finished.aggregate.total.round().tolist()) for finished in rounds}) > 20
@@ -248,7 +241,7 @@ def test_more_than_there_are_can_not_be_drawn(name: str, change: tuple[int, int]
 def test_the_server_learning_rate_scales_the_noisy_step() -> None:
     tripled = method(provider_rate=1.0, noise_multiplier=1e-9, clip_norm=100.0, server_learning_rate=3.0)
     learner = FixedUpdates(torch.ones(20, 2))
-    (only,) = server(tripled, one_provider_each(4, 5), learner, torch.zeros(2)).run(torch.zeros(2), [1])
+    only = server(tripled, one_provider_each(4, 5), learner, torch.zeros(2)).round(1, torch.zeros(2))
     assert torch.allclose(only.weights, torch.full((2,), 3.0), rtol=1e-5)
 
 
@@ -257,7 +250,7 @@ def test_it_learns_when_many_providers_agree() -> None:
     noisy = method(
         providers=200, provider_rate=1.0, clip_norm=0.5, noise_multiplier=4.0, server_learning_rate=3.0
     )
-    *_, last = toy.server(noisy).run(toy.weights, range(1, 16))
+    *_, last = run_rounds(toy.server(noisy), toy.weights, range(1, 16))
     assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)
 
 

@@ -19,7 +19,7 @@ from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_s
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
-from tests.starter_kit.toy import STREAM, server
+from tests.starter_kit.toy import STREAM, aggregated, run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 SIZE = 50_000
@@ -42,7 +42,9 @@ def settings(*changes: str) -> Settings:
 def models(method: LaplaceFedAvg, clients: list[Client], records: Tensor, rounds: int) -> Iterator[Tensor]:
     """The model after each round, from zero."""
     start = torch.zeros(records.shape[1])
-    for finished in server(method, clients, Quadratics(records), start).run(start, range(1, rounds + 1)):
+    for finished in run_rounds(
+        server(method, clients, Quadratics(records), start), start, range(1, rounds + 1)
+    ):
         yield finished.weights
 
 
@@ -78,13 +80,13 @@ def test_the_gradient_of_every_record_is_taken_by_itself() -> None:
 
 def test_clients_count_by_their_records() -> None:
     three_to_one = [Message(0, torch.tensor([1.0])), Message(1, torch.tensor([-1.0]))]
-    aggregate = method(3, 1).aggregate(torch.tensor([10.0]), three_to_one, {})
+    aggregate = aggregated(method(3, 1), torch.tensor([10.0]), three_to_one)
     assert float(aggregate.weights) == pytest.approx(10.5)
     assert float(aggregate.total) == 0
 
 
 def test_a_client_that_was_lost_moves_nothing_and_gives_its_weight_to_nobody() -> None:
-    aggregate = method(3, 1).aggregate(torch.tensor([10.0]), [Message(1, torch.tensor([-1.0]))], {})
+    aggregate = aggregated(method(3, 1), torch.tensor([10.0]), [Message(1, torch.tensor([-1.0]))])
     assert float(aggregate.weights) == pytest.approx(9.75)
 
 

@@ -19,13 +19,13 @@ from starter_kit.federation.rounds import Client, ClientTask, Engine, Reply, Req
 from starter_kit.learning.local_training import State
 from starter_kit.methods.laplace_iadmm import LaplaceIADMM, Settings
 from starter_kit.reporting.metrics import SUMMARY, read_summary
+from starter_kit.runs.progress import Watcher
 from starter_kit.runs.resuming import ResumeFolder, RunState
 from starter_kit.runs.setup import RunSetup
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.quadratics import Quadratics, clients_with, numbers
-from tests.starter_kit.toy import STREAM, server
+from tests.starter_kit.toy import STREAM, run_rounds, server
 from tests.starter_kit.training_runs import trained
 
 SIZE = 50_000
@@ -55,13 +55,15 @@ def federation(method: LaplaceIADMM, clients: list[Client], records: Tensor) -> 
 
 def models(method: LaplaceIADMM, clients: list[Client], records: Tensor, rounds: int) -> list[Tensor]:
     """The model after each round, from zero."""
-    run = federation(method, clients, records).run(torch.zeros(records.shape[1]), range(1, rounds + 1))
+    run = run_rounds(
+        federation(method, clients, records), torch.zeros(records.shape[1]), range(1, rounds + 1)
+    )
     return [finished.weights for finished in run]
 
 
 def client_states(run: Server) -> dict[int, State]:
     assert isinstance(run.engine, LocalEngine)
-    return run.engine.states
+    return {client: kept.tensors for client, kept in run.engine.states.items()}
 
 
 def message(
@@ -84,7 +86,7 @@ def test_two_rounds_come_out_as_computed_by_hand() -> None:
     w = ½·(−2/9 + 4/9 + 14/9 + 2/9) = 1.
     """
     run = federation(method(3), clients_with(1, 2), numbers(2, -1, 0))
-    first, second = run.run(torch.zeros(1), [1, 2])
+    first, second = run_rounds(run, torch.zeros(1), [1, 2])
     assert float(first.weights) == pytest.approx(2 / 3, abs=1e-5)
     assert float(second.weights) == pytest.approx(1, abs=1e-5)
     states = client_states(run)
@@ -114,7 +116,7 @@ def test_it_finds_the_mean_of_all_records_whoever_has_them() -> None:
 def test_server_and_clients_come_to_the_very_same_duals_from_noisy_messages() -> None:
     noisy = method(4, noise_multiplier=1.0, clip_norm=3.0)
     run = federation(noisy, clients_with(3, 1), torch.randn(4, 20))
-    for _ in run.run(torch.zeros(20), range(1, 5)):
+    for _ in run_rounds(run, torch.zeros(20), range(1, 5)):
         for client, state in client_states(run).items():
             assert torch.equal(state["dual"], run.state[f"dual-{client}"])
     assert len(run.state) == 2
@@ -159,21 +161,21 @@ def test_a_round_needs_every_client(base: Path, data: Path, tmp_path: Path) -> N
     assert trained("laplace-fedavg", base, data, tmp_path / "other", open_engine=opened).files()
 
 
-def test_a_run_goes_on_from_a_saved_state_as_if_it_had_not_been_broken_off(tmp_path: Path) -> None:
+def test_a_run_resumes_from_a_saved_state_as_if_it_had_not_been_interrupted(tmp_path: Path) -> None:
     exact, clients, records = method(4), clients_with(3, 1), torch.randn(4, 5)
     whole = models(exact, clients, records, 4)
     first = federation(exact, clients, records)
-    *_, last = first.run(torch.zeros(5), [1, 2])
+    *_, last = run_rounds(first, torch.zeros(5), [1, 2])
     (tmp_path / "unfinished").mkdir()
     folder = ResumeFolder(tmp_path / "unfinished")
     folder.create()
-    folder.save(RunState(2, last.weights, first.state, client_states(first)))
+    folder.save(RunState(2, last.weights, first.state, first.engine.states))
     saved = folder.load()
     assert saved is not None
     second = federation(exact, clients, records)
     second.state = saved.server
-    client_states(second).update(saved.clients)
-    *_, resumed = second.run(saved.weights, [3, 4])
+    second.engine.restore(saved.clients)
+    *_, resumed = run_rounds(second, saved.weights, [3, 4])
     assert torch.allclose(resumed.weights, whole[-1], atol=1e-5)
 
 
@@ -266,7 +268,7 @@ def test_with_a_target_and_a_rounds_epsilon_the_run_ends_before_the_budget_does(
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
 
 
-def test_a_run_that_was_broken_off_goes_on_and_counts_the_messages_that_were_seen(
+def test_a_run_that_was_interrupted_resumes_and_counts_the_messages_that_were_seen(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "epsilon_per_round=1"]

@@ -3,13 +3,18 @@ from pathlib import Path
 
 import torch
 
+from starter_kit.federation.client_state import AtNode, Kept
 from starter_kit.runs.resuming import ResumeFolder, RunState
 
 STATE = RunState(
     round=3,
     weights=torch.arange(5.0),
     server={"duals": torch.ones(2, 3), "client/3": torch.tensor(3.0)},
-    clients={0: {"left": torch.zeros(2)}, 11: {"left": torch.ones(2), "0.step": torch.tensor(7)}},
+    clients={
+        0: Kept({"left": torch.zeros(2)}),
+        3: AtNode(),
+        11: Kept({"left": torch.ones(2), "0.step": torch.tensor(7)}, b"of a round"),
+    },
     breaks=2,
 )
 
@@ -27,12 +32,16 @@ def test_a_state_reads_back_the_same(tmp_path: Path) -> None:
     resume.save(STATE)
     found = ResumeFolder(tmp_path).load()
     assert found is not None
-    assert (found.round, found.breaks, found.broken_rounds) == (3, 2, 1)
+    assert (found.round, found.breaks, found.interrupted_rounds) == (3, 2, 1)
     assert torch.equal(found.weights, STATE.weights)
     assert torch.equal(found.server["duals"], STATE.server["duals"])
     assert torch.equal(found.server["client/3"], torch.tensor(3.0))
-    assert found.clients.keys() == {0, 11}
-    assert torch.equal(found.clients[11]["0.step"], torch.tensor(7))
+    assert found.clients.keys() == {0, 3, 11}
+    assert found.clients[3] == AtNode()
+    client = found.clients[11]
+    assert isinstance(client, Kept)
+    assert torch.equal(client.tensors["0.step"], torch.tensor(7))
+    assert client.secrets == b""  # a round that was interrupted never resumes
 
 
 def test_a_later_state_replaces_an_earlier_one(tmp_path: Path) -> None:
@@ -60,7 +69,7 @@ def test_rounds_that_began_are_counted_whatever_became_of_them(tmp_path: Path) -
     for _ in range(3):  # a process that never begins a round leaves the count as it was
         found = ResumeFolder(tmp_path).load()
         assert found is not None
-        assert found.broken_rounds == 3
+        assert found.interrupted_rounds == 3
 
 
 def test_what_clients_keep_is_for_the_owner_only(tmp_path: Path) -> None:

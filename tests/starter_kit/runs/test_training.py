@@ -1,12 +1,9 @@
-"""Whole training runs on pocket data: what lies in the run folder is what the evaluator accepts."""
+"""Whole training runs on pocket data: the evaluator accepts what they leave in the run folder."""
 
 import json
 import re
-import resource
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,34 +19,19 @@ from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from evaluator.records.certificate import BLOCK
-from evaluator.records.epsilon import releases
-from evaluator.records.lines import ResumeLine, TrainableTensor
 from evaluator.records.signing import public_key_of
 from starter_kit.evaluation.scores import score_checkpoint
-from starter_kit.federation.rounds import Aggregate, Round
-from starter_kit.learning.local_training import Learner
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
-from starter_kit.runs import recording
 from starter_kit.runs.folder import FILES, RunFolder, budget_of
-from starter_kit.runs.private_recording import PrivateRecorder
-from starter_kit.runs.watching import Watcher
 from starter_kit.settings.configuration import config_names, load_settings
-from tests.starter_kit.cut_off import CutError, CutOff
+from tests.starter_kit.cut_off import CutOff
 from tests.starter_kit.pocket_data import PROVIDERS, make_data
-from tests.starter_kit.training_runs import FEW_STEPS, KEY, RUN_TOKEN, trained
+from tests.starter_kit.training_runs import FEW_STEPS, KEY, RULES, RUN_TOKEN, accounting, trained
 
-RULES = TrackRules(
-    reference="local", test_set="local", clients=3, privacy=PrivacyRules(epsilon=8, delta=1e-5)
-)
+UNFINISHED = "run.unfinished"
+
+
 ALL_BUT_SCORING = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING]
-
-
-def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
-    result = run_step(
-        Step.ACCOUNTING, StepInputs(files, rules, reference=base), lambda done, total: None
-    ).result
-    assert isinstance(result, AccountingResult)
-    return result
 
 
 @pytest.fixture(scope="module")
@@ -341,21 +323,6 @@ def test_a_folder_that_exists_is_never_written_to(base: Path, data: Path, tmp_pa
     assert list((tmp_path / "run").iterdir()) == []
 
 
-def test_a_run_that_breaks_off_leaves_no_folder_by_the_proper_name(
-    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def break_off(*_: object) -> None:
-        raise RuntimeError("the power went")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Learner, "train", break_off)
-        with pytest.raises(RuntimeError, match="power"):
-            trained("fedavg", base, data, tmp_path / "run")
-    assert [path.name for path in tmp_path.iterdir()] == ["run.unfinished"]
-    assert trained("fedavg", base, data, tmp_path / "run").files()
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_a_checkpoint_is_scored_by_the_evaluator(base: Path, data: Path) -> None:
     told: list[tuple[int, int]] = []
     checkpoint = base / "model.safetensors"
@@ -372,77 +339,6 @@ def test_a_run_over_every_budget_has_none(base: Path, data: Path, tmp_path: Path
     with pytest.raises(ProblemError) as caught:
         budget_of(run.record(max_rounds=10), [1, 4, 8])
     assert caught.value.problem.code is ErrorCode.RECORD_RULES
-
-
-SEVERAL = ["rounds=5", "clients_per_round=2"]
-
-
-def test_a_run_that_was_broken_off_and_resumed_ends_as_if_it_had_not_been(
-    base: Path, data: Path, tmp_path: Path
-) -> None:
-    whole = trained("fedavg", base, data, tmp_path / "whole", SEVERAL)
-    for replies in (5, 2):  # in the middle of round 3, then after round 3's last reply
-        with pytest.raises(CutError):
-            trained(
-                "fedavg", base, data, tmp_path / "run", SEVERAL, watcher=CutOff(replies), resume=replies == 2
-            )
-    resumed = trained("fedavg", base, data, tmp_path / "run", SEVERAL, resume=True)
-    for kind in (ArtifactKind.CHECKPOINT, ArtifactKind.COMMUNICATION_LOG):
-        assert resumed.file(kind).read_bytes() == whole.file(kind).read_bytes()
-    assert read_summary(resumed.path / SUMMARY).resumed == 2
-    assert len(read_metrics(resumed.path / METRICS)) == 5
-
-
-@pytest.mark.parametrize("placement", ["server", "client_full", "client_share"])
-def test_the_record_of_a_resumed_run_tells_the_break_and_accounts_for_what_was_seen(
-    base: Path, data: Path, tmp_path: Path, placement: str
-) -> None:
-    changes = [f"placement={placement}", "rounds=3", "target_epsilon=null", "noise_multiplier=6"]
-    if placement == "client_share":
-        changes.append("secure_aggregation={}")
-    with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
-    record = run.record(max_rounds=3)
-    spent = read_summary(run.path / SUMMARY).epsilon
-    assert record.resumes == [ResumeLine(round=2, begun=True, claimed_epsilon=spent)]
-    assert len(record.rounds) == 3
-    whole = trained("fl-provider-dp", base, data, tmp_path / "whole", changes).record(max_rounds=3)
-    seen = 3 if placement == "server" else 4
-    (event,) = releases(record, SamplingRule.TWO_STAGE)
-    assert event.rounds == seen
-    assert releases(whole, SamplingRule.TWO_STAGE)[0].rounds == 3
-    result = accounting(run.files(), base)
-    (rounds,) = (check for check in result.checks if check.id == "C2")
-    assert rounds.status is CheckStatus.FLAGGED
-    assert rounds.where == "resumed at round 2"
-    assert result.epsilon == pytest.approx(spent, rel=1e-3)
-    assert (spent > record.run.claimed_epsilon) == (placement != "server")
-
-
-def test_a_broken_round_that_was_seen_leaves_no_budget_for_all_that_were_planned(
-    base: Path, data: Path, tmp_path: Path
-) -> None:
-    changes = ["placement=client_full", "rounds=3"]
-    with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
-    with pytest.raises(ProblemError) as caught:
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
-    assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
-
-
-def test_a_run_is_resumed_with_the_settings_that_it_began_with(
-    base: Path, data: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(ProblemError) as nothing:
-        trained("fedavg", base, data, tmp_path / "run", SEVERAL, resume=True)
-    assert "unfinished run" in nothing.value.problem.expected
-    with pytest.raises(CutError):
-        trained("fedavg", base, data, tmp_path / "run", SEVERAL, watcher=CutOff(3))
-    with pytest.raises(ProblemError) as others:
-        trained("fedavg", base, data, tmp_path / "run", [*SEVERAL, "seed=1"], resume=True)
-    assert "settings.yaml" in others.value.problem.where
-    assert trained("fedavg", base, data, tmp_path / "run", SEVERAL, resume=True).files()
 
 
 def test_adapters_are_trained_and_sent_alone_and_merged_in_the_end(
@@ -499,203 +395,3 @@ def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in test_the_evaluator_accepts_what_a_baseline_leaves.pytestmark
              for n in range(len(mark.args[1]))}  # fmt: skip
     assert tried | {"centralized-dp"} == set(config_names())  # which has one client: see its own tests
-
-
-@pytest.mark.parametrize("placement", ["server", "client_full"])
-def test_attempts_to_resume_that_begin_no_round_cost_nothing(
-    base: Path, data: Path, tmp_path: Path, placement: str
-) -> None:
-    changes = [f"placement={placement}", "rounds=3", "target_epsilon=null", "noise_multiplier=6"]
-    with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(5))
-
-    class Failing(Watcher):
-        def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
-            raise CutError
-
-    for _ in range(3):
-        with pytest.raises(CutError):
-            trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=Failing(), resume=True)
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
-    record = run.record(max_rounds=3)
-    assert sum(line.begun for line in record.resumes) == 1
-    assert accounting(run.files(), base).epsilon == pytest.approx(
-        read_summary(run.path / SUMMARY).epsilon, rel=1e-3
-    )
-
-
-def test_a_private_run_that_breaks_off_while_its_report_is_written_can_be_resumed(
-    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def break_off(*_: object) -> None:
-        raise CutError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(recording, "write_report", break_off)
-        with pytest.raises(CutError):
-            trained("fl-provider-dp", base, data, tmp_path / "run")
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
-    assert accounting(run.files(), base).within_budget
-    assert [line.begun for line in run.record(max_rounds=3).resumes] == [False]
-
-
-THREE = ["rounds=3"]
-UNFINISHED = "run.unfinished"
-
-
-@pytest.mark.parametrize("leftovers", [False, True])
-def test_a_complete_run_that_could_not_be_given_its_name_is_not_trained_again(
-    base: Path, data: Path, tmp_path: Path, leftovers: bool
-) -> None:
-    out, unfinished = tmp_path / "run", tmp_path / UNFINISHED
-
-    class InTheWay(Watcher):
-        def round_done(self, metrics: object) -> None:
-            (out / "notes").mkdir(parents=True, exist_ok=True)
-
-    with pytest.raises(ProblemError) as caught:
-        trained("fl-provider-dp", base, data, out, watcher=InTheWay())
-    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
-    record = (unfinished / FILES[ArtifactKind.TRAINING_RECORD]).read_bytes()
-    if leftovers:  # a kill while what only an unfinished run has was being deleted
-        for name in ("noised_sums", "resumed"):
-            (unfinished / name).mkdir()
-            (unfinished / name / "file").touch()
-    shutil.rmtree(out)
-    run = trained("fl-provider-dp", base, data, out, resume=True)
-    assert run.file(ArtifactKind.TRAINING_RECORD).read_bytes() == record
-    assert accounting(run.files(), base).within_budget
-    assert not {"lock", "noised_sums", "resumed"} & {path.name for path in out.iterdir()}
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("resume/state.safetensors", b""),
-        ("resume/state.safetensors", b"\x02\0\0\0\0\0\0\0{}"),
-        ("resume/begun", b""),
-        ("resume/inputs", None),
-        ("noised_sums/sampled.jsonl", None),
-        ("noised_sums/sampled.jsonl", b""),
-        ("noised_sums/1.f32", None),
-        ("noised_sums/1.f32", b"1234"),
-        ("training_record.jsonl", b""),
-        ("training_record.jsonl", None),
-        ("communication_log.csv", b""),
-        ("metrics.jsonl", b""),
-        ("settings.yaml", b"\xff"),
-    ],
-)
-def test_a_run_that_lost_a_file_is_not_resumed(
-    base: Path, data: Path, tmp_path: Path, name: str, content: bytes | None
-) -> None:
-    with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, watcher=CutOff(5))
-    (tmp_path / UNFINISHED / name).unlink()
-    if content is not None:
-        (tmp_path / UNFINISHED / name).write_bytes(content)
-    with pytest.raises(ProblemError) as caught:
-        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, resume=True)
-    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
-
-
-def test_a_folder_is_written_by_one_process_at_a_time(base: Path, data: Path, tmp_path: Path) -> None:
-    rejected = []
-
-    class Another(Watcher):
-        def update_came(self, round_number: int, come: int, chosen: int) -> None:
-            for resume in (False, True):
-                with pytest.raises(ProblemError) as caught:
-                    trained("fedavg", base, data, tmp_path / "run", resume=resume)
-                rejected.append(caught.value.problem)
-
-    assert trained("fedavg", base, data, tmp_path / "run", watcher=Another()).files()
-    assert len(rejected) == 2 * 2 * 2
-    assert {(problem.code, problem.found) for problem in rejected} == {
-        (ErrorCode.RUN_FOLDER, "a run that is going on")
-    }
-
-
-def test_a_run_is_resumed_with_the_data_and_base_weights_that_it_began_with(
-    base: Path, data: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(CutError):
-        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, watcher=CutOff(5))
-    fewer = make_data(tmp_path / "fewer")
-    info = json.loads((fewer / "dataset.json").read_text())
-    info["clients"]["2"].remove("Ghost")
-    (fewer / "dataset.json").write_text(json.dumps(info))
-    other_base = shutil.copytree(base, tmp_path / "other")
-    weights = bytearray((other_base / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (other_base / "model.safetensors").write_bytes(weights)
-    for its_base, its_data in ((base, fewer), (other_base, data)):
-        with pytest.raises(ProblemError) as others:
-            trained("fl-provider-dp", its_base, its_data, tmp_path / "run", THREE, resume=True)
-        assert others.value.problem.expected == "the data and base weights of the unfinished run"
-    assert trained("fl-provider-dp", base, data, tmp_path / "run", THREE, resume=True).files()
-
-
-def test_a_private_run_that_no_round_of_had_begun_is_begun_for_its_token_and_not_resumed(
-    base: Path, data: Path, tmp_path: Path
-) -> None:
-    class AtThePages(Watcher):
-        def pages(self, done: int, total: int) -> None:
-            raise CutError
-
-    for config in ("fedavg", "fl-provider-dp"):
-        with pytest.raises(CutError):
-            trained(config, base, data, tmp_path / config, watcher=AtThePages())
-    assert trained("fedavg", base, data, tmp_path / "fedavg", resume=True).files()
-    with pytest.raises(ProblemError) as caught:
-        trained("fl-provider-dp", base, data, tmp_path / "fl-provider-dp", resume=True)
-    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
-    assert "run token" in caught.value.problem.found
-    assert trained("fl-provider-dp", base, data, tmp_path / "fl-provider-dp").files()
-
-
-@contextmanager
-def files_up_to(size_bytes: int) -> Iterator[None]:
-    """Files can't grow beyond that, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@pytest.mark.parametrize("size_bytes", [64, 2000, 40_000])
-@pytest.mark.parametrize("at", [1, 2])
-def test_a_full_disk_ends_a_run_that_goes_on_when_there_is_room(
-    base: Path, data: Path, tmp_path: Path, size_bytes: int, at: int
-) -> None:
-    with ExitStack() as stack:
-
-        class Filling(Watcher):
-            left = 3 * at
-
-            def update_came(self, round_number: int, come: int, chosen: int) -> None:
-                self.left -= 1
-                if self.left == 0:
-                    stack.enter_context(files_up_to(size_bytes))
-
-        with pytest.raises(ProblemError) as caught:
-            trained("fl-provider-dp", base, data, tmp_path / "run", watcher=Filling())
-    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
-    assert accounting(run.files(), base).within_budget
-    assert len(read_metrics(run.path / METRICS)) == 2
-
-
-def test_a_round_that_the_record_has_no_room_for_is_not_recorded_in_part(
-    private: RunFolder, tmp_path: Path
-) -> None:
-    line = private.record(max_rounds=10).run
-    few = line.model_copy(update={"trainable": [TrainableTensor(name="few", shape=[8])]})
-    recorder = PrivateRecorder(tmp_path, few, KEY, {0: 1})
-    size_bytes = (tmp_path / FILES[ArtifactKind.TRAINING_RECORD]).stat().st_size
-    finished = Round(1, [0], [], torch.zeros(8), Aggregate(torch.ones(8), torch.ones(8)), {0: 1})
-    with files_up_to(size_bytes + 50), pytest.raises(OSError, match="too large"):
-        recorder.round(finished)

@@ -29,7 +29,7 @@ def test_the_truth_fits_every_point_and_nothing_else_does() -> None:
     assert float(toy.loss(range(40)).detach()) > 0.01
 
 
-def test_rounds_go_on_from_one_another_and_lead_to_the_truth() -> None:
+def test_rounds_continue_from_one_another_and_lead_to_the_truth() -> None:
     toy = Toy()
     rounds = toy.run(FedAvg(2, LOCAL), 15)
     assert [finished.number for finished in rounds] == list(range(1, 16))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.runs.provenance import code_sha256
+from starter_kit.runs.record_line import code_sha256
 from starter_kit.settings.configuration import load_settings, snapshot
 from starter_kit.settings.own_methods import own_file
 

@@ -8,7 +8,10 @@ from evaluator.docvqa.dataset import Dataset, DatasetInfo, write_info, write_spl
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.runs.documents import Documents, clients_of
+from starter_kit.federation.clients import clients_of
+from starter_kit.learning.documents import Documents
+from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.randomness import Stream
 from tests.starter_kit.pocket_data import CLIENTS, PROVIDERS
 
 
@@ -16,7 +19,7 @@ def documents(base: Path, data: Path, max_input_tokens: int = 64) -> Documents:
     model, tokenizer = open_reference(base)
     dataset = Dataset(data, "train")
     return Documents(
-        model,
+        TrainableModel(model, stream=Stream(7)),
         tokenizer,
         dataset,
         examples=range(len(dataset.questions)),
@@ -57,7 +60,7 @@ def test_every_page_that_is_needed_is_read_once_and_told(
     told: list[tuple[int, int]] = []
     model, tokenizer = open_reference(base)
     Documents(
-        model,
+        TrainableModel(model, stream=Stream(7)),
         tokenizer,
         Dataset(data, "train"),
         examples=examples,

@@ -7,8 +7,9 @@ import torch
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.client_state import Kept
 from starter_kit.federation.rounds import Participant, Reply, Request, Round, Server
-from starter_kit.federation.secure_gathering import SHARES, TRAIN, UNMASK, Securely, overhead_bytes
+from starter_kit.federation.secure_aggregation import SHARES, TRAIN, UNMASK, SecureAggregation, overhead_bytes
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from tests.starter_kit.toy import DIMENSION, STREAM, Toy, wire_from
@@ -36,16 +37,16 @@ class Losing(LocalEngine):
 def secure_round(
     toy: Toy, leg: str = "", lost: Sequence[int] = (), *, tolerated: int = 0, bound: float = 1.0
 ) -> tuple[Round, Losing]:
-    gathering = Securely(wire_from(toy.weights), bound, tolerated)
+    aggregation = SecureAggregation(wire_from(toy.weights), bound, tolerated)
     method = FedAvg(4, LOCAL)
-    engine = Losing(Participant(method, toy.clients, toy.learner, gathering, STREAM), leg, lost)
-    (only,) = Server(method, engine, gathering, STREAM).run(toy.weights, [1])
+    engine = Losing(Participant(method, toy.clients, toy.learner, aggregation, STREAM), leg, lost)
+    only = Server(method, engine, aggregation, STREAM).round(1, toy.weights)
     return only, engine
 
 
 def test_the_sum_is_that_of_the_open_updates_to_the_step_of_the_grid() -> None:
     toy = Toy()
-    (openly,) = toy.server(FedAvg(4, LOCAL)).run(toy.weights, [1])
+    openly = toy.server(FedAvg(4, LOCAL)).round(1, toy.weights)
     securely, _ = secure_round(toy)
     assert (securely.aggregate.total - openly.aggregate.total).abs().max() < 4 * 4 * 2.0**-31 + 1e-7
     assert torch.allclose(securely.weights, openly.weights, atol=1e-7)
@@ -66,16 +67,16 @@ def test_no_message_shows_the_update_that_is_in_it() -> None:
 @pytest.mark.parametrize(("leg", "left"), [(SHARES, [0, 1, 3]), (TRAIN, [0, 1, 3]), (UNMASK, [0, 1, 2, 3])])
 def test_a_tolerated_loss_leaves_the_mean_of_those_whose_update_arrived(leg: str, left: list[int]) -> None:
     toy = Toy()
-    (openly,) = Server(
+    openly = Server(
         method := FedAvg(4, LOCAL),
         Losing(
-            Participant(method, toy.clients, toy.learner, toy.server(method).gathering, STREAM),
+            Participant(method, toy.clients, toy.learner, toy.server(method).aggregation, STREAM),
             TRAIN,
             [client for client in range(4) if client not in left],
         ),
-        toy.server(method).gathering,
+        toy.server(method).aggregation,
         STREAM,
-    ).run(toy.weights, [1])
+    ).round(1, toy.weights)
     only, _ = secure_round(toy, leg, [2], tolerated=1)
     assert only.clients == left
     assert torch.allclose(only.weights, openly.weights, atol=1e-7)
@@ -90,9 +91,9 @@ def test_a_loss_that_is_not_tolerated_ends_the_round_with_nothing_released(leg: 
 
 def test_secrets_are_kept_for_the_round_only() -> None:
     _, engine = secure_round(Toy())
-    assert all(not state for state in engine.states.values())
+    assert all(state == Kept() for state in engine.states.values())
     _, broken = secure_round(Toy(), TRAIN, [2], tolerated=1)
-    assert [client for client, state in broken.states.items() if state] == [2]
+    assert [client for client, state in broken.states.items() if state.secrets] == [2]
 
 
 def test_an_update_beyond_the_bound_is_rejected_with_what_to_do() -> None:
@@ -104,10 +105,10 @@ def test_an_update_beyond_the_bound_is_rejected_with_what_to_do() -> None:
 
 def test_a_sum_of_one_update_is_rejected() -> None:
     toy = Toy(clients=1)
-    gathering = Securely(wire_from(toy.weights), 1.0)
-    participant = Participant(FedAvg(1, LOCAL), toy.clients, toy.learner, gathering, STREAM)
+    aggregation = SecureAggregation(wire_from(toy.weights), 1.0)
+    participant = Participant(FedAvg(1, LOCAL), toy.clients, toy.learner, aggregation, STREAM)
     with pytest.raises(ProblemError, match="hides nothing"):
-        list(Server(FedAvg(1, LOCAL), LocalEngine(participant), gathering, STREAM).run(toy.weights, [1]))
+        Server(FedAvg(1, LOCAL), LocalEngine(participant), aggregation, STREAM).round(1, toy.weights)
 
 
 def test_too_few_parameters_for_the_protocols_own_bytes_are_rejected() -> None:

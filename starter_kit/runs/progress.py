@@ -1,6 +1,6 @@
-"""Who is told how a run goes on, and what a terminal or a log file then shows.
+"""The progress of a run, and how a terminal or a log file shows it.
 
-Nothing that is told depends on which providers take part: clients are told one by one, providers never.
+Nothing of it depends on which providers take part: updates of clients are reported one by one, providers never.
 """
 
 import time
@@ -14,24 +14,24 @@ from starter_kit.reporting.metrics import RoundMetrics
 
 
 class Watcher:
-    """Watches nothing; derive from it to show a run's progress."""
+    """Receives the progress of a run and ignores it; derive from it to show the progress."""
 
     def pages(self, done: int, total: int) -> None:
-        """Pages were read."""
+        """So many of all pages were read."""
 
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         """Training begins with round `first` of `rounds`, after `sent_bytes` in earlier ones."""
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
-        """So many of the chosen clients' updates have come in the round."""
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
+        """So many of the chosen clients' updates have arrived in the round."""
 
     def round_done(self, metrics: RoundMetrics) -> None:
         """A round is recorded."""
 
 
 @contextmanager
-def watching(experiment: str) -> Iterator[Watcher]:
-    """A bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
+def show_progress(experiment: str) -> Iterator[Watcher]:
+    """Show a bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
     if error_console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -46,19 +46,19 @@ def watching(experiment: str) -> Iterator[Watcher]:
         yield _Lines(experiment)
 
 
-def described(metrics: RoundMetrics, bytes_total: int) -> str:
-    """A round's numbers in a few words: who took part, loss, bytes so far, ε so far, ANLS, as far as there are any."""
-    told = [f"{metrics.clients} clients"] if metrics.clients is not None else []
+def describe(metrics: RoundMetrics, bytes_total: int) -> str:
+    """A round in a few words: who took part, loss, bytes so far, ε so far, ANLS, as far as there are any."""
+    parts = [f"{metrics.clients} clients"] if metrics.clients is not None else []
     if metrics.providers is not None:
-        told.append(f"{metrics.providers} providers")
+        parts.append(f"{metrics.providers} providers")
     if metrics.loss is not None:
-        told.append(f"loss {metrics.loss:.3f}")
-    told.append(_size(bytes_total))
+        parts.append(f"loss {metrics.loss:.3f}")
+    parts.append(_size(bytes_total))
     if metrics.epsilon is not None:
-        told.append(f"ε {metrics.epsilon:.3f}")
+        parts.append(f"ε {metrics.epsilon:.3f}")
     if metrics.anls is not None:
-        told.append(f"ANLS {metrics.anls:.4f}")
-    return " · ".join(told)
+        parts.append(f"ANLS {metrics.anls:.4f}")
+    return " · ".join(parts)
 
 
 def _size(size_bytes: int) -> str:
@@ -69,7 +69,7 @@ def _size(size_bytes: int) -> str:
 
 
 class _Counting(Watcher):
-    """Adds up what the rounds sent."""
+    """Adds up the bytes of the rounds' messages."""
 
     def __init__(self, experiment: str) -> None:
         self._experiment = experiment
@@ -99,8 +99,8 @@ class _Bar(_Counting):
             self._task, description=f"{self._experiment}, rounds", total=rounds, completed=first - 1
         )
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
-        self._bar.update(self._task, description=f"{self._experiment}, {come} of {chosen} clients, rounds")
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
+        self._bar.update(self._task, description=f"{self._experiment}, {arrived} of {chosen} clients, rounds")
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
@@ -108,7 +108,7 @@ class _Bar(_Counting):
             self._task,
             completed=metrics.round,
             description=f"{self._experiment}, rounds",
-            numbers=described(metrics, self._bytes),
+            numbers=describe(metrics, self._bytes),
         )
 
 
@@ -118,17 +118,17 @@ class _Lines(_Counting):
         self._last = time.monotonic()
 
     def pages(self, done: int, total: int) -> None:
-        self._tell(f"pages {done}/{total}", now=False)
+        self._report(f"pages {done}/{total}", now=False)
 
-    def update_came(self, round_number: int, come: int, chosen: int) -> None:
-        self._tell(f"round {round_number}/{self._rounds}: {come} of {chosen} clients", now=False)
+    def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
+        self._report(f"round {round_number}/{self._rounds}: {arrived} of {chosen} clients", now=False)
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
-        line = f"round {metrics.round}/{self._rounds}: {described(metrics, self._bytes)}"
-        self._tell(line, now=metrics.round == self._rounds)
+        line = f"round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}"
+        self._report(line, now=metrics.round == self._rounds)
 
-    def _tell(self, text: str, *, now: bool) -> None:
+    def _report(self, text: str, *, now: bool) -> None:
         if now or time.monotonic() - self._last >= LOG_INTERVAL_S:
             self._last = time.monotonic()
             log(f"{self._experiment}: {text}")

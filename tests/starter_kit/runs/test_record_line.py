@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from starter_kit.runs import provenance
-from starter_kit.runs.provenance import code_sha256
+from starter_kit.runs import record_line
+from starter_kit.runs.record_line import code_sha256
 
 
 def test_it_is_what_sha256sum_gives_of_the_list_of_sources(tmp_path: Path) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("rounds: 3\n")
     script = f"""
-    cd {provenance.SOURCES.parent}
+    cd {record_line.SOURCES.parent}
     {{ find starter_kit -name '*.py' | LC_ALL=C sort | xargs sha256sum; cd {tmp_path}; sha256sum settings.yaml; }} \
         | sha256sum | cut -d' ' -f1
     """
@@ -23,8 +23,8 @@ def test_it_is_what_sha256sum_gives_of_the_list_of_sources(tmp_path: Path) -> No
 
 
 def test_every_source_and_every_setting_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(provenance.SOURCES, tmp_path / "starter_kit")
-    monkeypatch.setattr(provenance, "SOURCES", tmp_path / "starter_kit")
+    shutil.copytree(record_line.SOURCES, tmp_path / "starter_kit")
+    monkeypatch.setattr(record_line, "SOURCES", tmp_path / "starter_kit")
     seen = {code_sha256("rounds: 3"), code_sha256("rounds: 4")}
     with (tmp_path / "starter_kit" / "dp" / "noise.py").open("a") as file:
         file.write("# quieter\n")

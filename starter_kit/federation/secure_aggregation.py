@@ -1,7 +1,7 @@
 """Rounds in which the server learns the sum of the clients' updates and no single one of them.
 
-The protocol is `starter_kit.secure_aggregation`; here are its four legs as messages of a round. A client's secrets of a
-round lie in its state until it has answered the last leg.
+The protocol is `starter_kit.secure_aggregation`; here are its four legs as messages of a round. A client keeps the
+secrets of a round, apart from what its method keeps, until it has answered the last leg.
 """
 
 import struct
@@ -15,22 +15,23 @@ from torch import Tensor
 
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.federation.client_state import Kept
 from starter_kit.federation.rounds import TRAIN, Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
-from starter_kit.learning.local_training import State
 from starter_kit.secure_aggregation import ProtocolError
 from starter_kit.secure_aggregation.client import SecureClient
 from starter_kit.secure_aggregation.fixed_point import OutOfBoundError, finest_grid
 from starter_kit.secure_aggregation.server import SecureServer
 
-KEYS, SHARES, UNMASK = "keys", "shares", "unmask"  # the legs around `train`
-SECRETS = "secure_aggregation"  # where a client's state has them
+# The legs around `train`.
+KEYS, SHARES, UNMASK = "keys", "shares", "unmask"
+# The share of a message's bytes that a training record leaves for framing.
 FRAMING = 0.01
 
 
 @dataclass(frozen=True)
-class Securely:
-    """Updates added under masks.
+class SecureAggregation:
+    """The server receives the sum of all updates, which are added under masks.
 
     Attributes:
         bound: The largest absolute value of a coordinate of one client's update.
@@ -42,6 +43,12 @@ class Securely:
     tolerated_losses: int = 0
 
     def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        """Send `weights` (d,) to the channel's clients, and yield one message, the sum (d,) of their updates.
+
+        Raises:
+            ProblemError: (`E_SECURE_AGGREGATION`) More clients were lost than are tolerated, or a message is not the
+                protocol's next one.
+        """
         invited, size = list(channel.clients), len(weights)
         with _rejecting(channel.round):
             server = SecureServer(channel.round, invited, size, self._threshold(len(invited)))
@@ -57,20 +64,29 @@ class Securely:
             total = finest_grid(self.bound, len(invited)).decode_sum(server.total())
         yield Message(SERVER, torch.from_numpy(total.astype(np.float32)), contributors=len(survivors))
 
-    def answer(self, request: Request, state: State, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        secrets = state.pop(
-            SECRETS, None
-        )  # so that the method finds in `state` what it has put there, and no more
+    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        """A client's reply in one leg; `kept.secrets` lead from each leg to the next and are gone after the last.
+
+        Raises:
+            ProblemError: (`E_SECURE_AGGREGATION`) The request is not the protocol's next one, or the update exceeds
+                the bound.
+        """
+        # The secrets of a leg that fails are used up: no leg is answered twice.
+        secrets, kept.secrets = kept.secrets, b""
         with _rejecting(request.round):
-            if request.leg == KEYS:
-                invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
-                client = SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
-            else:
-                client = SecureClient.from_bytes(_bytes(secrets))
+            client = self._client(request, secrets)
             reply = self._reply(client, request, train)
         if request.leg != UNMASK:
-            state[SECRETS] = torch.frombuffer(bytearray(client.to_bytes()), dtype=torch.uint8)
+            kept.secrets = client.to_bytes()
         return reply
+
+    def _client(self, request: Request, secrets: bytes) -> SecureClient:
+        if request.leg == KEYS:
+            invited = struct.unpack(f"<{len(request.payload) // 4}I", request.payload)
+            return SecureClient(request.client, request.round, invited, self._threshold(len(invited)))
+        if not secrets:
+            raise ProtocolError("the client has not sent its keys for this round")
+        return SecureClient.from_bytes(secrets)
 
     def _reply(
         self, client: SecureClient, request: Request, train: Callable[[Tensor], ClientUpdate]
@@ -87,7 +103,7 @@ class Securely:
         return Reply(request.client, client.mask(routed, vector), update.sampled, update.loss)
 
     def _threshold(self, invited: int) -> int:
-        """Of clients that it takes for a sum, which is never that of one."""
+        """How many clients it takes for a sum, which is never the update of one."""
         if invited - self.tolerated_losses < 2:
             raise ProtocolError(f"a sum of {invited - self.tolerated_losses} updates hides nothing")
         return invited - self.tolerated_losses
@@ -96,12 +112,6 @@ class Securely:
 def _collect(server: SecureServer, channel: Channel, payloads: Mapping[int, bytes], leg: str) -> None:
     for reply in channel.ask(payloads, leg):
         server.receive(reply.payload)
-
-
-def _bytes(secrets: Tensor | None) -> bytes:
-    if secrets is None:
-        raise ProtocolError("the client has not sent its keys for this round")
-    return secrets.numpy().tobytes()
 
 
 def _pack(routed: bytes, model: bytes) -> bytes:
@@ -115,7 +125,7 @@ def _unpack(payload: bytes) -> tuple[bytes, bytes]:
 
 @contextmanager
 def _rejecting(round_number: int) -> Iterator[None]:
-    """What the protocol rejects is a coded problem of the round."""
+    """Make what the protocol rejects a coded problem of the round."""
     try:
         yield
     except OutOfBoundError as error:
@@ -136,7 +146,7 @@ def _rejecting(round_number: int) -> Iterator[None]:
 
 
 def overhead_bytes(clients: int, size: int) -> int:
-    """What the protocol adds to a model or an update in a round without losses, in the leaner of the two directions.
+    """The bytes that the protocol adds to a model or an update in a round without losses, in the leaner direction.
 
     Source: the table of messages in docs/secure-aggregation.md.
 

@@ -2,8 +2,8 @@ import pytest
 from rich.console import Console
 
 from starter_kit.reporting.metrics import RoundMetrics
-from starter_kit.runs import watching as module
-from starter_kit.runs.watching import described, watching
+from starter_kit.runs import progress as module
+from starter_kit.runs.progress import describe, show_progress
 
 OPEN = RoundMetrics(
     round=1, clients=2, providers=7, bytes_down=1_500_000, bytes_up=1_500_000, loss=2.5, anls=0.25
@@ -12,19 +12,19 @@ PRIVATE = RoundMetrics(round=2, clients=10, bytes_down=10, bytes_up=10, epsilon=
 
 
 def test_a_round_is_told_in_a_few_words() -> None:
-    assert described(OPEN, 3_000_000) == "2 clients · 7 providers · loss 2.500 · 3.00 MB · ANLS 0.2500"
-    assert described(PRIVATE, 40) == "10 clients · 0.0 kB · ε 1.250"
-    assert "2.50 GB" in described(PRIVATE, 2_500_000_000)
+    assert describe(OPEN, 3_000_000) == "2 clients · 7 providers · loss 2.500 · 3.00 MB · ANLS 0.2500"
+    assert describe(PRIVATE, 40) == "10 clients · 0.0 kB · ε 1.250"
+    assert "2.50 GB" in describe(PRIVATE, 2_500_000_000)
 
 
 def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with watching("mine") as watcher:
+    with show_progress("mine") as watcher:
         watcher.pages(3, 3)
         watcher.begins(1, 2, sent_bytes=1_000_000)
         for line in (OPEN, PRIVATE):
-            watcher.update_came(line.round, 1, 2)
+            watcher.update_arrived(line.round, 1, 2)
             watcher.round_done(line)
     assert capsys.readouterr().err == "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
 
@@ -32,10 +32,10 @@ def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
 def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(force_terminal=True, width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     monkeypatch.setattr(module, "error_console", terminal)
-    with watching("mine") as watcher:
+    with show_progress("mine") as watcher:
         watcher.pages(1, 4)
         watcher.begins(3, 5)
-        watcher.update_came(3, 4, 10)
+        watcher.update_arrived(3, 4, 10)
         watcher._bar.refresh()  # type: ignore[attr-defined]
         assert "mine, 4 of 10 clients, rounds" in terminal.export_text(clear=False)
         watcher.round_done(OPEN)

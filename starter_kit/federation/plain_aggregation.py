@@ -1,0 +1,43 @@
+"""Rounds in which the server receives the update of every client by itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.federation.client_state import Kept
+from starter_kit.federation.rounds import Channel, ClientUpdate, Message, Reply, Request
+from starter_kit.federation.wire import Wire
+
+
+@dataclass(frozen=True)
+class PlainAggregation:
+    """The server receives every update by itself, packed by `wire`."""
+
+    wire: Wire
+
+    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        """Send `weights` (d,) to the channel's clients, and yield the update (d,) of each as it arrives.
+
+        Raises:
+            ProblemError: (`E_CLIENTS_LOST`) A client answered with bytes that are not an update.
+        """
+        payload = self.wire.pack_model(weights)
+        for reply in channel.ask(dict.fromkeys(channel.clients, payload)):
+            try:
+                update = self.wire.unpack_update(reply.payload)
+            except ValueError as error:
+                raise ProblemError.of(
+                    ErrorCode.CLIENTS_LOST,
+                    message="A client answered with something other than an update.",
+                    where=f"round {channel.round}, client {reply.client}",
+                    expected="an update of the trained parameters",
+                    found=error,
+                ) from error
+            yield Message(reply.client, update)
+
+    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        """Train from the model of the request, and reply with the packed update."""
+        update = train(self.wire.unpack_model(request.payload))
+        return Reply(request.client, self.wire.pack_update(update.message), update.sampled, update.loss)

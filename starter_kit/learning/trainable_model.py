@@ -1,0 +1,141 @@
+"""The model as a run trains it: what of it is trained and sent, its loss, its answers, and its modes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from evaluator.docvqa.architecture import VT5Config
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.inference import Prediction, predict
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
+from starter_kit.compression.lora import Adapters, LoRA
+from starter_kit.learning.cross_attention import shorten_cross_attention
+from starter_kit.learning.linear import use_fast_linear
+from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.randomness import Stream
+
+
+class TrainableModel:
+    """A VT5 in training, whose trained part is one vector: tensors of the model, adapters beside it, or both.
+
+    It takes `model` over: large linear layers and the decoder's cross-attention become faster ones, in place, under the
+    same names and with the same weights. Between two calls the model is in the mode of training.
+
+    Args:
+        model: On the device where it is to train; nothing else may use it afterwards.
+        trainable: Patterns of the model's tensors; None for all of them, or for none of them where there are adapters.
+        frozen: Patterns of those among them that stay as they are.
+        lora: Settings of the adapters; None for none.
+        stream: Where the adapters' first values come from.
+        dropout: Whether dropout is on in training. The frozen image tower never has any.
+        fast_layers: False for PyTorch's and T5's own layers, which the faster ones are compared with.
+
+    Attributes:
+        tensors: What is trained.
+        adapters: None without `lora`.
+        start: The vector (d,) float32 that every party begins with.
+        dropout: As given.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) A pattern matches nothing.
+    """
+
+    def __init__(
+        self,
+        model: VT5,
+        *,
+        trainable: Sequence[str] | None = None,
+        frozen: Sequence[str] = (),
+        lora: LoRA | None = None,
+        stream: Stream,
+        dropout: bool = False,
+        fast_layers: bool = True,
+    ) -> None:
+        if fast_layers:
+            use_fast_linear(model)
+            shorten_cross_attention(model)
+        parameters = model.trainable_parameters()
+        self._model = model
+        self.dropout = dropout
+        self.adapters = Adapters(model, lora, stream) if lora else None
+        if self.adapters is None:
+            self.tensors = TrainableTensors(parameters, trainable or ["*"], frozen)
+        else:
+            self.tensors = TrainableTensors(
+                {**self.adapters.parameters, **parameters}, ["*.lora_[AB].weight", *(trainable or [])], frozen
+            )
+        self.start = self.tensors.read()
+        self._set_training_mode()
+
+    @property
+    def config(self) -> VT5Config:
+        """The model's architecture."""
+        return self._model.config
+
+    @property
+    def device(self) -> torch.device:
+        """The device that the model is on."""
+        return next(self._model.parameters()).device
+
+    @property
+    def trains_adapters_only(self) -> bool:
+        """Whether adapters are all that is trained."""
+        return self.adapters is not None and self.tensors.parameters.keys() == self.adapters.parameters.keys()
+
+    @torch.inference_mode()
+    def page_features(self, pixels: Tensor) -> Tensor:
+        """The frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
+        return self._model.page_features(pixels.to(self.device)).cpu()
+
+    def losses(self, batch: Batch, sizes: Sequence[int]) -> Tensor:
+        """The mean loss (G,) over the tokens of the answers of each group of examples, from one pass over all of them.
+
+        Args:
+            batch: The examples of all groups in their order, with labels.
+            sizes: How many examples each of the G groups has.
+        """
+        batch = batch.to(self.device)
+        if batch.labels is None:
+            raise ValueError("the batch has no labels")
+        is_token = batch.labels != IGNORED
+        # Scores of a whole vocabulary are only made where there is a token to be scored.
+        with self._model.language_backbone.lm_head.register_forward_pre_hook(
+            lambda _, hidden: hidden[0][is_token]
+        ):
+            scores = self._model.logits(batch)
+        of_tokens = nn.functional.cross_entropy(scores, batch.labels[is_token], reduction="none")
+        of_rows = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(self.device)
+        group = of_rows.repeat_interleave(is_token.sum(1))
+        zeros = of_tokens.new_zeros(len(sizes))
+        return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(sizes))
+
+    def predict(self, weights: Tensor, tokenizer: Tokenizer, dataset: Dataset) -> list[Prediction]:
+        """The answers at `weights` (d,) to all questions of the dataset, in their order."""
+        with self._reference_at(weights) as model:
+            return predict(model, tokenizer, dataset, device=self.device)
+
+    def save(self, weights: Tensor, folder: Path) -> None:
+        """Write the model at `weights` (d,) into `folder`, with the tensors of the reference architecture alone."""
+        with self._reference_at(weights) as model:
+            model.save(folder)
+
+    @contextmanager
+    def _reference_at(self, weights: Tensor) -> Iterator[VT5]:
+        """The model at `weights` (d,) in the reference architecture: inside, adapters are merged."""
+        self.tensors.write(weights)
+        try:
+            if self.adapters is None:
+                yield self._model
+            else:
+                with self.adapters.merged():
+                    yield self._model
+        finally:
+            self._set_training_mode()
+
+    def _set_training_mode(self) -> None:
+        self._model.train(self.dropout)
+        self._model.visual_embedding.image_model.eval()

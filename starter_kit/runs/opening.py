@@ -1,0 +1,286 @@
+"""Opening the folder of a run: a new one, or one that an earlier process left.
+
+    settings.yaml           the settings, which `pfl train` reads again
+    model.safetensors       the checkpoint (config.json and visual_config.json describe its architecture)
+    communication_log.csv   every message's bytes
+    metrics.jsonl           numbers of every round
+    summary.json            those of the whole run
+    report.html, plots/     the same for people
+    training_record.jsonl   with provider-level privacy only: see private_record.py
+    training_annex.jsonl    likewise, for the organizers only
+
+The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
+complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
+written by one process at a time, which holds `<folder>.lock`.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+
+from evaluator.communication.log import write_log
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.reporting.files import replace_file
+from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
+from starter_kit.runs.folder import FILES
+from starter_kit.runs.private_record import SUMS
+from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The files of a run that is not complete; `folder` is the run folder to be."""
+
+    folder: Path
+
+    @property
+    def unfinished(self) -> Path:
+        """The folder that is written until the run is complete."""
+        return self.folder.with_name(f"{self.folder.name}.unfinished")
+
+    @property
+    def lock(self) -> Path:
+        """The file that the process that writes the run has locked."""
+        return self.folder.with_name(f"{self.folder.name}.lock")
+
+    @property
+    def settings(self) -> Path:
+        """The settings; where they are, there is a run."""
+        return self.unfinished / "settings.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        """One line for each round."""
+        return self.unfinished / METRICS
+
+    @property
+    def summary(self) -> Path:
+        """The numbers of the whole run, written at its end."""
+        return self.unfinished / SUMMARY
+
+    @property
+    def log(self) -> Path:
+        """The communication log."""
+        return self.unfinished / FILES[ArtifactKind.COMMUNICATION_LOG]
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A run that lacked nothing but its proper name."""
+
+    paths: RunPaths
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run to be trained from its last whole round on.
+
+    Attributes:
+        state: The state that it resumes from; None where no round had begun.
+        metrics: Those of its whole rounds.
+        log: The communication log of its whole rounds.
+    """
+
+    paths: RunPaths
+    state: RunState | None = None
+    metrics: Sequence[RoundMetrics] = ()
+    log: str = ""
+
+
+@contextmanager
+def open_run(
+    folder: Path, settings: str, inputs: str, *, resume: bool = False
+) -> Iterator[Complete | Unfinished]:
+    """Inside the block this process alone writes the run, which is then as it was after its last whole round.
+
+    Args:
+        folder: The run folder to be; must not exist. A run that turns out to be complete gets this name.
+        settings: The settings as YAML.
+        inputs: A hash of what the run is made of beside them; see `RunSetup.inputs`.
+        resume: Resume the run that an earlier process left unfinished, in place of beginning a new one.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; another process writes it; or there is
+            nothing to resume, or it is a run with other settings or inputs.
+    """
+    paths = RunPaths(folder)
+    with writing_run(paths):
+        _check_folders(paths, resume=resume)
+        paths.unfinished.mkdir(parents=True, exist_ok=True)
+        lock = _acquire(paths.lock)
+    try:
+        # Checked again, for another process may have held the lock until now.
+        _check_folders(paths, resume=resume)
+        run = recover(paths, settings, inputs) if resume else Unfinished(paths)
+        if isinstance(run, Complete):
+            give_proper_name(paths)
+        elif run.state is None:
+            _create(paths, settings, inputs)
+        else:
+            _rewind(run)
+        yield run
+    finally:
+        _release(lock)
+
+
+def recover(paths: RunPaths, settings: str, inputs: str) -> Complete | Unfinished:
+    """The run that an earlier process left in the unfinished folder. Nothing is written.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The run has other settings or inputs, or some of its files can't be read.
+    """
+    resume = ResumeFolder(paths.unfinished)
+    with reading_unfinished_run(paths.unfinished):
+        if paths.settings.read_text(encoding="utf-8") != settings:
+            raise _others(paths.settings, "settings", "Name the same config with the same --set")
+        if not resume.path.exists() and paths.summary.is_file():
+            return Complete(paths)
+        if resume.inputs != inputs:
+            raise _others(paths.unfinished, "data and base weights", "Name the same --data and --base")
+        state = resume.load()
+        if state is None:
+            return Unfinished(paths)
+        if state.interrupted_rounds < 0:
+            raise ValueError(f"{state.round} rounds were finished, and fewer had begun")
+        metrics = _metrics_of(paths.metrics, state.round)
+        log = _log_of(paths.log, state.round)
+    return Unfinished(paths, replace(state, breaks=state.breaks + 1), metrics, log)
+
+
+@contextmanager
+def writing_run(paths: RunPaths) -> Iterator[None]:
+    """Reject (`E_RUN_FOLDER`) what can't be written inside the block; rounds that were recorded stay."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(paths.unfinished),
+            expected="a folder to write into, with room for the run",
+            found=getattr(error, "strerror", None) or error,
+            next_step="Make room there and resume with --resume after the last recorded round, or name another folder.",
+        ) from error
+
+
+def give_proper_name(paths: RunPaths) -> None:
+    """Delete what only an unfinished run has, and rename its folder.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder could not be renamed.
+    """
+    with writing_run(paths):
+        if (paths.unfinished / SUMS).exists():
+            shutil.rmtree(paths.unfinished / SUMS)
+        ResumeFolder(paths.unfinished).remove()
+    try:
+        paths.unfinished.rename(paths.folder)
+    except OSError as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            message="The run finished, but its folder could not be renamed.",
+            where=str(paths.folder),
+            expected="nothing there",
+            found=error.strerror,
+            next_step=f"Remove {paths.folder}, then run the same command with --resume. The run is in "
+            f"{paths.unfinished}.",
+        ) from error
+
+
+def _check_folders(paths: RunPaths, *, resume: bool) -> None:
+    if paths.folder.exists() or paths.folder.is_symlink():
+        complete = (paths.folder / SUMMARY).is_file()
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(paths.folder),
+            expected="a new folder",
+            found="a run that is complete" if complete else "an existing one",
+            next_step="Name another with --out, or remove this one.",
+        )
+    if resume and not paths.settings.is_file():
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(paths.unfinished),
+            expected="an unfinished run",
+            found="none",
+            next_step="Omit --resume to start a new run.",
+        )
+
+
+def _create(paths: RunPaths, settings: str, inputs: str) -> None:
+    """Begin an empty folder, in which the settings come last: where they are, there is a run."""
+    with writing_run(paths):
+        paths.settings.unlink(missing_ok=True)
+        for path in paths.unfinished.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        ResumeFolder(paths.unfinished).create(inputs)
+        write_log(paths.log, [])
+        paths.metrics.touch()
+        paths.settings.write_text(settings, encoding="utf-8")
+
+
+def _rewind(run: Unfinished) -> None:
+    """Cut log and metrics back to the whole rounds."""
+    paths = run.paths
+    with writing_run(paths):
+        write_metrics(paths.metrics, run.metrics)
+        replace_file(paths.log, run.log)
+        for path in (paths.log, paths.metrics, paths.unfinished):
+            fsync_path(path)
+
+
+def _metrics_of(path: Path, rounds: int) -> list[RoundMetrics]:
+    """The metrics of the first `rounds` rounds."""
+    metrics = [line for line in read_metrics(path) if line.round <= rounds]
+    if [line.round for line in metrics] != list(range(1, rounds + 1)):
+        raise ValueError(f"{path.name} lacks some of the first {rounds} rounds")
+    return metrics
+
+
+def _log_of(log: Path, rounds: int) -> str:
+    """The log of the first `rounds` rounds, without later ones, which were never finished."""
+    head, *lines = log.read_text(encoding="utf-8").splitlines(keepends=True) or [""]
+    if not head.endswith("\n"):
+        raise ValueError(f"{log.name} has lost its beginning")
+    return "".join(
+        [head, *(line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) <= rounds)]
+    )
+
+
+def _acquire(path: Path) -> FileLock:
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(path),
+            expected="a folder that no other process writes",
+            found="a run that another process is training",
+            next_step="Wait for it, or name another folder.",
+        ) from error
+    return lock
+
+
+def _release(lock: FileLock) -> None:
+    with suppress(OSError):
+        Path(lock.lock_file).unlink()
+    lock.release()
+
+
+def _others(where: Path, what: str, next_step: str) -> ProblemError:
+    return ProblemError.of(
+        ErrorCode.RUN_FOLDER,
+        where=str(where),
+        expected=f"the {what} of the unfinished run",
+        found="others",
+        next_step=f"{next_step}, or omit --resume to start again.",
+    )

@@ -1,0 +1,279 @@
+"""The training record of a private run, written as training goes, and its annex, written at the end.
+
+The record is public: it names no provider and shows neither how many took part nor how long that took. How many of each
+client's providers took part goes into the annex, which is for the organizers. Until the end the noised sums uₜ of all
+rounds are kept on disk, 4·d bytes each: which blocks of them the annex shows follows from the finished record, so that
+they can't be chosen to please.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import TypeAdapter
+from torch import Tensor
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.contracts import ArtifactKind
+from evaluator.records.annex import Annex, write_annex
+from evaluator.records.certificate import Opening, drawn_openings, open_blocks, update_root
+from evaluator.records.lines import (
+    AnyLine,
+    EndLine,
+    ResumeLine,
+    RoundLine,
+    RunLine,
+)
+from evaluator.records.signing import public_key_of
+from evaluator.records.writing import RecordWriter
+from starter_kit.federation.rounds import Round
+from starter_kit.runs.folder import FILES
+from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
+
+SUMS = "noised_sums"
+# Private; one line a round, made into the annex at the end.
+SAMPLED = "sampled.jsonl"
+
+_LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
+
+
+@dataclass(frozen=True)
+class RecordedRounds:
+    """The record of a run so far.
+
+    Attributes:
+        run: The record's first line.
+        lines: Those of its rounds and of its interruptions, in their order.
+        sampled: For each round, how many providers of each client took part. Private.
+    """
+
+    run: RunLine
+    lines: Sequence[RoundLine | ResumeLine] = ()
+    sampled: Sequence[Mapping[int, int]] = ()
+
+    def resumed(self, state: RunState, claimed_epsilon: float) -> "RecordedRounds":
+        """The same with a line for every interruption that is not recorded yet; one at least, for this one."""
+        recorded = sum(isinstance(line, ResumeLine) and line.begun for line in self.lines)
+        unrecorded = state.interrupted_rounds - recorded
+        added = [
+            ResumeLine(round=state.round + 1, begun=begun, claimed_epsilon=claimed_epsilon)
+            for begun in [True] * unrecorded or [False]
+        ]
+        return replace(self, lines=[*self.lines, *added])
+
+
+def recover_record(folder: Path, rounds: int) -> RecordedRounds:
+    """What an interrupted run has recorded of its first `rounds` rounds. Nothing is written.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder lacks something of these rounds.
+    """
+    with reading_unfinished_run(folder):
+        whole = _whole_lines(folder / FILES[ArtifactKind.TRAINING_RECORD])
+        if not whole or not isinstance(run := whole[0], RunLine):
+            raise ValueError("the training record doesn't begin with a line of type run")
+        lines = [
+            line
+            for line in whole[1:]
+            if (isinstance(line, RoundLine) and line.round <= rounds)
+            or (isinstance(line, ResumeLine) and line.round <= rounds + 1)
+        ]
+        if [line.round for line in lines if isinstance(line, RoundLine)] != list(range(1, rounds + 1)):
+            raise ValueError(f"the training record lacks some of the first {rounds} rounds")
+        return RecordedRounds(run, lines, _sampled_counts(folder / SUMS, rounds, run.numel))
+
+
+@contextmanager
+def open_record(
+    folder: Path,
+    run: RunLine,
+    key: Ed25519PrivateKey,
+    providers: Mapping[int, int],
+    state: RunState | None = None,
+) -> Iterator["PrivateRecordWriter"]:
+    """The writer of a run's record and annex, which is closed when the block is left.
+
+    Args:
+        folder: The unfinished run's.
+        run: The record's first line.
+        key: Signs the last line.
+        providers: How many providers each client has.
+        state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, and its first line as
+            well, with its run token. What `run` claims is claimed from there on.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder lacks something of the earlier rounds.
+        OSError: The record can't be written.
+    """
+    recorded = RecordedRounds(run)
+    if state is not None:
+        recorded = recover_record(folder, state.round).resumed(state, run.claimed_epsilon)
+    record = PrivateRecordWriter(folder, recorded, key, providers)
+    try:
+        yield record
+    except BaseException:
+        # An error of the last write is raised already.
+        with suppress(OSError):
+            record.close()
+        raise
+    record.close()
+
+
+class PrivateRecordWriter:
+    """Appends rounds to a run's record, and writes its end and its annex.
+
+    Args:
+        folder: The unfinished run's.
+        recorded: The record so far, which replaces what the folder has of one.
+        key: Signs the last line.
+        providers: How many providers each client has.
+
+    Raises:
+        OSError: The record can't be written.
+    """
+
+    def __init__(
+        self, folder: Path, recorded: RecordedRounds, key: Ed25519PrivateKey, providers: Mapping[int, int]
+    ) -> None:
+        self._key = key
+        self._providers = providers
+        self._run = recorded.run
+        self._rounds = [line for line in recorded.lines if isinstance(line, RoundLine)]
+        self._sampled = list(recorded.sampled)
+        self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
+        self._sums = folder / SUMS
+        self._sums.mkdir(mode=0o700, exist_ok=bool(recorded.lines))
+        self._file, self._record = _write_lines(folder / FILES[ArtifactKind.TRAINING_RECORD], recorded)
+        _write_counts(self._sums / SAMPLED, recorded.sampled)
+        fsync_path(self._sums)
+        fsync_path(folder)
+
+    def round(self, finished: Round) -> None:
+        """Record a finished round: its noised sum first, its line last."""
+        total = finished.aggregate.total.numpy()
+        total.astype("<f4", copy=False).tofile(_sum_file(self._sums, finished.number))
+        fsync_path(_sum_file(self._sums, finished.number))
+        line = self._round_line(finished, update_root(total))
+        self._record.round(line)
+        self._rounds.append(line)
+        self._sampled.append(finished.sampled)
+        with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
+            file.write(_counts_line(finished.sampled))
+        fsync_path(self._sums / SAMPLED)
+        _flush(self._file)
+
+    def finish(self, checkpoint: Path) -> None:
+        """Write the annex and the record's last line, and close the record."""
+        self._annex.touch(mode=0o600)
+        write_annex(self._annex, Annex(self._run.run_token, self._providers, self._sampled, self._openings()))
+        end = EndLine(
+            rounds=len(self._rounds),
+            bytes_down=sum(line.bytes_down for line in self._rounds),
+            bytes_up=sum(line.bytes_up for line in self._rounds),
+            checkpoint_sha256=sha256_of(checkpoint),
+            annex_sha256=sha256_of(self._annex),
+            public_key=public_key_of(self._key),
+        )
+        self._record.end(end, self._key)
+        _flush(self._file)
+        self.close()
+
+    def close(self) -> None:
+        """Close the record."""
+        self._file.close()
+
+    def _round_line(self, finished: Round, root: str) -> RoundLine:
+        return RoundLine(
+            round=finished.number,
+            clients=len(finished.clients),
+            sampling=self._run.sampling,
+            clip_norm=self._run.clip_norm,
+            noise_multiplier=self._run.noise.multiplier,
+            bytes_down=finished.bytes_down,
+            bytes_up=finished.bytes_up,
+            model_in_sha256=_sha256(finished.start),
+            model_out_sha256=_sha256(finished.weights),
+            update_root=root,
+        )
+
+    def _openings(self) -> dict[tuple[int, int], Opening]:
+        """The blocks of the noised sums that the record's challenge asks for."""
+        blocks: dict[int, list[int]] = {}
+        for number, block in drawn_openings(self._record.challenge, len(self._sampled), self._run.numel):
+            blocks.setdefault(number, []).append(block)
+        return {
+            (number, opening.block): opening
+            for number, indexes in blocks.items()
+            for opening in open_blocks(np.memmap(_sum_file(self._sums, number), "<f4", "r"), indexes)
+        }
+
+
+def _write_lines(record: Path, recorded: RecordedRounds) -> tuple[BinaryIO, RecordWriter]:
+    """Replace the record, at once, by these lines, and leave it open to append to."""
+    new = record.with_name(f"{record.name}.new")
+    file = new.open("wb")
+    writer = RecordWriter(file, recorded.run)
+    for line in recorded.lines:
+        if isinstance(line, RoundLine):
+            writer.round(line)
+        else:
+            writer.resume(line)
+    _flush(file)
+    new.replace(record)
+    return file, writer
+
+
+def _write_counts(path: Path, sampled: Sequence[Mapping[int, int]]) -> None:
+    """Replace the file of the counts, at once."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text("".join(map(_counts_line, sampled)), encoding="utf-8")
+    fsync_path(new)
+    new.replace(path)
+
+
+def _flush(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _whole_lines(record: Path) -> list[RunLine | RoundLine | ResumeLine | EndLine]:
+    """The lines of a record that was interrupted; the last one is left out if the interruption was in its middle."""
+    lines = []
+    for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
+        if text.endswith("\n"):
+            values = {
+                name: value for name, value in json.loads(text).items() if name not in ("h", "signature")
+            }
+            lines.append(_LINE.validate_json(json.dumps(values)))
+    return lines
+
+
+def _sampled_counts(sums: Path, rounds: int, numel: int) -> list[Mapping[int, int]]:
+    """How many providers took part in each of the first `rounds` rounds, whose noised sums are there as well."""
+    for number in range(1, rounds + 1):
+        if _sum_file(sums, number).stat().st_size != 4 * numel:
+            raise ValueError(f"{_sum_file(sums, number).name} is not the noised sum of a round")
+    lines = (sums / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
+    if len(lines) < rounds:
+        raise ValueError(f"{SAMPLED} ends with round {len(lines)}, not {rounds}")
+    return [{int(client): n for client, n in json.loads(line).items()} for line in lines]
+
+
+def _sum_file(sums: Path, number: int) -> Path:
+    return sums / f"{number}.f32"
+
+
+def _counts_line(sampled: Mapping[int, int]) -> str:
+    return json.dumps(sampled) + "\n"
+
+
+def _sha256(weights: Tensor) -> str:
+    """SHA-256 of a vector's (d,) float32 numbers, little-endian, in the order of the record's tensors."""
+    return hashlib.sha256(weights.numpy().astype("<f4", copy=False).tobytes()).hexdigest()

@@ -1,0 +1,140 @@
+"""The numbers of a round and of a run that are kept and shown: of a private run, none that follow from its data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.contracts import ScoringResult, evaluator_version
+from evaluator.docvqa.dataset import Dataset
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.scoring.metrics import GoldAnswers
+from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.rounds import Round
+from starter_kit.reporting.metrics import SUMMARY, RoundMetrics, RunSummary, read_summary, write_summary
+from starter_kit.reporting.report import write_report
+from starter_kit.runs.resuming import RunState
+from starter_kit.runs.setup import RunSetup
+
+
+@dataclass(frozen=True)
+class PrivacySpending:
+    """ε that a run spends: on its rounds, and on those that were interrupted where anything of them was seen.
+
+    Attributes:
+        guarantee: None where nothing is private.
+        interrupted_rounds: How many rounds began before this process and were never finished.
+    """
+
+    guarantee: Guarantee | None
+    interrupted_rounds: int
+
+    def check_before(self, round_number: int) -> None:
+        """Raises `ProblemError` (`E_PRIVACY_BUDGET`) for a round that would exceed the budget."""
+        if self.guarantee:
+            self.guarantee.check_before(round_number + self._seen)
+
+    def epsilon(self, rounds: int) -> float | None:
+        """ε after so many whole rounds; None where nothing is private."""
+        return self.guarantee.epsilon(rounds + self._seen) if self.guarantee else None
+
+    @property
+    def _seen(self) -> int:
+        return self.interrupted_rounds if self.guarantee and self.guarantee.seen_by_server else 0
+
+
+def round_metrics(
+    setup: RunSetup, finished: Round, epsilon: float | None, seconds: float, *, masked: bool
+) -> RoundMetrics:
+    """A round's numbers; of a private run, only those that don't follow from who took part.
+
+    Args:
+        epsilon: ε up to and with this round; None where nothing is private.
+        masked: Whether clients run apart and send the server nothing but sums.
+    """
+    private = epsilon is not None
+    anls, accuracy = _validate(setup, finished)
+    return RoundMetrics(
+        round=finished.number,
+        clients=len(finished.clients),
+        providers=None if private or masked else sum(finished.sampled.values()),
+        bytes_down=finished.bytes_down,
+        bytes_up=finished.bytes_up,
+        loss=None if private else finished.loss,
+        epsilon=epsilon,
+        anls=anls,
+        accuracy=accuracy,
+        seconds=None if private else seconds,
+    )
+
+
+def run_summary(
+    setup: RunSetup,
+    rounds: Sequence[RoundMetrics],
+    state: RunState,
+    spending: PrivacySpending,
+    checkpoint_sha256: str,
+) -> RunSummary:
+    """The numbers of a run that ended with `state`."""
+    settings, guarantee = setup.settings, setup.guarantee
+    last = rounds[-1] if rounds else None
+    return RunSummary(
+        experiment=settings.experiment,
+        method=settings.method,
+        rounds=state.round,
+        parameters_sent=setup.model.tensors.size,
+        codec=settings.codec,
+        bytes_total=sent_bytes(rounds),
+        epsilon=spending.epsilon(state.round),
+        delta=guarantee.delta if guarantee else None,
+        unit=guarantee.unit if guarantee else None,
+        budget=guarantee.budget if guarantee else None,
+        anls=last.anls if last else None,
+        accuracy=last.accuracy if last else None,
+        split="valid" if last and last.anls is not None else None,
+        seconds=None if guarantee else sum(line.seconds or 0 for line in rounds),
+        kit_version=evaluator_version(),
+        resumed=state.breaks,
+        base_sha256=setup.base_sha256,
+        checkpoint_sha256=checkpoint_sha256,
+    )
+
+
+def sent_bytes(rounds: Sequence[RoundMetrics]) -> int:
+    """The bytes of all messages of the rounds, in both directions."""
+    return sum(line.bytes_down + line.bytes_up for line in rounds)
+
+
+def check_validation(setup: RunSetup) -> None:
+    """Raises `ProblemError` (`E_DATASET_FORMAT`) where there is nothing to validate on, before a round was trained."""
+    if setup.settings.evaluate_every and not Dataset(setup.data, "valid").questions:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=f"{setup.data}, valid",
+            expected="questions, as evaluate_every is set",
+            found="none",
+        )
+
+
+def keep_scores(folder: Path, result: ScoringResult, split: str) -> None:
+    """Write the scores of `pfl evaluate` into a finished run's summary and report, where the folder has a summary.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) A file of the run can't be read or written.
+    """
+    path = folder / SUMMARY
+    if path.is_file():
+        scores = {"anls": result.anls, "accuracy": result.accuracy, "split": split}
+        write_summary(path, RunSummary.model_validate({**dict(read_summary(path)), **scores}))
+        write_report(folder)
+
+
+def _validate(setup: RunSetup, finished: Round) -> tuple[float, float] | tuple[None, None]:
+    """ANLS and accuracy of the round's model on the validation split, where the settings have it scored now."""
+    every = setup.settings.evaluate_every
+    if not every or (finished.number % every and finished.number != setup.rounds):
+        return None, None
+    dataset = Dataset(setup.data, "valid")
+    predictions = setup.model.predict(finished.weights, setup.tokenizer, dataset)
+    gold = GoldAnswers([question.answers for question in dataset.questions])
+    scores = gold.score([prediction.answer for prediction in predictions]).means()
+    return scores.anls, scores.accuracy

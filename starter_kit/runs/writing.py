@@ -1,0 +1,87 @@
+"""Writing the folder of a run, round by round, and completing it."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.communication.log import append_to_log
+from evaluator.contracts import ArtifactKind
+from starter_kit.federation.rounds import Round
+from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.reporting.metrics import RoundMetrics, RunSummary, write_line, write_summary
+from starter_kit.reporting.plots import write_plots
+from starter_kit.reporting.report import write_report
+from starter_kit.runs.folder import FILES
+from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
+from starter_kit.runs.private_record import PrivateRecordWriter
+from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path
+
+
+class RunWriter:
+    """Appends rounds to the folder of an unfinished run.
+
+    Args:
+        run: The run, as `open_run` gave it.
+        record: Writes the training record; None where none is kept.
+
+    Attributes:
+        metrics: Those of all rounds so far.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder can't be written; rounds that were recorded stay.
+    """
+
+    def __init__(self, run: Unfinished, record: PrivateRecordWriter | None = None) -> None:
+        self._paths = run.paths
+        self._record = record
+        self._resume = ResumeFolder(run.paths.unfinished)
+        self._begun = False
+        self.metrics = list(run.metrics)
+
+    def begin(self, round_number: int, state: RunState) -> None:
+        """Note that a round begins from `state`, before anything of it is sent."""
+        with writing_run(self._paths):
+            # So that there is a state to resume from, and this process counts as a resumption if it is one.
+            if not self._begun:
+                self._resume.save(state)
+                self._begun = True
+            self._resume.begin(round_number)
+
+    def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
+        """Record a finished round, also one in which nobody took part, and the state that it led to.
+
+        The state comes last, when all else of the round is on disk: where it is, nothing of the round is missing.
+        """
+        with writing_run(self._paths):
+            append_to_log(self._paths.log, finished.messages)
+            with self._paths.metrics.open("a", encoding="utf-8") as file:
+                write_line(file, metrics)
+            self.metrics.append(metrics)
+            if self._record:
+                self._record.round(finished)
+            fsync_path(self._paths.log)
+            fsync_path(self._paths.metrics)
+            self._resume.save(state)
+
+    def finish(self, model: TrainableModel, weights: Tensor, summary: Callable[[str], RunSummary]) -> None:
+        """Write the checkpoint and the results of the whole run, and give the folder its proper name.
+
+        Args:
+            weights: The trained vector (d,) after the last round.
+            summary: Makes the summary of a run whose checkpoint has the given SHA-256.
+        """
+        unfinished = self._paths.unfinished
+        with writing_run(self._paths):
+            model.save(weights, unfinished)
+            checkpoint = unfinished / FILES[ArtifactKind.CHECKPOINT]
+            if self._record:
+                self._record.finish(checkpoint)
+            whole = summary(sha256_of(checkpoint))
+            write_summary(self._paths.summary, whole)
+            write_plots(unfinished, self.metrics, whole)
+            write_report(unfinished)
+            for path in (*unfinished.rglob("*"), unfinished):
+                fsync_path(path)
+            self._resume.mark_complete()
+        give_proper_name(self._paths)
