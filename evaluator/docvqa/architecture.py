@@ -50,7 +50,7 @@ class VT5Config(BaseModel):
 
     Attributes:
         max_2d_position_embeddings: Size of the tables of box coordinates, which run from 0 to 1000.
-        layer_norm_eps, hidden_dropout_prob: Of the box embedding; T5 has its own two.
+        layer_norm_eps, hidden_dropout_prob: Those of the box embedding; T5 has its own two.
         box_scale: What word boxes in [0, 1] are multiplied by before they are cut down to whole numbers. The
             published model was trained with 1, by which nearly every coordinate becomes 0 and the layout is
             lost; 1000 preserves it.

@@ -139,10 +139,10 @@ def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
 
 
 def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(inputs: StepInputs) -> None:
-    told: list[tuple[int, int]] = []
-    result = run_step(Step.SCORING, inputs, lambda done, total: told.append((done, total))).result
-    assert told[0] == (0, 3)
-    assert told[-1] == (3, 3)
+    reported: list[tuple[int, int]] = []
+    result = run_step(Step.SCORING, inputs, lambda done, total: reported.append((done, total))).result
+    assert reported[0] == (0, 3)
+    assert reported[-1] == (3, 3)
     assert isinstance(result, ScoringResult)
     assert result.questions == 3
     assert result.checkpoint_sha256 == sha256_of(inputs.files[ArtifactKind.CHECKPOINT])

@@ -76,16 +76,16 @@ def test_every_page_image_is_encoded_once(dataset: Dataset, monkeypatch: pytest.
 
 
 def test_progress_is_told_after_every_pass_and_ends_complete(dataset: Dataset) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     predict(
         MODEL,
         TOKENIZER,
         dataset,
         budget=Budget(1, 1, 256),
-        on_progress=lambda done, total: told.append((done, total)),
+        on_progress=lambda done, total: reported.append((done, total)),
     )
     pages, questions = len(dataset.pages), len(dataset.questions)
-    assert told == [(0, questions)] * pages + [(done, questions) for done in range(1, questions + 1)]
+    assert reported == [(0, questions)] * pages + [(done, questions) for done in range(1, questions + 1)]
 
 
 def test_a_model_in_training_goes_on_training(dataset: Dataset, one_by_one: list[Prediction]) -> None:

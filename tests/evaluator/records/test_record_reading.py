@@ -1,4 +1,4 @@
-"""What a stranger's record must be to be read, and what is told where it isn't."""
+"""What a stranger's record must be to be read, and what is reported where it isn't."""
 
 import json
 import time

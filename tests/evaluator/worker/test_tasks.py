@@ -56,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Office:
-    """Stands where the site stands: sends jobs, receives reports and progress, over the broker at `url`."""
+    """Takes the place of the site: sends jobs, receives reports and progress, over the broker at `url`."""
 
     url: str
     home: Path

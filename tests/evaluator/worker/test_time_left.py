@@ -24,10 +24,10 @@ def test_what_remains_is_told_no_finer_than_it_is_known(remaining_s: float | Non
     assert in_words(remaining_s) == words
 
 
-def pace(*told: tuple[int, int, float]) -> Pace:
+def pace(*reported: tuple[int, int, float]) -> Pace:
     """The pace after units done, their total and the time of each report."""
     step = Pace()
-    for done, total, now_s in told:
+    for done, total, now_s in reported:
         step = step.at(done, total, now_s)
     return step
 
@@ -44,10 +44,10 @@ def test_what_an_earlier_worker_finished_counts_for_no_pace() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [(), [(0, 100, 0)], [(0, 100, 0), (10, 100, 5)], [(0, 9, 0), (4, 9, 1), (5, 9, 2), (0, 100, 3)]]
+    "reported", [(), [(0, 100, 0)], [(0, 100, 0), (10, 100, 5)], [(0, 9, 0), (4, 9, 1), (5, 9, 2), (0, 100, 3)]]
 )
-def test_before_two_units_finished_nothing_can_be_said(told: list[tuple[int, int, float]]) -> None:
-    assert pace(*told).remaining_s(9) is None
+def test_before_two_units_finished_nothing_can_be_said(reported: list[tuple[int, int, float]]) -> None:
+    assert pace(*reported).remaining_s(9) is None
 
 
 def test_an_absurd_estimate_is_none() -> None:
