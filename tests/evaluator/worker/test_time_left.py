@@ -44,7 +44,8 @@ def test_what_an_earlier_worker_finished_counts_for_no_pace() -> None:
 
 
 @pytest.mark.parametrize(
-    "reported", [(), [(0, 100, 0)], [(0, 100, 0), (10, 100, 5)], [(0, 9, 0), (4, 9, 1), (5, 9, 2), (0, 100, 3)]]
+    "reported",
+    [(), [(0, 100, 0)], [(0, 100, 0), (10, 100, 5)], [(0, 9, 0), (4, 9, 1), (5, 9, 2), (0, 100, 3)]],
 )
 def test_before_two_units_finished_nothing_can_be_said(reported: list[tuple[int, int, float]]) -> None:
     assert pace(*reported).remaining_s(9) is None
