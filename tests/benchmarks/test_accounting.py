@@ -170,11 +170,11 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 """
 WORST = {
     "nothing": "",
-    "10 000 rounds, hardly any noise": "pld.epsilon([PoissonGaussian(sampling_rate=.5, noise_multiplier=.1, "
+    "10 000 rounds, hardly any noise": "pld.epsilon([PoissonGaussian(sampling_rate=.5, effective_noise_multiplier=.1, "
     "rounds=10_000)], 1e-5)",
-    "256 different rounds": "pld.epsilon([FixedSizeGaussian(sampling_rate=.5, noise_multiplier=.1 + i / 1000, "
-    "rounds=40) for i in range(256)], 1e-5)",
-    "a million rounds": "pld.epsilon([PoissonGaussian(sampling_rate=.001, noise_multiplier=1, "
+    "256 different rounds": "pld.epsilon([FixedSizeGaussian(sampling_rate=.5, effective_noise_multiplier=.1 + i / 1000,"
+    " rounds=40) for i in range(256)], 1e-5)",
+    "a million rounds": "pld.epsilon([PoissonGaussian(sampling_rate=.001, effective_noise_multiplier=1, "
     "rounds=1_000_000)], 1e-5)",
 }
 

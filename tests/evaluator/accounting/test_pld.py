@@ -240,7 +240,7 @@ def test_different_rounds_are_composed_and_not_averaged() -> None:
     # Unsampled Gaussian mechanisms compose as one with 1/σ² = Σ 1/σᵢ².
     different = [gaussian(1.5), gaussian(2.0), gaussian(4.0)]
     exact = exact_gaussian_epsilon(
-        1 / math.sqrt(sum(1 / event.noise_multiplier**2 for event in different)), 1
+        1 / math.sqrt(sum(1 / event.effective_noise_multiplier**2 for event in different)), 1
     )
     assert exact <= pld.epsilon(different, DELTA) <= exact * (1 + 1e-4)
     quiet_round = [poisson(0.2, 8.0, 9), poisson(0.2, 0.5)]
@@ -320,7 +320,7 @@ def test_extreme_rounds_are_bounded_in_memory_and_have_a_finite_epsilon(events: 
 def test_a_coarse_grid_is_still_an_upper_bound() -> None:
     noisy = [gaussian(0.1 + step / 1000, 40) for step in range(256)]
     exact = exact_gaussian_epsilon(
-        1 / math.sqrt(sum(event.rounds / event.noise_multiplier**2 for event in noisy)), 1
+        1 / math.sqrt(sum(event.rounds / event.effective_noise_multiplier**2 for event in noisy)), 1
     )
     assert exact <= pld.epsilon(noisy, DELTA) <= exact * 1.01
 
