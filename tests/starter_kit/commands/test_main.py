@@ -108,3 +108,8 @@ def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code:
     assert rejected.returncode == 2
     assert code in rejected.stderr
     assert "Traceback" not in rejected.stderr
+
+
+def test_the_help_of_a_group_lists_its_verbs_in_full() -> None:
+    listed = " ".join(pfl("federate", "--help").stdout.split())
+    assert "app Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own." in listed

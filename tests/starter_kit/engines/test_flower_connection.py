@@ -14,10 +14,10 @@ from flwr.serverapp import ServerApp
 from typer.testing import CliRunner
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.federate import app
 from starter_kit.engines.flower.address import Address, ServerTLS, free_port, server_tls
 from starter_kit.engines.flower.app_folder import FILES, write_app
 from starter_kit.engines.flower.child_process import LOG, last_line
-from starter_kit.engines.flower.commands import flower_app
 from starter_kit.engines.flower.superlink import ServerOptions, public_keys
 from starter_kit.engines.flower.supernode import NodeOptions
 
@@ -128,7 +128,7 @@ def test_what_a_node_leaves_behind_is_removed_and_nothing_of_its_operators(
     nowhere = ["--server", f"127.0.0.1:{free_port()}", "--wait", "1", "--home", "."]
     options = ["--data", str(data), "--base", str(base), "--client", "0", *nowhere]
     try:
-        ended = CliRunner().invoke(flower_app, ["node", "fedavg", *options])
+        ended = CliRunner().invoke(app, ["node", "fedavg", *options])
     finally:
         signal.signal(signal.SIGTERM, before)
     assert ended.exit_code == 0, ended.output

@@ -23,7 +23,7 @@ from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, tr
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
 
 DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
-COMMAND = "from starter_kit.engines.flower.commands import flower_app; flower_app()"
+COMMAND = "from starter_kit.commands.federate import app; app()"
 PATIENCE_S = 600  # far more than a busy machine takes: a process that ends early ends the wait
 REPLY_S = 20
 
