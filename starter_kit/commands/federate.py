@@ -1,5 +1,168 @@
-"""`pfl federate`: see `starter_kit.engines.flower.commands`."""
+"""`pfl federate`: training with clients on machines of their own, over Flower. See docs/distributed.md."""
 
-from starter_kit.engines.flower.commands import flower_app as app
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
 
-__all__ = ["app"]
+import typer
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import (
+    ApiToken,
+    BaseFolder,
+    Changes,
+    DataFolder,
+    KeyFile,
+    NewRun,
+    RecordTrack,
+    Resume,
+    RunToken,
+    Site,
+    connect_if_known,
+)
+from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
+from starter_kit.console import exit_on_problem, log, print_lines, progress
+
+app = new_app("Train with clients on machines of their own, over Flower.")
+
+Config = Annotated[str, typer.Argument(help="The settings, the same for the server and all nodes.")]
+WaitS = Annotated[
+    float, typer.Option("--wait", min=1, help="Seconds that the other side has to arrive at the beginning.")
+]
+
+
+@app.command()
+def server(
+    config: Config,
+    data: DataFolder,
+    base: BaseFolder,
+    out: NewRun,
+    changes: Changes = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 9092,
+    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, PEM.")] = None,
+    certificate_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    authority: Annotated[
+        Path | None, typer.Option(help="Certificate of the authority that signed it, PEM.")
+    ] = None,
+    node_keys: Annotated[
+        Path | None,
+        typer.Option(help="Public keys of the nodes to admit, one a line; by default, all."),
+    ] = None,
+    wait_s: WaitS = 600.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds that a client has for its reply.")
+    ] = 600.0,
+    resume: Resume = False,
+    track: RecordTrack = "track-2",
+    run_token: RunToken = None,
+    key: KeyFile = None,
+    site: Site = "",
+    token: ApiToken = "",
+) -> None:
+    """Lead a run: wait for the nodes of all clients, train with them, and write an ordinary run folder."""
+    with exit_on_problem():
+        _require_flower()
+        from starter_kit.engines.flower.address import Address, server_tls
+        from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
+        from starter_kit.settings.configuration import load_settings
+
+        settings = load_settings(config, changes or [])
+        require_free_folder(out, resume=resume)
+        client = connect_if_known(site, token)
+        tls = server_tls(certificate, certificate_key, authority)
+        options = ServerOptions(Address(host, port), tls, node_keys)
+        home = out.with_name(f"{out.name}.flower")
+        with _removed(home):
+            run_training(
+                settings,
+                RunFiles(data=data, base=base, out=out),
+                track=track,
+                resume=resume,
+                credentials=credentials_of(key, run_token, track, client, resumed=resume),
+                open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
+            )
+
+
+@app.command()
+def node(
+    config: Config,
+    data: DataFolder,
+    base: BaseFolder,
+    clients: Annotated[list[int], typer.Option("--client", help="A client of this node; may be repeated.")],
+    server: Annotated[str, typer.Option("--server", help="HOST:PORT of the server.")] = "127.0.0.1:9092",
+    changes: Changes = None,
+    authority: Annotated[
+        Path | None,
+        typer.Option(help="Certificate of the authority that signed the server's, PEM."),
+    ] = None,
+    node_key: Annotated[
+        Path | None, typer.Option(help="This node's private key, if the server asks for it.")
+    ] = None,
+    wait_s: WaitS = 600.0,
+    home: Annotated[
+        Path | None,
+        typer.Option(help="Folder for Flower's files while the node runs; by default, the current one."),
+    ] = None,
+) -> None:
+    """Answer for some clients until the run is complete or the server is gone."""
+    with exit_on_problem():
+        _require_flower()
+        from starter_kit.engines.flower.address import Address
+        from starter_kit.engines.flower.client_app import ClientHost
+        from starter_kit.engines.flower.supernode import NodeOptions, serve
+        from starter_kit.runs.setup import RunSetup
+        from starter_kit.settings.configuration import load_settings
+
+        options = NodeOptions(Address.parse(server), authority, node_key, wait_s)
+        setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
+        with progress("pages") as show:
+            host = ClientHost.of(setup, clients, show)
+        home = (home or Path()) / f"node-{'-'.join(map(str, clients))}.flower"
+        with _removed(home):
+            serve(host, options, home, log)
+
+
+@app.command("app")
+def write_app_folder(folder: Annotated[Path, typer.Argument(help="Folder to write.")]) -> None:
+    """Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own."""
+    with exit_on_problem():
+        _require_flower()
+        from starter_kit.engines.flower.app_folder import write_app
+
+        try:
+            write_app(folder)
+        except OSError as error:
+            raise ProblemError.of(
+                ErrorCode.RUN_FOLDER, where=str(folder), expected="a new folder", found=error.strerror
+            ) from error
+    print_lines(f"{folder}: an app for `flwr run`")
+
+
+@contextmanager
+def _removed(home: Path) -> Iterator[None]:
+    """Remove Flower's files in `home` at the end, unless something went wrong, which they may explain."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _require_flower() -> None:
+    if find_spec("flwr") is None:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="this command",
+            expected="Flower",
+            found="no package flwr",
+            next_step="In the clone: pip install -c constraints.txt -e '.[kit,flower]'",
+        )

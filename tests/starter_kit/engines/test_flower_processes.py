@@ -18,12 +18,12 @@ from evaluator.communication.log import read_log
 from starter_kit.engines.flower.address import free_port
 from starter_kit.engines.flower.child_process import entry_point
 from starter_kit.runs.folder import RunFolder
+from tests.starter_kit.commands.pfl import PFL
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
 
 DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
-COMMAND = "from starter_kit.engines.flower.commands import flower_app; flower_app()"
 PATIENCE_S = 600  # far more than a busy machine takes: a process that ends early ends the wait
 REPLY_S = 20
 
@@ -59,7 +59,7 @@ class Parties:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         environment = {**os.environ, "HOME": str(self.folder / "home"), "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *arguments, "--data", str(self.data), "--base", str(self.base)],
+            [*PFL, "federate", *arguments, "--data", str(self.data), "--base", str(self.base)],
             cwd=self.folder,
             env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.DEVNULL,
