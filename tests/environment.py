@@ -8,6 +8,8 @@ import os
 import shutil
 import tempfile
 
+import hypothesis
+
 from tests.services.postgres import Postgres
 
 _home = tempfile.mkdtemp(prefix="pfl-tests-")
@@ -22,6 +24,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 for _name in ("SECRET_KEY", "BROKER_URL", "DEBUG", "SMTP_URL", "TOKEN", "SITE", "RUN_TOKEN"):
     os.environ.pop(f"PFL_{_name}", None)
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("pfl", deadline=None)
+hypothesis.settings.load_profile("pfl")
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _postgres = Postgres()

@@ -1,6 +1,5 @@
 """The connection between a server and its nodes: addresses, keys, Flower's commands and the app that Flower sends."""
 
-import signal
 import socket
 import tomllib
 from importlib import import_module
@@ -11,11 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
-from typer.testing import CliRunner
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.federate import app
-from starter_kit.engines.flower.address import Address, ServerTLS, free_port, server_tls
+from starter_kit.engines.flower.address import Address, ServerTLS, server_tls
 from starter_kit.engines.flower.app_folder import FILES, write_app
 from starter_kit.engines.flower.child_process import LOG, last_line
 from starter_kit.engines.flower.superlink import ServerOptions, public_keys
@@ -117,19 +114,3 @@ def test_the_app_holds_no_code_but_imports_of_the_installed_kit(tmp_path: Path) 
 
 def _openssh(key: ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey) -> str:
     return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-
-
-def test_what_a_node_leaves_behind_is_removed_and_nothing_of_its_operators(
-    base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "thesis.tex").touch()
-    before = signal.getsignal(signal.SIGTERM)
-    nowhere = ["--server", f"127.0.0.1:{free_port()}", "--wait", "1", "--home", "."]
-    options = ["--data", str(data), "--base", str(base), "--client", "0", *nowhere]
-    try:
-        ended = CliRunner().invoke(app, ["node", "fedavg", *options])
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert ended.exit_code == 0, ended.output
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

@@ -18,6 +18,7 @@ from evaluator.communication.log import read_log
 from starter_kit.engines.flower.address import free_port
 from starter_kit.engines.flower.child_process import entry_point
 from starter_kit.runs.folder import RunFolder
+from tests.starter_kit.commands.pfl import PFL
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
@@ -59,7 +60,7 @@ class Parties:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         environment = {**os.environ, "HOME": str(self.folder / "home"), "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *arguments, "--data", str(self.data), "--base", str(self.base)],
+            [*PFL, "federate", *arguments, "--data", str(self.data), "--base", str(self.base)],
             cwd=self.folder,
             env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.DEVNULL,
