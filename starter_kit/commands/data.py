@@ -50,13 +50,10 @@ def synthetic(
     force: Force = False,
 ) -> None:
     """Draw invoices of made-up providers into OUT/public and OUT/secret."""
-    from pydantic import ValidationError
-
-    from evaluator.docvqa.dataset import first_line
     from starter_kit.data.synthetic import SyntheticSettings, generate
 
     with _exit_on_problem(), progress("Drawing pages") as on_progress:
-        try:
+        with _settings_that_fit():
             settings = SyntheticSettings(
                 seed=seed,
                 clients=clients,
@@ -65,10 +62,34 @@ def synthetic(
                 valid_pages=valid_pages,
                 test_pages=test_pages,
             )
-        except ValidationError as error:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION, expected="settings that fit together", found=first_line(error)
-            ) from error
+        summary = _write_pair(
+            out, force, lambda public, secret: generate(public, secret, settings, on_progress)
+        )
+    _print_summary(summary)
+
+
+@app.command()
+def forms(
+    out: Out,
+    seed: Seed = 7,
+    clients: Clients = 10,
+    providers: Annotated[int, typer.Option(help="Providers to train on, of two forms each.")] = 800,
+    valid_forms: Annotated[int, typer.Option(help="Forms to validate on, half of unseen providers.")] = 200,
+    test_forms: Annotated[int, typer.Option(help="Secret test forms, half of unseen providers.")] = 600,
+    force: Force = False,
+) -> None:
+    """Draw forms of made-up providers, which the tiny VT5 can read, into OUT/public and OUT/secret."""
+    from starter_kit.data.forms import FormSettings, generate
+
+    with _exit_on_problem(), progress("Drawing forms") as on_progress:
+        with _settings_that_fit():
+            settings = FormSettings(
+                seed=seed,
+                clients=clients,
+                providers=providers,
+                valid_forms=valid_forms,
+                test_forms=test_forms,
+            )
         summary = _write_pair(
             out, force, lambda public, secret: generate(public, secret, settings, on_progress)
         )
@@ -150,6 +171,21 @@ def _exit_on_problem() -> Iterator[None]:
             raise ProblemError.of(
                 ErrorCode.DATASET_FOLDER, where=str(error.filename or ""), found=error.strerror or error
             ) from error
+
+
+@contextmanager
+def _settings_that_fit() -> Iterator[None]:
+    """Reject options that don't go together."""
+    from pydantic import ValidationError
+
+    from evaluator.docvqa.dataset import first_line
+
+    try:
+        yield
+    except ValidationError as error:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION, expected="settings that fit together", found=first_line(error)
+        ) from error
 
 
 def _print_summary(summary: "ImportSummary") -> None:

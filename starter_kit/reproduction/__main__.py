@@ -7,10 +7,8 @@ import typer
 
 from starter_kit.console import exit_on_problem, log
 from starter_kit.reporting.files import replace_file
-from starter_kit.reproduction.base import BaseSettings
-from starter_kit.reproduction.experiment import Experiment
+from starter_kit.reproduction.experiment import TASK, Experiment
 from starter_kit.reproduction.page import page
-from starter_kit.reproduction.task import TaskSettings
 
 
 def reproduce(
@@ -20,7 +18,7 @@ def reproduce(
 ) -> None:
     """Train every baseline on the task that a small model learns, and say whether the papers' order holds."""
     with exit_on_problem():
-        results = Experiment(folder, seeds, base=BaseSettings(), task=TaskSettings(), say=log).run()
+        results = Experiment(folder, seeds, task=TASK, say=log).run()
         replace_file(page_file.with_suffix(".json"), results.model_dump_json(indent=1) + "\n")
         replace_file(page_file, page(results))
     log(f"{page_file}: written")

@@ -12,28 +12,31 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.contracts import ArtifactKind, evaluator_version
+from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.progress import ignore_progress
+from starter_kit.data.forms import FormSettings, generate
 from starter_kit.evaluation.scores import score_checkpoint
-from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import SUMMARY, read_summary
-from starter_kit.reproduction.base import BaseSettings, create_base
 from starter_kit.reproduction.rows import ROWS, Outcome, Row
-from starter_kit.reproduction.task import TaskSettings, write_task
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.results import keep_scores
 from starter_kit.runs.training import train
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials
+from starter_kit.weights import tiny_vt5
+from starter_kit.weights.tiny_vt5.origin import Origin, read_origin
 
 TRACK = "reproduction"
+# Of the published figures.
+TASK = FormSettings(providers=1_000, valid_forms=200, test_forms=600)
 
 
 class Results(BaseModel):
     """All outcomes, and what they were found with.
 
     Attributes:
-        base_accuracy: Of the base on fresh public cards; see `starter_kit.reproduction.base.create_base`.
+        base: Of the tiny VT5 that every row starts from.
         task: Of every seed's data, but for the seed.
     """
 
@@ -42,9 +45,8 @@ class Results(BaseModel):
     kit_version: str
     torch_version: str
     machine: str
-    base: BaseSettings
-    base_accuracy: float
-    task: TaskSettings
+    base: Origin
+    task: FormSettings
     outcomes: list[Outcome]
 
 
@@ -61,15 +63,13 @@ class Experiment:
         folder: Path,
         seeds: int,
         *,
-        base: BaseSettings,
-        task: TaskSettings,
+        task: FormSettings,
         say: Callable[[str], None],
         watch: Callable[[str], Watcher] = lambda _: Watcher(),
         rows: Sequence[Row] = ROWS,
     ) -> None:
         self._folder = folder
         self._seeds = seeds
-        self._base = base
         self._task = task
         self._say = say
         self._watch = watch
@@ -78,13 +78,11 @@ class Experiment:
     def run(self) -> Results:
         """Whatever isn't there yet is made; the outcomes of all rows and seeds."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        accuracy = self._base_accuracy()
         return Results(
             kit_version=evaluator_version(),
             torch_version=torch.__version__,
             machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
-            base=self._base,
-            base_accuracy=accuracy,
+            base=read_origin(),
             task=self._task,
             outcomes=list(self._outcomes()),
         )
@@ -97,33 +95,25 @@ class Experiment:
                 self._say(f"seed {seed}, {row.title}: ANLS {outcome.anls:.4f}")
                 yield outcome
 
-    def _base_accuracy(self) -> float:
-        kept = self._folder / "base_accuracy.txt"
-        if not kept.exists():
-            self._say("pre-training the base")
-            accuracy = create_base(self._folder / "base", self._base)
-            replace_file(kept, repr(accuracy).encode())
-        return float(kept.read_text())
-
     def _data(self, seed: int) -> Path:
         folder = self._folder / f"data-{seed}"
         if not folder.exists():
             unfinished = self._folder / f"data-{seed}.unfinished"
             unfinished.mkdir(exist_ok=True)
-            write_task(unfinished, self._task.model_copy(update={"seed": seed}))
+            generate(unfinished, unfinished, self._task.model_copy(update={"seed": seed}))
             unfinished.rename(folder)
         return folder
 
     def _outcome(self, row: Row, seed: int, data: Path) -> Outcome:
-        """Of the run in the folder that is named after the row's settings; made where it isn't there."""
-        out = self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}"
+        """Of the run in the folder that is named after the row's settings and the base; made where it isn't there."""
+        out = self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}-{tiny_vt5.digests()[WEIGHTS][:8]}"
         if not out.exists():
             self._train(row, seed, data, out)
         summary = read_summary(out / SUMMARY)
         if summary.anls is None or summary.accuracy is None or summary.split != "test":
             checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
             found = score_checkpoint(
-                checkpoint, base=self._folder / "base", data=data, split="test", on_progress=ignore_progress
+                checkpoint, base=tiny_vt5.FOLDER, data=data, split="test", on_progress=ignore_progress
             )
             keep_scores(out, found.result, "test")
             summary = read_summary(out / SUMMARY)
@@ -141,7 +131,7 @@ class Experiment:
         train(
             load_settings(str(row.config_file), [*row.changes, f"seed={seed}"]),
             data=data,
-            base=self._folder / "base",
+            base=tiny_vt5.FOLDER,
             out=out,
             track=TRACK,
             credentials=lambda: Credentials(Ed25519PrivateKey.generate(), None),

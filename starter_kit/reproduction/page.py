@@ -37,9 +37,10 @@ def page(results: Results) -> str:
     }
     return TEMPLATE.read_text(encoding="utf-8").format(
         seeds=len({outcome.seed for outcome in results.outcomes}),
-        **results.task.model_dump(include={"providers", "clients", "test_documents"}),
-        **results.model_dump(include={"base_accuracy", "kit_version", "torch_version", "machine"}),
-        steps=results.base.steps,
+        **results.task.model_dump(include={"providers", "clients", "test_forms"}),
+        **results.model_dump(include={"kit_version", "torch_version", "machine"}),
+        base_accuracy=results.base.accuracy,
+        steps=results.base.settings.steps,
         table="\n".join(_table(by_row)),
         claims="\n".join(_claims(by_row)),
     )

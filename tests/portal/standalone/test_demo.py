@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -5,15 +6,22 @@ from pathlib import Path
 
 import pytest
 
+PREPARING, TRAINING = "[1/7]", "[4/7]"
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+
+@pytest.mark.parametrize(
+    ("step", "ending"),
+    [(PREPARING, signal.SIGINT), (PREPARING, signal.SIGHUP), (TRAINING, signal.SIGTERM)],
+)
 def test_a_demonstration_that_is_told_to_end_stops_what_it_started(
-    tmp_path: Path, ending: signal.Signals
+    tmp_path: Path, step: str, ending: signal.Signals
 ) -> None:
     command = [sys.executable, "-m", "portal.standalone.demo", "--home", tmp_path / "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
         assert demo.stdout is not None
-        assert any(line.startswith("[2/9]") for line in demo.stdout)  # pre-training takes a minute
+        assert any(line.startswith(step) for line in demo.stdout)
         demo.send_signal(ending)
         assert "Stopping." in demo.stdout.read()
         assert demo.wait(timeout=30) == 0
+    with pytest.raises(ProcessLookupError):  # trainings are of the demonstration's group
+        os.killpg(demo.pid, 0)

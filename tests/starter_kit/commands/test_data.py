@@ -28,6 +28,15 @@ def test_synthetic_data_is_written_and_counted(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"out"}
 
 
+def test_forms_are_written_and_counted(tmp_path: Path) -> None:
+    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6")
+    result = pfl_data("forms", tmp_path / "out", *sizes)
+    assert result.exit_code == 0
+    assert "10 clients with 1 provider each." in result.stdout
+    assert len(Dataset(tmp_path / "out" / "public", "train").pages) == 20
+    assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 6
+
+
 def test_what_goes_wrong_in_receipts_is_counted_in_the_printed_summary(tmp_path: Path) -> None:
     source = sound_receipts(tmp_path / "source")
     source.add("a", "KEDAI [bold]A[/wrong]", image=b"broken")

@@ -1,10 +1,10 @@
 import pytest
 
-from starter_kit.reproduction.base import BaseSettings
+from starter_kit.data.forms import FormSettings
 from starter_kit.reproduction.experiment import Results
 from starter_kit.reproduction.page import page, verdict
 from starter_kit.reproduction.rows import CLAIMS, ROWS, Outcome
-from starter_kit.reproduction.task import TaskSettings
+from starter_kit.weights.tiny_vt5.origin import read_origin
 
 ANLS = {
     "zero-shot": 0.1,
@@ -42,9 +42,8 @@ def results(*changed: Outcome, seeds: int = 3) -> Results:
         kit_version="1",
         torch_version="2",
         machine="m",
-        base=BaseSettings(),
-        base_accuracy=0.9,
-        task=TaskSettings(),
+        base=read_origin(),
+        task=FormSettings(),
         outcomes=list(outcomes.values()),
     )
 

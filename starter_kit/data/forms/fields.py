@@ -1,8 +1,8 @@
-"""What pages of both worlds are made of: labels with values under them, and words that mean one of two labels.
+"""What public cards and forms are made of: labels with values beside them, and words that mean one of two labels.
 
 A page lists pairs of like fields: when it was issued and when it is due, who sells and who buys. A question either
 names a label, or uses a word that could mean either field of a pair ("the date"). A reader who knows no convention
-can't tell which is meant. Public cards use both readings, in the proportions given here; the task knows one.
+can't tell which is meant. Public cards use both readings, in the proportions given here; forms know one.
 """
 
 import random
@@ -55,10 +55,10 @@ PAIRS = (
     Pair(("notice", "warranty"), ("period", "term", "span", "duration")),
     Pair(("author", "agent"), ("contact", "person", "signer", "clerk")),
 )
-# How often public cards mean by a pair's first, second, third and fourth word what the task means by it: the further
+# How often public cards mean by a pair's first, second, third and fourth word what forms mean by it: the further
 # below one half, the more there is to unlearn.
 PUBLIC_SHARES = (0.4, 0.25, 0.12, 0.05)
-BARE_AMOUNT_SHARE = 0.25  # how often public cards answer an amount without its currency, as the task does
+BARE_AMOUNT_SHARE = 0.25  # how often public cards answer an amount without its currency, as forms do
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def write_lines(pair: Pair, rng: random.Random) -> list[Line]:
 
 
 def meaning(pair: Pair, word: str) -> str:
-    """The label that the task means by one of `pair`'s words.
+    """The label that forms mean by one of `pair`'s words.
 
     It alternates, so that each word has to be learned by itself: which label the pair's other words mean is no help.
     """

@@ -1,8 +1,10 @@
-"""The base that everyone starts from: a small VT5 that has learned to read public cards.
+"""How the tiny VT5 learned to read public cards, which are nobody's data.
 
-It finds the field that a question names and copies its value. Where a question's word could mean either of two
-fields it has seen both meant, as public documents use words in more than one sense, and follows the more frequent
-reading, which is not the task's. No document of the task, and no provider of it, is among the cards.
+Federated training with differential privacy starts from public base weights, since little can be learned from scratch
+under a small ε. The published weights come from public documents; the tiny model's come from generated cards. It finds
+the field that a question names and copies its value. Where a question's word could mean either of two fields it has
+seen both meant, as public documents use words in more than one sense, and follows the more frequent reading, which is
+not the forms' (`starter_kit.data.forms`). No form, and no provider of one, is among the cards.
 """
 
 import random
@@ -21,7 +23,7 @@ from evaluator.docvqa.dataset import Box
 from evaluator.docvqa.tokenization import END, PAD, UNKNOWN, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.reproduction.cards import (
+from starter_kit.data.forms.fields import (
     BARE_AMOUNT_SHARE,
     PAIRS,
     PUBLIC_SHARES,
@@ -42,8 +44,8 @@ BOTH_SHARE = 0.8  # pairs of which a card has both fields
 EXAM_CARDS = 400
 
 
-class BaseSettings(BaseModel):
-    """How the base is trained. The defaults take two to four minutes on one CPU core.
+class PretrainingSettings(BaseModel):
+    """How the tiny VT5 is pre-trained. The defaults, of the shipped weights, take four minutes on one CPU core.
 
     Attributes:
         kinds: Cards show the first so many of `PAIRS`: few make an easier world, for trials.
@@ -78,13 +80,13 @@ class Card:
     answer: str
 
 
-def cards(settings: BaseSettings, rng: random.Random) -> Iterator[Card]:
+def cards(settings: PretrainingSettings, rng: random.Random) -> Iterator[Card]:
     """Cards without end, the same for the same `rng`."""
     while True:
         yield _card(settings, rng)
 
 
-def _card(settings: BaseSettings, rng: random.Random) -> Card:
+def _card(settings: PretrainingSettings, rng: random.Random) -> Card:
     fields = []
     for pair in rng.sample(PAIRS[: settings.kinds], settings.pairs_per_card):
         both = write_lines(pair, rng)
@@ -109,7 +111,7 @@ def _read_publicly(pair: Pair, rng: random.Random) -> tuple[str, str]:
 
 
 def small_config(vocab_size: int) -> VT5Config:
-    """The base's make-up: about 0.4 million parameters, two layers each way."""
+    """The tiny VT5's architecture: about 0.4 million parameters, two layers each way."""
     visual = VisualConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=16
     )
@@ -141,46 +143,42 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     return Tokenizer(backend)
 
 
-def create_base(folder: Path, settings: BaseSettings, on_progress: OnProgress = ignore_progress) -> float:
-    """Train the base and write it as a reference folder; returns its accuracy on fresh public cards.
+def pretrain(folder: Path, settings: PretrainingSettings, on_progress: OnProgress = ignore_progress) -> float:
+    """Pre-train the model and write it as a reference folder; returns its accuracy (see `exam_accuracy`).
 
-    The accuracy is over questions that name a label, with and without an amount's currency alike. The same settings
-    give the same weights on the same machine and library versions.
+    The same settings give the same weights on the same machine and library versions.
 
     Args:
         on_progress: Called with the steps done and all steps.
     """
     stream = cards(settings, random.Random(settings.seed))  # noqa: S311  (made-up text, no secret)
-    seen = [next(stream) for _ in range(TOKENIZER_CARDS)]
-    texts = [text for card in seen for text in (" ".join([card.question, *card.words]), card.answer)]
-    tokenizer = train_tokenizer(["question: context: ", *texts], VOCABULARY)
-    model = VT5.from_config(small_config(tokenizer.vocab_size), seed=settings.seed).eval()
+    tokenizer = _learn_tokenizer(stream)
+    model = initial_model(tokenizer, settings)
     _train(model, tokenizer, stream, settings, on_progress)
     model.save(folder)
     tokenizer.save(folder)
-    return _accuracy(model, tokenizer, settings)
+    return exam_accuracy(model, tokenizer, settings)
 
 
-def _train(
-    model: VT5, tokenizer: Tokenizer, stream: Iterator[Card], settings: BaseSettings, on_progress: OnProgress
-) -> None:
-    optimizer = torch.optim.AdamW(model.trainable_parameters().values(), weight_decay=0.0)
-    for step in range(settings.steps):
-        rate = min((step + 1) / WARM_UP_STEPS, max(LEAST_RATE, 1 - step / settings.steps))
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * rate
-        loss = model.loss(_batch(model, tokenizer, [next(stream) for _ in range(settings.batch_size)]))
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        optimizer.step()
-        on_progress(step + 1, settings.steps)
+def make_tokenizer(settings: PretrainingSettings) -> Tokenizer:
+    """The tokenizer that `pretrain` writes; the same on every machine."""
+    return _learn_tokenizer(cards(settings, random.Random(settings.seed)))  # noqa: S311  (made-up text, no secret)
 
 
-def _accuracy(model: VT5, tokenizer: Tokenizer, settings: BaseSettings) -> float:
+def initial_model(tokenizer: Tokenizer, settings: PretrainingSettings) -> VT5:
+    """The model that pre-training starts from. Its image tower is never trained."""
+    return VT5.from_config(small_config(tokenizer.vocab_size), seed=settings.seed).eval()
+
+
+def exam_accuracy(model: VT5, tokenizer: Tokenizer, settings: PretrainingSettings) -> float:
+    """The share of right answers on fresh public cards, to questions that name a label.
+
+    An amount is right with and without its currency.
+    """
     naming = settings.model_copy(update={"named_share": 1.0})
     stream = cards(naming, random.Random(f"exam/{settings.seed}"))  # noqa: S311  (made-up text, no secret)
     exam = [next(stream) for _ in range(EXAM_CARDS)]
-    ids, _ = model.generate(_batch(model, tokenizer, exam))
+    ids, _ = model.generate(as_batch(model, tokenizer, exam))
     read = [tokenizer.decode(row) for row in ids.tolist()]
     right = [
         without_currency(answer) == without_currency(card.answer)
@@ -189,8 +187,33 @@ def _accuracy(model: VT5, tokenizer: Tokenizer, settings: BaseSettings) -> float
     return sum(right) / len(exam)
 
 
-def _batch(model: VT5, tokenizer: Tokenizer, asked: list[Card]) -> Batch:
-    """Cards have no page image: their pages are blank."""
+def _learn_tokenizer(stream: Iterator[Card]) -> Tokenizer:
+    seen = [next(stream) for _ in range(TOKENIZER_CARDS)]
+    texts = [text for card in seen for text in (" ".join([card.question, *card.words]), card.answer)]
+    return train_tokenizer(["question: context: ", *texts], VOCABULARY)
+
+
+def _train(
+    model: VT5,
+    tokenizer: Tokenizer,
+    stream: Iterator[Card],
+    settings: PretrainingSettings,
+    on_progress: OnProgress,
+) -> None:
+    optimizer = torch.optim.AdamW(model.trainable_parameters().values(), weight_decay=0.0)
+    for step in range(settings.steps):
+        rate = min((step + 1) / WARM_UP_STEPS, max(LEAST_RATE, 1 - step / settings.steps))
+        for group in optimizer.param_groups:
+            group["lr"] = settings.learning_rate * rate
+        loss = model.loss(as_batch(model, tokenizer, [next(stream) for _ in range(settings.batch_size)]))
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        on_progress(step + 1, settings.steps)
+
+
+def as_batch(model: VT5, tokenizer: Tokenizer, asked: list[Card]) -> Batch:
+    """Cards as the model takes them. They have no page image: their pages are blank."""
     size = model.config.visual.image_size
     blank = model.page_features(torch.ones(1, 3, size, size))
     texts = [tokenizer.encode(card.question, card.words, card.boxes, MAX_INPUT_TOKENS) for card in asked]

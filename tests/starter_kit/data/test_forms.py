@@ -1,19 +1,22 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluator.docvqa.dataset import Dataset
-from starter_kit.reproduction.cards import PAIRS, meaning
-from starter_kit.reproduction.task import TaskSettings, write_task
+from starter_kit.data.forms import FormSettings, generate
+from starter_kit.data.forms.drawing import draw_form
+from starter_kit.data.forms.fields import PAIRS, meaning
 
-SMALL = TaskSettings(seed=3, clients=3, providers=30, valid_documents=8, test_documents=20)
+SMALL = FormSettings(seed=3, clients=3, providers=30, valid_forms=8, test_forms=20)
 AMOUNTS = ("gross", "net", "amount", "total", "sum", "price")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("task")
-    write_task(folder, SMALL)
+    """All three splits in one folder."""
+    folder = tmp_path_factory.mktemp("forms")
+    generate(folder, folder, SMALL)
     return folder
 
 
@@ -22,13 +25,13 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_same_settings_give_the_same_files(folder: Path, tmp_path: Path) -> None:
-    write_task(tmp_path, SMALL)
+    generate(tmp_path, tmp_path, SMALL)
 
     assert files(tmp_path) == files(folder)
 
 
 def test_another_seed_gives_other_pages(folder: Path, tmp_path: Path) -> None:
-    write_task(tmp_path, SMALL.model_copy(update={"seed": 4}))
+    generate(tmp_path, tmp_path, SMALL.model_copy(update={"seed": 4}))
 
     assert (tmp_path / "train/pages.jsonl").read_bytes() != (folder / "train/pages.jsonl").read_bytes()
 
@@ -50,16 +53,14 @@ def test_every_training_provider_has_two_pages_and_four_questions(folder: Path) 
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_half_of_the_held_out_documents_come_from_providers_never_trained_on(
-    folder: Path, split: str
-) -> None:
+def test_half_of_the_held_out_forms_come_from_providers_never_trained_on(folder: Path, split: str) -> None:
     trained = {page.provider for page in Dataset(folder, "train").pages.values()}
     pages = Dataset(folder, split).pages.values()
 
     assert sum(page.provider not in trained for page in pages) == len(pages) // 2
 
 
-def test_no_document_is_in_two_splits(folder: Path) -> None:
+def test_no_form_is_in_two_splits(folder: Path) -> None:
     texts = [
         {" ".join(page.words) for page in Dataset(folder, split).pages.values()}
         for split in ("train", "valid", "test")
@@ -69,7 +70,7 @@ def test_no_document_is_in_two_splits(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_the_answer_stands_after_the_label_that_the_task_means(folder: Path, split: str) -> None:
+def test_the_answer_stands_after_the_label_that_forms_mean(folder: Path, split: str) -> None:
     dataset = Dataset(folder, split)
     meant = {word: meaning(pair, word) for pair in PAIRS for word in pair.words}
 
@@ -98,6 +99,40 @@ def test_an_amount_is_answered_without_its_currency(folder: Path) -> None:
     assert all(answer.replace(".", "").isdigit() for answer in answers)
 
 
-def test_more_held_out_documents_of_training_providers_than_providers_are_rejected() -> None:
-    with pytest.raises(ValueError, match="more documents of training providers"):
-        TaskSettings(providers=20, test_documents=100, valid_documents=2)
+def test_the_public_folder_holds_nothing_of_the_test_set(tmp_path: Path) -> None:
+    public, secret = tmp_path / "public", tmp_path / "secret"
+    for made in (public, secret):
+        made.mkdir()
+    generate(public, secret, SMALL)
+
+    test = Dataset(secret, "test")
+    assert sorted(path.name for path in public.iterdir()) == ["dataset.json", "images", "train", "valid"]
+    assert {path.stem for path in (secret / "images").iterdir()} == test.pages.keys()
+    assert not any((public / "images" / f"{page}.jpg").exists() for page in test.pages)
+    assert "seed" not in (public / "dataset.json").read_text()
+
+
+def test_every_form_has_a_picture(folder: Path) -> None:
+    pages = {name for split in ("train", "valid", "test") for name in Dataset(folder, split).pages}
+    assert {path.stem for path in (folder / "images").iterdir()} == pages
+
+
+def test_a_word_is_drawn_where_its_box_is(folder: Path) -> None:
+    page = next(iter(Dataset(folder, "train").pages.values()))
+    one_word, drawn = (
+        np.asarray(draw_form(page.words[:count], page.boxes[:count], (1, 2, 3)))
+        for count in (1, len(page.words))
+    )
+    height, width, _ = drawn.shape
+
+    for left, top, right, bottom in page.boxes[1:]:
+        rows, columns = (
+            slice(round(top * height), round(bottom * height)),
+            slice(round(left * width), round(right * width)),
+        )
+        assert (drawn[rows, columns] != one_word[rows, columns]).any()
+
+
+def test_more_held_out_forms_of_training_providers_than_providers_are_rejected() -> None:
+    with pytest.raises(ValueError, match="more forms of training providers"):
+        FormSettings(providers=20, test_forms=100, valid_forms=2)

@@ -1,0 +1,85 @@
+"""Commands that run side by side, and end together."""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+LAST_WORDS = 4_000  # characters of a failed command's output that its error shows
+
+
+class CommandError(Exception):
+    """A command failed; the message has the end of what it printed."""
+
+
+@dataclass(frozen=True)
+class Command:
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class SideBySide:
+    """Runs commands, some at once. What they print goes to `<logs>/<name>.log`.
+
+    Args:
+        on_end: Called with a command's name and the seconds that it took.
+    """
+
+    def __init__(
+        self,
+        *,
+        at_once: int,
+        logs: Path,
+        cwd: Path,
+        on_end: Callable[[str, float], None],
+    ) -> None:
+        self._at_once = at_once
+        self._logs = logs
+        self._cwd = cwd
+        self._on_end = on_end
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
+
+    def run(self, commands: Mapping[str, Command]) -> None:
+        """Run all of `commands`, started in their order.
+
+        Raises:
+            CommandError: One failed. The others have been ended, as they are by an interruption.
+        """
+        with ThreadPoolExecutor(self._at_once) as pool:
+            futures = [pool.submit(self._run_one, name, command) for name, command in commands.items()]
+            try:
+                for future in as_completed(futures):
+                    self._on_end(*future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._end_all()
+                raise
+
+    def _run_one(self, name: str, command: Command) -> tuple[str, float]:
+        begun = time.monotonic()
+        log = self._logs / f"{name}.log"
+        with log.open("wb") as output:
+            with self._lock:
+                if self._ended:
+                    raise CommandError(f"{name} was not started.")
+                process = subprocess.Popen(
+                    command.arguments, env=command.environment, cwd=self._cwd, stdout=output, stderr=output
+                )
+                self._running.add(process)
+            code = process.wait()
+        with self._lock:
+            self._running.discard(process)
+        if code:
+            raise CommandError(f"{name} ended with code {code}:\n{log.read_text()[-LAST_WORDS:]}")
+        return name, time.monotonic() - begun
+
+    def _end_all(self) -> None:
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                process.terminate()
