@@ -1,6 +1,4 @@
-"""`make base-weights`: pre-train the tiny VT5 anew, in place of the files that ship with the kit."""
-
-import typer
+"""`make base-weights`: pre-train the tiny VT5 again, and replace the files that ship with the kit."""
 
 from starter_kit.console import print_lines, progress
 from starter_kit.weights.tiny_vt5.origin import make_again
@@ -15,4 +13,4 @@ def base_weights() -> None:
     print_lines(f"{FOLDER}: a tiny VT5 that answers {origin.accuracy:.0%} of plain questions on public cards")
 
 
-typer.run(base_weights)
+base_weights()
