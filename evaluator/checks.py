@@ -35,7 +35,7 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C2": CheckText(
         name="rounds",
-        meaning="The record has as many rounds as it declares, numbered without a gap, and each has the rates, clip "
+        meaning="The record has as many rounds as it declares, numbered without a gap, and each has the sampling, clip "
         "norm and noise that were planned; a round that differs from the plan is accounted as it is, and "
         "flagged, and so is a run that was interrupted and resumed.",
         limit="Rounds that were run and never recorded, and interruptions that the record doesn't mention.",
@@ -58,8 +58,9 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C5": CheckText(
         name="clients of the rounds",
-        meaning="The number of clients in each round is the fixed one, or varies over the rounds as independent coins"
-        " make it vary; what coins show with a probability below 10⁻⁴ is flagged.",
+        meaning="The number of clients in each round is the one that the round's sampling fixes, or varies over the "
+        "rounds as independent coins make it vary; what coins show with a probability below 10⁻⁴ is flagged, and a run "
+        "whose totals they show with one below 10⁻¹² is rejected.",
         limit="Clients that were chosen in another way but in the number that coins would choose, and little at "
         "all in a run of a few rounds: 2 of 10 clients in every round pass for coins of rate 0.2 until there are "
         "about 20 rounds.",
@@ -67,9 +68,9 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C6": CheckText(
         name="providers of the clients",
-        meaning="Of each client that took part, as many providers were sampled as the declared sampling makes it, by "
-        "the same test as C5; never more than it has, and one number at all clients and in all rounds where "
-        "the number is fixed.",
+        meaning="Of each client that took part, as many providers were sampled as the round's sampling fixes, or as "
+        "independent coins make it, by the same test as C5; never more than it has; and where a fixed number is drawn, "
+        "each client has at least `fewest_providers`.",
         limit="Which providers they were, such as the same ones in every round; made-up numbers that look random; "
         "and a fixed number that was chosen by how many providers there are.",
         code=ErrorCode.RECORD_ANNEX,
