@@ -31,6 +31,7 @@ REPLY_S = 20
 # FedAvg, whose client 2 stops in the middle of round 2, and leaves a file as a sign of it.
 STOPPING = """
 import time
+from dataclasses import replace
 from pathlib import Path
 from starter_kit.methods import fedavg
 
@@ -42,8 +43,8 @@ class Stopping(fedavg.FedAvg):
         return super().client_update(task)
 
 class Settings(fedavg.Settings):
-    def build(self, clients):
-        return Stopping(self.clients_per_round, self.local)
+    def plan(self, clients):
+        return replace(super().plan(clients), method=Stopping(self.clients_per_round, self.local))
 """
 
 

@@ -14,6 +14,7 @@ from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_t
 # A method as a user writes one, beside its config; `{fault}` is what happens to client 1 in round 2.
 METHOD = """
 import os, signal
+from dataclasses import replace
 from starter_kit.methods import fedavg
 from evaluator.errors import ErrorCode, ProblemError
 
@@ -24,8 +25,8 @@ class Faulty(fedavg.FedAvg):
         return super().client_update(task)
 
 class Settings(fedavg.Settings):
-    def build(self, clients):
-        return Faulty(self.clients_per_round, self.local)
+    def plan(self, clients):
+        return replace(super().plan(clients), method=Faulty(self.clients_per_round, self.local))
 """
 
 
