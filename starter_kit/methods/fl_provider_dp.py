@@ -5,7 +5,7 @@ all its documents, takes part (add/remove adjacency). ε is the accountant's for
 where clients are sampled too, for rounds in which everybody sees which clients take part, because a client's coin moves
 all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
 
-1. clients and their providers are sampled, by default with a coin for every provider (`dp.provider_sampling`);
+1. clients and their providers are sampled, by default with a coin for every provider (`dp.sampling`);
 2. each sampled provider trains from the round's model with a fresh optimizer, on its own examples only;
 3. its update, one vector over all trained tensors, is clipped to L2 norm `clip_norm`;
 4. the clipped updates are summed, and Gaussian noise is added as `placement` says (`starter_kit.dp.gaussian_sum`), also

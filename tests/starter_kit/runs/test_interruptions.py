@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from evaluator.mechanisms.scenario import SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 
 from evaluator.contracts import ArtifactKind, CheckStatus
 from evaluator.errors import ErrorCode, ProblemError
