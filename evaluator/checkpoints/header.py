@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from io import SEEK_END, FileIO
 from pathlib import Path
+from typing import TypeGuard
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.untrusted_json import UntrustedJSONError, parse
@@ -149,23 +150,9 @@ def _read_entry(name: str, entry: object) -> Tensor:
         raise ProblemError.of(
             ErrorCode.CHECKPOINT_HEADER, where=where, expected="dtype, shape and data_offsets", found=found
         )
-    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_DTYPE, where=where, expected=", ".join(ITEM_BYTES), found=dtype
-        )
-    if not _is_counts(shape) or len(shape) > MAX_RANK or any(extent > MAX_DIMENSION for extent in shape):
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_HEADER,
-            where=where,
-            expected=f"a shape of at most {MAX_RANK} whole numbers up to {MAX_DIMENSION}",
-            found=shape,
-        )
-    if not _is_counts(offsets) or len(offsets) != 2:
-        raise ProblemError.of(
-            ErrorCode.CHECKPOINT_OFFSETS, where=where, expected="two whole numbers from 0", found=offsets
-        )
-    tensor = Tensor(dtype, tuple(shape), *offsets)
+    dtype, shape = _read_dtype(entry["dtype"], where), _read_shape(entry["shape"], where)
+    begin, end = _read_offsets(entry["data_offsets"], where)
+    tensor = Tensor(dtype, shape, begin, end)
     if tensor.end - tensor.begin != tensor.numel * ITEM_BYTES[dtype]:
         raise ProblemError.of(
             ErrorCode.CHECKPOINT_OFFSETS,
@@ -176,7 +163,35 @@ def _read_entry(name: str, entry: object) -> Tensor:
     return tensor
 
 
-def _is_counts(value: object) -> bool:
+def _read_dtype(dtype: object, where: str) -> str:
+    if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_DTYPE, where=where, expected=", ".join(ITEM_BYTES), found=dtype
+        )
+    return dtype
+
+
+def _read_shape(shape: object, where: str) -> tuple[int, ...]:
+    if not _is_counts(shape) or len(shape) > MAX_RANK or any(extent > MAX_DIMENSION for extent in shape):
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_HEADER,
+            where=where,
+            expected=f"a shape of at most {MAX_RANK} whole numbers up to {MAX_DIMENSION}",
+            found=shape,
+        )
+    return tuple(shape)
+
+
+def _read_offsets(offsets: object, where: str) -> tuple[int, int]:
+    if not _is_counts(offsets) or len(offsets) != 2:
+        raise ProblemError.of(
+            ErrorCode.CHECKPOINT_OFFSETS, where=where, expected="two whole numbers from 0", found=offsets
+        )
+    begin, end = offsets
+    return begin, end
+
+
+def _is_counts(value: object) -> TypeGuard[list[int]]:
     """Return whether `value` is a list of whole numbers from 0; JSON's true and 1.0 are none."""
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
 

@@ -40,13 +40,13 @@ def inspect_checkpoint(
     Args:
         path: The checkpoint.
         reference: The base weights, a safetensors file: the checkpoint must have their names, shapes and dtypes.
-        trainable: Patterns, as a shell's, of the names of tensors that may differ from the base weights; where there
-            is none, all may.
+        trainable: Shell-style patterns of the names of tensors that may differ from the base weights; all may where
+            there is none.
         on_progress: Called with the bytes read so far and in all.
 
     Returns:
-        Number of tensors and parameters, the names of those that differ bit for bit from the base weights, copies of
-        the shared embedding never counted or named, and the file's SHA-256.
+        The number of tensors and parameters, the names of those that differ bit for bit from the base weights, and the
+        file's SHA-256. Copies of the shared embedding are never counted or named.
 
     Raises:
         ProblemError: With everything that is wrong, the first `MAX_PROBLEMS` of it.
@@ -62,21 +62,14 @@ def inspect_checkpoint(
         header = parse_header(checkpoint)
         expected = untied(base_header)
         originals = _originals(header, expected, base, base_header.data_start)
-        own = {
-            name: tensor for name, tensor in header.tensors.items() if name not in ALIASES or name in expected
-        }
+        own = _without_aliases(header, expected)
         if aliases := header.tensors.keys() - own.keys():
             # Opened once more: the embedding is read in one place while the pass continues in another.
             originals |= _originals_of_aliases(header, aliases, opened(path))
         size = header.data_start + header.data_bytes
+        tensors = _with_originals(header, originals)
         contents = read_contents(
-            checkpoint,
-            header.data_start,
-            [
-                TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
-                for name, tensor in header.tensors.items()
-            ],
-            on_progress=lambda done: on_progress(done, size),
+            checkpoint, header.data_start, tensors, on_progress=lambda done: on_progress(done, size)
         )
     unlike = [name for name in aliases if name not in originals or name in contents.differing]
     changed = [name for name in expected if name in contents.differing]
@@ -101,6 +94,21 @@ def _reference_header(file: FileIO, path: Path) -> Header:
         return parse_header(file)
     except ProblemError as error:
         raise ValueError(f"the reference {path} is no checkpoint: {error}") from error
+
+
+def _without_aliases(header: Header, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors without the copies of the shared embedding, unless the reference has them as well."""
+    return {
+        name: tensor for name, tensor in header.tensors.items() if name not in ALIASES or name in expected
+    }
+
+
+def _with_originals(header: Header, originals: Mapping[str, Original]) -> list[TensorBytes]:
+    """Return all tensors, each with what it is compared with."""
+    return [
+        TensorBytes(name, tensor.dtype, tensor.end - tensor.begin, originals.get(name))
+        for name, tensor in header.tensors.items()
+    ]
 
 
 def _originals(

@@ -64,6 +64,19 @@ def state_in(content: object, path: Path, notes: list[str]) -> State:
     Raises:
         ProblemError: (`E_CHECKPOINT_FORMAT`) There is none, or something else is in it.
     """
+    content = _unwrapped(content, notes)
+    if not isinstance(content, dict) or not content:
+        raise not_saved_by_torch(path, type(content).__name__ if content else "no tensor")
+    tensors: State = {}
+    for name, tensor in content.items():
+        if not isinstance(name, str) or type(tensor) not in (Tensor, nn.Parameter):
+            raise not_saved_by_torch(path, f"{name}: {type(tensor).__name__}")
+        tensors[name] = tensor.detach()
+    return tensors
+
+
+def _unwrapped(content: object, notes: list[str]) -> object:
+    """Return what lies under the usual names, one within the other; the content itself if there are none."""
     for _ in range(MAX_NESTING):
         if not isinstance(content, dict):
             break
@@ -73,14 +86,7 @@ def state_in(content: object, path: Path, notes: list[str]) -> State:
         left_out = f", leaving out {len(content) - 1} other entries" if len(content) > 1 else ""
         notes.append(f'took what is under "{wrapper}"{left_out}')
         content = content[wrapper]
-    if not isinstance(content, dict) or not content:
-        raise not_saved_by_torch(path, type(content).__name__ if content else "no tensor")
-    tensors: State = {}
-    for name, tensor in content.items():
-        if not isinstance(name, str) or type(tensor) not in (Tensor, nn.Parameter):
-            raise not_saved_by_torch(path, f"{name}: {type(tensor).__name__}")
-        tensors[name] = tensor.detach()
-    return tensors
+    return content
 
 
 def rewritten(tensors: State, notes: list[str]) -> State:

@@ -19,7 +19,7 @@ import pytest
 
 HEAD = """# Performance
 
-Written by `make benchmark`, which measures and prints what stands here; nothing is set by hand. Speeds are ratios to a
+Written by `make benchmark`, which measures and prints what is here; nothing is set by hand. Speeds are ratios to a
 named reference in the same run, since machines differ and this one may have been busy: trust ratios, not seconds.
 """
 SECTION = re.compile(r"<!-- (test_\w+) -->\n(.*?)<!-- end -->\n", re.DOTALL)

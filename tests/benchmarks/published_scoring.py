@@ -42,7 +42,7 @@ class Stopwatch:
         return sum(self.seconds.values())
 
 
-class Ending(LogitsProcessor):
+class Ending(LogitsProcessor):  # type: ignore[misc]
     """Ends each row after its own number of tokens: random weights would never, or at once."""
 
     def __init__(self, lengths: list[int], end: int) -> None:

@@ -88,8 +88,8 @@ def test_cpu_seconds_of_a_round(folder: Path) -> None:
     )
     print(f"{'':<34}CPU seconds   published / this")
     for name, seconds in median.items():
-        target = f"  (target {TARGETS[name]:.0f})" if name in TARGETS else ""
-        print(f"{name:<34}{seconds:11.2f}{reference / seconds:19.2f}{target}")
+        wanted = f"  (target {TARGETS[name]:.0f})" if name in TARGETS else ""
+        print(f"{name:<34}{seconds:11.2f}{reference / seconds:19.2f}{wanted}")
     print("where the published loop, which trains all weights, spends its time:")
     total = published.watch.total
     for step, seconds in published.watch.seconds.items():

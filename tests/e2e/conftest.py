@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ PFL = Path(sys.executable).parent / "pfl"
 PASSWORD = "correct-horse-battery-staple"
 
 
-def pfl(*arguments: str | Path, status: int = 0, **environment: str) -> str:
+def pfl(*arguments: object, status: int = 0, environment: Mapping[str, str] = {}) -> str:
     """Run one `pfl` command and return all it printed; another exit status fails the test with its message."""
     result = subprocess.run(
         [str(PFL), *map(str, arguments)],
@@ -32,10 +32,10 @@ def pfl(*arguments: str | Path, status: int = 0, **environment: str) -> str:
     return printed
 
 
-def train_privately(trained: Path, out: Path, **environment: str) -> Path:
+def train_privately(trained: Path, out: Path, environment: Mapping[str, str]) -> Path:
     """The folder of a private run on the small data, within a budget of 8."""
     where = ["--data", trained / "data" / "public", "--base", trained / "base", "--out", out]
-    pfl("train", "fl-provider-dp", *where, "--set", "rounds=1", **environment)
+    pfl("train", "fl-provider-dp", *where, "--set", "rounds=1", environment=environment)
     return out
 
 
@@ -47,9 +47,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pfl("data", "synthetic", folder / "data", *sizes)
     public = folder / "data" / "public"
     texts = [" ".join(page.words) for page in Dataset(public, "train").pages.values()]
-    create_reference(
-        folder / "base", texts, seed=1, vocab_size=400
-    )  # not pre-trained: quality plays no part here
+    # Not pre-trained: quality plays no part here.
+    create_reference(folder / "base", texts, seed=1, vocab_size=400)
     where = ["--data", public, "--base", folder / "base", "--out", folder / "fedavg"]
     pfl("train", "fedavg", *where, "--set", "rounds=1")
     return folder
@@ -58,7 +57,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def new_stack(tmp_path: Path, trained: Path) -> Iterator[Callable[..., Stack]]:
     """Starts sites that hold the small run's base weights and test set; `variables` name other back ends."""
-    stacks = []
+    stacks: list[Stack] = []
 
     def start(**variables: str) -> Stack:
         stack = Stack(tmp_path / f"site-{len(stacks)}", variables=variables)

@@ -112,12 +112,12 @@ def test_a_private_run_goes_up_by_hand_with_its_key_token_and_annex(
     stack = new_stack()
     token = make_participant(stack, EMAIL, "Compilers")
     access = {"PFL_SITE": stack.url, "PFL_TOKEN": token, "PFL_KEY": str(tmp_path / "key.pem")}
-    run = train_privately(trained, tmp_path / "run", **access)
+    run = train_privately(trained, tmp_path / "run", access)
     (tmp_path / "proof.md").write_text("Because the noise is large enough.")
 
     log_in(page, stack)
     page.goto(f"{stack.url}/team/")
-    page.get_by_label(re.compile("public key", re.I)).fill(pfl("key", "show", **access).strip())
+    page.get_by_label(re.compile("public key", re.I)).fill(pfl("key", "show", environment=access).strip())
     page.get_by_role("button", name="Add the key").click()
     make_draft(page, stack, 2, "Noise by hand")
     page.get_by_role("button", name="Add a run at ε = 8").click()

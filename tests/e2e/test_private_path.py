@@ -25,21 +25,22 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     ada, eve = access("ada"), access("eve")
     command = ["--track", "track-2", "--proof", proof, "--wait"]
 
-    run = train_privately(trained, tmp_path / "run", **ada)
+    run = train_privately(trained, tmp_path / "run", ada)
     checked = pfl("check", run, "--base", trained / "base", "--track", "track-2")
     assert "accounting: passed" in checked
-    submitted = pfl("submit", run, "--title", "Noise", *command, **ada)
+    submitted = pfl("submit", run, "--title", "Noise", *command, environment=ada)
     assert "registered as your team's key" in submitted
     assert "scored" in submitted
 
-    copied = pfl("submit", run, "--title", "Copied", *command, status=2, **eve)
+    copied = pfl("submit", run, "--title", "Copied", *command, status=2, environment=eve)
     assert "E_TEAM_KEY" in copied
 
     # Eve trains herself, with a token that the site issued to Ada.
-    lent = pfl("token", "--track", "track-2", **ada).strip()
-    borrowed = train_privately(trained, tmp_path / "borrowed", PFL_RUN_TOKEN=lent, **eve)
-    rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, **eve)
+    lent = pfl("token", "--track", "track-2", environment=ada).strip()
+    borrowed = train_privately(trained, tmp_path / "borrowed", {**eve, "PFL_RUN_TOKEN": lent})
+    rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, environment=eve)
     assert "E_RECORD_TOKEN" in rejected
 
-    untold = train_privately(trained, tmp_path / "untold", PFL_KEY=ada["PFL_KEY"])
-    assert "E_RECORD_TOKEN" in pfl("submit", untold, "--title", "Untold", *command, status=2, **ada)
+    offline = train_privately(trained, tmp_path / "offline", {"PFL_KEY": ada["PFL_KEY"]})
+    rejected = pfl("submit", offline, "--title", "Offline", *command, status=2, environment=ada)
+    assert "E_RECORD_TOKEN" in rejected

@@ -60,11 +60,9 @@ def test_a_worker_killed_while_scoring_leaves_one_finished_evaluation(
     stack = new_stack(PFL_EVALUATION_SILENCE_SECONDS="15", PFL_WATCHDOG_SECONDS="2")
     questions = lengthen_test_set(stack.evaluator_home / "test_sets" / "small", 60)
     token = make_participant(stack, "ada@lab.example", "Engines")
-    pfl(
-        *("submit", trained / "fedavg", "--track", "track-1", "--title", "Interrupted"),
-        PFL_SITE=stack.url,
-        PFL_TOKEN=token,
-    )
+    access = {"PFL_SITE": stack.url, "PFL_TOKEN": token}
+    folder = trained / "fedavg"
+    pfl("submit", folder, "--track", "track-1", "--title", "Interrupted", environment=access)
 
     wait_for(stack, token, lambda run: run["step"] == "scoring" and 0 < run["done"] < questions, 120)
     stack.kill_process("worker")

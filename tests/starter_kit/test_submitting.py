@@ -78,7 +78,7 @@ def rejection(client: SiteClient, track: str, folders: list[Path], proof: Path |
 def files_at_the_site() -> dict[tuple[float | None, str], bytes]:
     """The content of every submitted file, by its run's budget and its kind."""
     return {
-        (artifact.run and artifact.run.budget, artifact.kind): current_store()
+        (artifact.run.budget if artifact.run else None, artifact.kind): current_store()
         .open(artifact.upload.store_key)
         .read()
         for artifact in Artifact.objects.all()

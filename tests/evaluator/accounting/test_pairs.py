@@ -6,8 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from evaluator.accounting.pairs import Floats, GaussianPair, LaplacePair, Symmetrized, dominating_pairs
-from evaluator.mechanisms.events import Event
+from evaluator.accounting.pairs import (
+    Floats,
+    GaussianPair,
+    LaplacePair,
+    SingleStage,
+    Symmetrized,
+    dominating_pairs,
+)
 from tests.evaluator.accounting.compositions import REPLACE, fixed_size, gaussian, laplace, poisson
 
 POINTS = np.linspace(-40, 40, 400_001)
@@ -24,7 +30,7 @@ def divergence(p: Floats, q: Floats, alpha: float) -> float:
     return float(np.maximum(p - alpha * q, 0).sum() * STEP)
 
 
-def bound(event: Event, alpha: float) -> float:
+def bound(event: SingleStage, alpha: float) -> float:
     """H_α that the event's dominating pairs allow, whichever of the neighbors comes first."""
     losses = np.array([np.log(alpha)])
     return max(
@@ -62,7 +68,9 @@ def test_the_symmetrized_pair_keeps_the_curve_above_one_and_mirrors_it_below() -
     removal = GaussianPair(1.0, 0.4, 0.0)
     losses = np.array([0.0, 0.3, 1.0])
     p, q = Symmetrized(removal).tails(losses)
-    assert (p, q) == (pytest.approx(removal.tails(losses)[0]), pytest.approx(removal.tails(losses)[1]))
+    expected_p, expected_q = removal.tails(losses)
+    assert p == pytest.approx(expected_p)
+    assert q == pytest.approx(expected_q)
     p_below, q_below = Symmetrized(removal).tails(-losses[1:])
     alpha = np.exp(losses[1:])
     above = p[1:] - alpha * q[1:]
@@ -117,5 +125,5 @@ def test_the_worst_replacement_in_a_fixed_size_sample_is_attained() -> None:
 @pytest.mark.parametrize(
     "event", [gaussian(1), laplace(1), poisson(0.2, 1, adjacency=REPLACE)], ids=lambda e: e.type
 )
-def test_symmetric_mechanisms_have_one_pair(event: Event) -> None:
+def test_symmetric_mechanisms_have_one_pair(event: SingleStage) -> None:
     assert len(dominating_pairs(event)) == 1

@@ -270,7 +270,7 @@ def test_fixed_size_replacement_is_between_its_neighbors() -> None:
 
 
 def test_epsilon_and_delta_are_inverse() -> None:
-    events = [two_stage(0.2, poisson(0.5, 1.0), 10), poisson(0.1, 0.8, 5)]
+    events: list[Event] = [two_stage(0.2, poisson(0.5, 1.0), 10), poisson(0.1, 0.8, 5)]
     for delta in (1e-8, 1e-5, 1e-2):
         assert pld.delta(events, pld.epsilon(events, delta)) == pytest.approx(delta, rel=1e-9)
 

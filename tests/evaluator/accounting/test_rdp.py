@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from evaluator.accounting import rdp
-from evaluator.mechanisms.events import Event, UnsupportedError
+from evaluator.mechanisms.events import FixedSizeGaussian, PoissonGaussian, UnsupportedError
 from tests.evaluator.accounting.compositions import (
     DELTA,
     REPLACE,
@@ -85,7 +85,7 @@ def test_laplace_noise_has_its_known_divergence() -> None:
 @pytest.mark.parametrize(
     "event", [poisson(0.1, 1, 1, REPLACE), fixed_size(0.1, 1, 1, REPLACE)], ids=lambda e: e.type
 )
-def test_what_has_no_known_bound_is_rejected(event: Event) -> None:
+def test_what_has_no_known_bound_is_rejected(event: PoissonGaussian | FixedSizeGaussian) -> None:
     with pytest.raises(UnsupportedError, match="under replacement"):
         rdp.epsilon([event], DELTA)
     with pytest.raises(UnsupportedError, match="under replacement"):

@@ -13,7 +13,7 @@ INDEX = "model.safetensors.index.json"
 def save_shards(folder: Path, shards: Sequence[Mapping[str, torch.Tensor]]) -> Path:
     """Write `shards` and their index into `folder`; the index."""
     folder.mkdir(parents=True, exist_ok=True)
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for number, tensors in enumerate(shards, 1):
         name = f"model-{number:05}-of-{len(shards):05}.safetensors"
         save_file(dict(tensors), folder / name, metadata={"format": "pt"})

@@ -368,7 +368,8 @@ def test_every_flipped_bit_is_found(
 
 
 def test_a_file_of_no_tensors_and_one_of_empty_tensors_are_read(reference: Path, checkpoint: Path) -> None:
-    for arrays in ({}, {"x": np.zeros((0, 3), np.float32), "y": np.zeros((5, 0), np.float64)}):
+    empty: dict[str, NDArray[Any]] = {"x": np.zeros((0, 3), np.float32), "y": np.zeros((5, 0), np.float64)}
+    for arrays in ({}, empty):
         written(reference, arrays)
         result = inspect_checkpoint(written(checkpoint, arrays, padding=3), reference)
         assert (result.tensors, result.parameters, result.changed) == (len(arrays), 0, [])

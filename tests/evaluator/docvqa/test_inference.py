@@ -32,9 +32,8 @@ def assert_same(found: list[Prediction], expected: list[Prediction]) -> None:
 def test_answers_do_not_depend_on_the_batches(
     dataset: Dataset, one_by_one: list[Prediction], token_budget: int | None
 ) -> None:
-    assert_same(
-        predict(MODEL, TOKENIZER, dataset, budget=token_budget and Budget(token_budget, 5, 3)), one_by_one
-    )
+    budget = Budget(token_budget, 5, 3) if token_budget else None
+    assert_same(predict(MODEL, TOKENIZER, dataset, budget=budget), one_by_one)
 
 
 def test_answers_do_not_depend_on_how_many_pages_are_held(

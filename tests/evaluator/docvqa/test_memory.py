@@ -57,7 +57,7 @@ class CrampedGenerator(Generator):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 4.00 GiB")
         return super().encode(texts, features)  # type: ignore[arg-type]
 
-    def decode(self, encoded: Encoded) -> list:  # type: ignore[type-arg]
+    def decode(self, encoded: Encoded) -> list:
         if len(encoded) > 2:
             raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)")
         return super().decode(encoded)

@@ -126,9 +126,13 @@ def test_a_record_with_the_same_parts_is_the_same_composition(
     run = mechanism(
         sampling, multiplier, placement=placement, secure_aggregation=secure, colluding_clients=colluding
     )
-    first = lines.RunLine.model_construct(
+    # Of a record's lines only those parts that are accounted.
+    first = lines.RunLine.model_construct(  # type: ignore[call-arg]
         unit=run.unit, adjacency=run.adjacency, clients=10, sampling=run.sampling, noise=run.noise
     )
-    line = lines.RoundLine.model_construct(round=1, sampling=sampling, noise_multiplier=multiplier)
-    record = lines.TrainingRecord(first, [line] * rounds, lines.EndLine.model_construct(), "")
+    line = lines.RoundLine.model_construct(  # type: ignore[call-arg]
+        round=1, sampling=sampling, noise_multiplier=multiplier
+    )
+    end = lines.EndLine.model_construct()  # type: ignore[call-arg]
+    record = lines.TrainingRecord(first, [line] * rounds, end, "")
     assert epsilon.releases(record, rule) == run.events(rule, rounds)

@@ -17,7 +17,7 @@ def effective(
     noise = Noise.model_construct(
         multiplier=1.0,
         placement=Placement(placement),
-        secure_aggregation=secure,
+        secure_aggregation=secure,  # type: ignore[arg-type]
         colluding_clients=colluding,
     )
     return noise.effective_multiplier(contributors=contributors, clients=clients)
@@ -35,7 +35,8 @@ def effective(
     ],
 )
 def test_noise_without_collusion(placement: str, secure: str, view: str, expected: float) -> None:
-    assert Noise(multiplier=1, placement=placement, secure_aggregation=secure).release_view == view
+    noise = Noise.model_validate({"multiplier": 1, "placement": placement, "secure_aggregation": secure})
+    assert noise.release_view == view
     assert effective(placement, secure) == pytest.approx(expected)
 
 
@@ -85,13 +86,14 @@ def test_impossible_counts_are_rejected(contributors: int, colluding: int) -> No
 def test_the_noise_of_a_sum_is_that_of_all_draws_in_it(
     placement: str, contributors: int, expected: float
 ) -> None:
-    assert Noise(multiplier=2.0, placement=placement).multiplier_of_sum(contributors) == expected
+    noise = Noise(multiplier=2.0, placement=Placement(placement))
+    assert noise.multiplier_of_sum(contributors) == expected
 
 
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, float("nan"), float("inf"), "1"])
 def test_a_multiplier_is_a_positive_number(multiplier: object) -> None:
     with pytest.raises(ValidationError):
-        Noise(multiplier=multiplier)
+        Noise.model_validate({"multiplier": multiplier})
 
 
 def test_what_is_seen_is_a_word_of_its_own() -> None:

@@ -13,7 +13,7 @@ from evaluator.contracts import Check, CheckStatus, PrivacyRules
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.mechanisms.events import Event, Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
-from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson, Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.records.epsilon import CLAIM_TOLERANCE, MAX_DIFFERENT_ROUNDS, account, joint_epsilon, releases
@@ -155,7 +155,7 @@ def test_unit_and_adjacency_are_the_records() -> None:
 def test_noise_adds_up_over_the_clients_that_surely_draw_it(
     sampling: Sampling, client_rate: float, multiplier: float
 ) -> None:
-    noise = Noise(multiplier=1.0, placement="client_full", secure_aggregation="simulated")
+    noise = Noise(multiplier=1.0, placement=Placement.CLIENT_FULL, secure_aggregation="simulated")
     (event,) = releases(record((client_rate, 0.125, 1.0), sampling=sampling, noise=noise), PRODUCT)
     assert not isinstance(event, Gaussian)
     assert event.model_dump()["effective_noise_multiplier"] == pytest.approx(multiplier)
@@ -232,7 +232,7 @@ def test_a_deciding_accountant_without_a_bound_rejects() -> None:
     assert (problem.code, problem.found) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "none")
 
 
-SHARED = Noise(multiplier=1.0, placement="client_share")
+SHARED = Noise(multiplier=1.0, placement=Placement.CLIENT_SHARE)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,8 @@ def test_two_stages_never_cost_less_than_the_product_by_either_accountant(
 def test_an_interrupted_round_is_accounted_where_the_server_is_not_trusted(
     placement: str, secure: str, seen: int
 ) -> None:
-    noise = Noise(multiplier=1.5, placement=placement, secure_aggregation=secure)
+    values = {"multiplier": 1.5, "placement": placement, "secure_aggregation": secure}
+    noise = Noise.model_validate(values)
     whole = record(*[(1.0, 1.0, 1.5)] * 3, sampling=Poisson(provider_rate=1.0), noise=noise)
     broken = replace(
         whole,

@@ -14,7 +14,7 @@ from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checks import CHECKS, failures
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
-from evaluator.mechanisms.noise import Noise
+from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.records.annex import Annex
@@ -73,17 +73,17 @@ def with_sampled(**counts: int) -> Callable[[Annex], Annex]:
         {"clients": 10, "sampling": Poisson(client_rate=0.01, provider_rate=0.25), "rounds": 5},
         {"sampling": Full()},
         {"clients": 10, "sampling": FIXED},
-        {"noise": Noise(multiplier=1.1, placement="client_full")},
+        {"noise": Noise(multiplier=1.1, placement=Placement.CLIENT_FULL)},
         {
             "clients": 4,
             "sampling": Poisson(client_rate=0.3, provider_rate=0.25),
             "rounds": 8,
-            "noise": Noise(multiplier=2.0, placement="client_full"),
+            "noise": Noise(multiplier=2.0, placement=Placement.CLIENT_FULL),
         },
         {
             "noise": Noise(
                 multiplier=1.1,
-                placement="client_share",
+                placement=Placement.CLIENT_SHARE,
                 secure_aggregation="simulated",
             )
         },

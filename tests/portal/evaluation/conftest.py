@@ -1,4 +1,5 @@
 from queue import Empty
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,9 @@ from portal.celery import app
 class Broker:
     """The workers' end of the real broker: what the site has sent."""
 
-    def take(self, queue):
+    def take(self, queue: str) -> list[Any]:
         """All messages of a queue, as kombu reads them."""
-        messages = []
+        messages: list[Any] = []
         with app.connection_for_read() as connection:
             waiting = connection.SimpleQueue(queue)
             while True:

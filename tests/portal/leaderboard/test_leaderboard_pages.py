@@ -1,7 +1,7 @@
 import csv
 import io
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.conf import settings
@@ -311,9 +311,9 @@ class TestApi:
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
         }
-        assert abs(
-            submission.submitted_at - timezone.datetime.fromisoformat(first["submitted_at"])
-        ) < timedelta(seconds=1)
+        assert abs(submission.submitted_at - datetime.fromisoformat(first["submitted_at"])) < timedelta(
+            seconds=1
+        )
         assert (second["rank"], second["reason"]) == (None, "recomputed ε = 1.1 exceeds the budget 1")
 
     def test_of_a_private_run_some_checks_are_published_without_their_findings(self, client, private_track):

@@ -16,7 +16,15 @@ PREPARING, TRAINING = "[1/7]", "[4/7]"
 def test_a_demonstration_that_is_told_to_end_stops_what_it_started(
     tmp_path: Path, step: str, ending: signal.Signals
 ) -> None:
-    command = [sys.executable, "-m", "portal.standalone.demo", "--home", tmp_path / "demo", "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "portal.standalone.demo",
+        "--home",
+        str(tmp_path / "demo"),
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as demo:
         assert demo.stdout is not None
         assert any(line.startswith(step) for line in demo.stdout)

@@ -1,6 +1,7 @@
 """The draft's page in a real browser against a real server: parts, a lost connection, a reload, a pause."""
 
 import os
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -86,7 +87,8 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
 
 
 def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complaints):
-    page, held = open_page(), []
+    page = open_page()
+    held: list[Any] = []
     page.route(
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
     )

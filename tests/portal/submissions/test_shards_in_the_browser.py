@@ -253,6 +253,6 @@ def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     ],
 )
 def test_the_browser_says_what_the_table_of_codes_says(code):
-    script = Path(finders.find("submissions/joined.js")).read_text()
+    script = Path(finders.find("submissions/joined.js") or "").read_text()
     assert f'"{code}"' in script
     assert EXPLANATIONS[code].meaning in script

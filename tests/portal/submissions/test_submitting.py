@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -43,7 +44,8 @@ def test_submitting_freezes_the_rules_and_queues_every_run():
 
 
 def test_receivers_are_called_inside_the_transaction():
-    submission, heard = make_complete_draft(), []
+    submission = make_complete_draft()
+    heard: list[Any] = []
 
     def listen(runs, **_):
         heard.extend(run.state for run in runs)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from portal.uploads import services, signed_urls
+from portal.uploads import services
 from portal.uploads.parts import Part
 from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
 from portal.uploads.stores import current_store
@@ -60,7 +60,7 @@ def test_it_rejects_the_bytes_of_another_part(upload, client):
 def test_it_rejects_an_address_that_has_expired(upload, client, monkeypatch, settings):
     url = url_of_part(upload)
     later = timezone.now() + timedelta(seconds=settings.UPLOAD_URL_SECONDS)
-    monkeypatch.setattr(signed_urls.timezone, "now", lambda: later)
+    monkeypatch.setattr("portal.uploads.signed_urls.timezone.now", lambda: later)
     response = put(client, url, CONTENT[:10])
     assert (response.status_code, problems(response)) == (403, ["E_UPLOAD_URL"])
 

@@ -177,7 +177,7 @@ def test_aborting_while_it_is_completed_leaves_one_truth(client):
     for _ in range(5):
         upload = start(make_team(), CONTENT)
         send(client, upload, cut(CONTENT))
-        outcomes = []
+        outcomes: list[str] = []
 
         def attempt(change, upload=upload, outcomes=outcomes):
             try:

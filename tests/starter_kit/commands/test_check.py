@@ -12,9 +12,8 @@ from tests.starter_kit.commands.pfl import pfl
 
 def check(run: Path, base: Path, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """`pfl check` by the rules of track 2, but for the pocket data's three clients."""
-    return pfl(
-        *("check", run, "--base", base, "--track", "track-2", "--clients", "3", *options), status=status
-    )
+    rules = ["--track", "track-2", "--clients", "3"]
+    return pfl("check", run, "--base", base, *rules, *options, status=status)
 
 
 def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,15 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def pfl(home: Path, *arguments: str | Path, status: int = 0, **variables: str) -> tuple[str, str]:
+def pfl(
+    home: Path, *arguments: object, status: int = 0, environment: Mapping[str, str] = {}
+) -> tuple[str, str]:
     """Output and errors of one command of a user whose home is `home`."""
     hidden = {"PFL_KEY", "PFL_SITE", "PFL_TOKEN", "PFL_RUN_TOKEN", "XDG_CONFIG_HOME"}
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
     result = subprocess.run(
         [*PFL, *map(str, arguments)],
-        env={**environment, "HOME": str(home), **variables},
+        env={**inherited, "HOME": str(home), **environment},
         capture_output=True,
         text=True,
         timeout=300,
@@ -70,7 +73,7 @@ def test_the_key_may_lie_elsewhere(home: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere" / "key.pem"
     pfl(home, "key", "create", "--out", elsewhere)
     assert not key_file(home).exists()
-    shown = pfl(home, "key", "show", PFL_KEY=str(elsewhere))[0]
+    shown = pfl(home, "key", "show", environment={"PFL_KEY": str(elsewhere)})[0]
     assert shown == pfl(home, "key", "show", "--key", elsewhere)[0]
 
 
@@ -82,12 +85,12 @@ def test_a_key_is_registered_once_however_often_it_is_requested(home: Path, acce
     pfl(home, "key", "create")
     public_key = pfl(home, "key", "show")[0].strip()
     for _ in range(2):
-        assert public_key in pfl(home, "key", "register", "--name", "GPU box", **access)[0]
+        assert public_key in pfl(home, "key", "register", "--name", "GPU box", environment=access)[0]
     assert [(key.public_key, key.name) for key in TeamKey.objects.all()] == [(public_key, "GPU box")]
 
 
 def test_a_token_is_printed_alone(home: Path, access: dict[str, str]) -> None:
-    printed, _ = pfl(home, "token", "--track", "track-2", **access)
+    printed, _ = pfl(home, "token", "--track", "track-2", environment=access)
     assert RunToken.objects.get(track__slug="track-2").token == printed.strip()
 
 
@@ -99,9 +102,15 @@ def test_training_near_a_site_takes_a_token_by_itself_and_one_by_hand_goes_first
     home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
 ) -> None:
     command = ["train", "fl-provider-dp", "--data", data, "--base", base, *QUICK]
-    printed, _ = pfl(home, *command, "--out", tmp_path / "asked", **access)
+    printed, _ = pfl(home, *command, "--out", tmp_path / "asked", environment=access)
     assert str(key_file(home)) in printed
-    pfl(home, *command, "--out", tmp_path / "given", PFL_RUN_TOKEN="a-token-of-my-own", **access)
+    pfl(
+        home,
+        *command,
+        "--out",
+        tmp_path / "given",
+        environment={**access, "PFL_RUN_TOKEN": "a-token-of-my-own"},
+    )
     tokens = [
         read_record(tmp_path / name / "training_record.jsonl", max_rounds=1).run.run_token
         for name in ("asked", "given")
@@ -114,7 +123,7 @@ def test_training_that_cannot_begin_uses_no_token_up(
 ) -> None:
     (tmp_path / "out").mkdir()
     command = ["train", "fl-provider-dp", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
-    assert "E_RUN_FOLDER" in pfl(home, *command, status=2, **access)[1]
+    assert "E_RUN_FOLDER" in pfl(home, *command, status=2, environment=access)[1]
     assert not RunToken.objects.exists()
     assert not key_file(home).exists()
 
@@ -123,6 +132,6 @@ def test_training_without_privacy_needs_neither_token_nor_key(
     home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
 ) -> None:
     command = ["train", "fedavg", "--data", data, "--base", base, "--out", tmp_path / "out", *QUICK]
-    pfl(home, *command, **access)
+    pfl(home, *command, environment=access)
     assert not RunToken.objects.exists()
     assert not key_file(home).exists()

@@ -113,4 +113,4 @@ def as_server() -> Iterator[None]:
     """Send the messages of this process as the server."""
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = SERVER_ID
     yield
-    TaskIdentity._task_id = TaskIdentity._run_id = TaskIdentity._node_id = None
+    TaskIdentity._task_id = TaskIdentity._run_id = TaskIdentity._node_id = None  # type: ignore[assignment]

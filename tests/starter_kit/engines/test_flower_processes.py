@@ -110,8 +110,8 @@ class Parties:
                 process.kill()
                 process.communicate()
         _, alive = psutil.wait_procs(self.family, timeout=20)
-        for process in alive:
-            process.kill()
+        for leftover in alive:
+            leftover.kill()
         assert alive == []
 
 

@@ -1,5 +1,7 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 import pytest
 import torch
@@ -7,7 +9,7 @@ import torch
 from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.rounds import Reply, Server
+from starter_kit.federation.rounds import Engine, Reply
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.randomness import Stream
@@ -115,7 +117,7 @@ def test_a_reply_that_does_not_come_is_left_out_of_the_mean_and_of_the_log() -> 
         def ask(self, requests):
             return (reply for reply in whole.engine.ask(requests) if reply.client != 2)
 
-    only = Server(whole.method, Losing(), whole.aggregation, whole.stream).round(1, toy.weights)
+    only = replace(whole, engine=cast(Engine, Losing())).round(1, toy.weights)
     assert only.clients == [0, 1, 3]
     assert len(only.messages) == 4 + 3
     assert torch.allclose(only.weights, only.aggregate.total / 3)
@@ -133,7 +135,7 @@ def test_a_model_that_could_not_be_sent_is_not_in_the_log() -> None:
             self.unsent = [2]
             return whole.engine.ask([request for request in requests if request.client != 2])
 
-    only = Server(whole.method, Away(), whole.aggregation, whole.stream).round(1, toy.weights)
+    only = replace(whole, engine=cast(Engine, Away())).round(1, toy.weights)
     assert {message.receiver for message in only.messages} == {SERVER, 0, 1, 3}
     assert len(only.messages) == 6
 
@@ -150,12 +152,12 @@ def test_an_answer_that_is_no_update_ends_the_round_and_names_the_client() -> No
             return (Reply(request.client, bytes(3)) for request in requests)
 
     with pytest.raises(ProblemError) as rejected:
-        Server(whole.method, Garbled(), whole.aggregation, whole.stream).round(7, toy.weights)
+        replace(whole, engine=cast(Engine, Garbled())).round(7, toy.weights)
     assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
     assert rejected.value.problem.where == "round 7, client 0"
 
 
-def test_the_server_holds_one_update_at_a_time() -> None:
+def test_the_server_holds_one_update_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     toy = Toy()
     order: list[str] = []
 
@@ -167,7 +169,9 @@ def test_the_server_holds_one_update_at_a_time() -> None:
         def accumulator(self, weights, state):
             summed = super().accumulator(weights, state)
             add = summed.add
-            summed.add = lambda message: (order.append(f"add {message.client}"), add(message))
+            monkeypatch.setattr(
+                summed, "add", lambda message: (order.append(f"add {message.client}"), add(message))
+            )
             return summed
 
     toy.server(Noting(3, LOCAL)).round(1, toy.weights)

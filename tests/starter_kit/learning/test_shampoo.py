@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_rows_are_preconditioned_on_the_left_and_columns_on_the_right() -> None:
     shampoo = Shampoo([weight], 1.0, FREE, statistics_every=1, roots_every=1, ridge=0.0)
     # G = [[0, √15], [0, 0]]: L = diag(16, 1), R = diag(1, 16); the step is √15 / 4 there and 0 elsewhere.
     take(shampoo, weight, double([[0.0, math.sqrt(15)], [0.0, 0.0]]))
-    np.testing.assert_allclose(weight.detach(), [[0, -math.sqrt(15) / 4], [0, 0]], rtol=1e-12)
+    np.testing.assert_allclose(weight.detach(), [[0.0, -math.sqrt(15) / 4], [0.0, 0.0]], rtol=1e-12)
     # The same G turned: L = diag(16, 16), R = diag(16, 16).
     take(shampoo, weight, double([[0.0, 0.0], [math.sqrt(15), 0.0]]))
     np.testing.assert_allclose(
@@ -329,7 +330,7 @@ def test_a_stretched_quadratic_is_solved_faster_than_by_sgd() -> None:
     clipped_sgd = loss_on_a_stretched_quadratic(lambda p: Shampoo(p, 0.3, 0.2, 1000, 1000))
     sgd = loss_on_a_stretched_quadratic(lambda p: torch.optim.SGD(p, 0.3))
     best_sgd = min(
-        loss_on_a_stretched_quadratic(lambda p, lr=lr: torch.optim.SGD(p, lr)) for lr in (5e-4, 1e-3, 1.5e-3)
+        loss_on_a_stretched_quadratic(partial(torch.optim.SGD, lr=lr)) for lr in (5e-4, 1e-3, 1.5e-3)
     )
     assert shampoo < 0.02 * clipped_sgd
     assert not math.isfinite(sgd)

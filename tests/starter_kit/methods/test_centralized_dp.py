@@ -19,6 +19,7 @@ from evaluator.pipeline import StepInputs, run_step
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.centralized_dp import Settings
+from starter_kit.methods.fl_provider_dp import ProviderDP
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.methods.test_fl_provider_dp import SIZE, FixedUpdates, has_std, one_provider_each
 from tests.starter_kit.toy import server
@@ -57,9 +58,9 @@ def test_each_provider_is_clipped_by_itself_and_the_sum_divided_by_their_expecte
     loaded = settings("target_epsilon=null", "noise_multiplier=1.0e-9", "clip_norm=0.25")
     noised = total(loaded, 100 * torch.eye(20))
     torch.testing.assert_close(noised, torch.full((20,), 0.25), rtol=1e-4, atol=1e-6)
-    assert (
-        settings("sampling.provider_rate=0.25").plan(loaded.plan(CLIENTS).clients).method.divisor == 20 * 0.25
-    )
+    built = settings("sampling.provider_rate=0.25").plan(loaded.plan(CLIENTS).clients).method
+    assert isinstance(built, ProviderDP)
+    assert built.divisor == 20 * 0.25
 
 
 def test_providers_flip_coins_and_a_round_costs_what_it_does_in_a_federation_that_answers_whole() -> None:

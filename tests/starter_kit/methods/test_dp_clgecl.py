@@ -100,6 +100,7 @@ class Listening:
         self.unsent: list[int] = []
         self.down: list[bytes] = []
         self.up: list[bytes] = []
+        self.restore = engine.restore
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
         self.down += [request.payload for request in requests]
@@ -263,6 +264,7 @@ def test_a_run_that_is_resumed_ends_with_the_same_bits(tmp_path: Path) -> None:
 def test_the_server_takes_the_mean_of_the_clients_own_models() -> None:
     clients = one_provider_each(4, 5)
     built = settings("max_weight_noise=0.05").plan(clients).method
+    assert isinstance(built, DPCLGECL)
     assert built.server_learning_rate < settings().server_learning_rate
     learner = FixedUpdates(torch.ones(20, 50))
     whole = server(built, clients, learner, torch.zeros(50))
@@ -288,6 +290,7 @@ def test_divisors_are_the_expected_numbers(
         .plan(one_provider_each(4, 5))
         .method
     )
+    assert isinstance(built, DPCLGECL)
     assert built.client_step == pytest.approx(0.5 / expected_providers)
     assert built.divisor == pytest.approx(expected_clients * expected_providers)
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from evaluator.errors import ProblemError
 from evaluator.pipeline import StepInputs, run_step
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import ClientState, Kept
-from starter_kit.federation.rounds import Client, Server
+from starter_kit.federation.rounds import Client, Engine, Server
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.methods.fedavg import FedAvg
@@ -100,7 +101,7 @@ def test_no_message_carries_anything_but_the_model_and_its_change() -> None:
                 sent.append(reply.payload)
                 yield reply
 
-    listened = replace(whole, engine=Listening())
+    listened = replace(whole, engine=cast(Engine, Listening()))
     first = listened.round(1, toy.start)
     model, _, *changes = [torch.frombuffer(bytearray(payload), dtype=torch.float32) for payload in sent]
     assert torch.equal(model, toy.start)

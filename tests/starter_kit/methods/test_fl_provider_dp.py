@@ -204,6 +204,7 @@ def test_clients_flip_coins_too_at_a_lower_rate_and_the_divisor_follows() -> Non
         .plan(one_provider_each(4, 5))
         .method
     )
+    assert isinstance(built, ProviderDP)
     assert built.divisor == pytest.approx(20 * 0.3 * 0.5)
 
 
@@ -221,9 +222,11 @@ def test_fixed_numbers_cost_the_noise_of_a_provider_that_displaces_another() -> 
     clients = one_provider_each(4, 5)
     fixed = settings("sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 3}")
     coins = settings("sampling.client_rate=0.5", "sampling.provider_rate=0.6")
-    assert fixed.plan(clients).method.divisor == coins.plan(clients).method.divisor == 6
-    of_fixed, of_coins = (chosen.plan(clients).method.noise.noise.multiplier for chosen in (fixed, coins))
-    assert of_fixed > 1.5 * of_coins
+    with_fixed, with_coins = (chosen.plan(clients).method for chosen in (fixed, coins))
+    assert isinstance(with_fixed, ProviderDP)
+    assert isinstance(with_coins, ProviderDP)
+    assert with_fixed.divisor == with_coins.divisor == 6
+    assert with_fixed.noise.noise.multiplier > 1.5 * with_coins.noise.noise.multiplier
 
 
 @pytest.mark.parametrize(

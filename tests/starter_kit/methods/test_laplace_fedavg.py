@@ -176,7 +176,9 @@ def test_a_target_is_used_up_by_all_rounds_together_as_well_as_composition_allow
     given = settings("target_epsilon=1", f"rounds={rounds}")
     guarantee = given.plan(clients_with(5, 3)).guarantee
     assert 0.999 < guarantee.epsilon(rounds) <= 1
-    assert 1 / given.plan(clients_with(5, 3)).method.release.relative_scale > least
+    built = given.plan(clients_with(5, 3)).method
+    assert isinstance(built, LaplaceFedAvg)
+    assert 1 / built.release.relative_scale > least
     guarantee.check_before(rounds)
 
 

@@ -124,7 +124,8 @@ def test_server_and_clients_come_to_the_very_same_duals_from_noisy_messages() ->
 
 def test_duals_and_own_models_follow_from_what_was_sent() -> None:
     """With noise: w − z is what was sent, with its sign turned, and λ has ρ times the sum of these."""
-    noisy, kept = method(2, noise_multiplier=1.0), {}
+    noisy = method(2, noise_multiplier=1.0)
+    kept: State = {}
     sent = [message(noisy, clients_with(2)[0], torch.randn(2, 6), kept, number) for number in (1, 2, 3)]
     assert torch.allclose(kept["dual"], -0.5 * torch.stack(sent).sum(dim=0), rtol=1e-4)
     assert torch.equal(kept["own"], sent[-1])  # these rounds start from zero
@@ -250,6 +251,7 @@ def test_what_is_accounted_is_the_noise_that_is_drawn() -> None:
         unit=PrivacyUnit.RECORD, adjacency=Adjacency.REPLACE, rounds=7, relative_scale=2
     )
     built = given.plan(clients_with(5, 3, 4)).method
+    assert isinstance(built, LaplaceIADMM)
     assert built.release.relative_scale * built.sensitivity == event.scale
 
 

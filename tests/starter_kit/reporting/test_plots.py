@@ -4,6 +4,7 @@ from io import BytesIO
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -33,7 +34,7 @@ def drawn(plot: Plot) -> Axes:
 
 def line(axes: Axes, label: str) -> list[tuple[float, float]]:
     series = next(line for line in axes.get_lines() if line.get_label() == label)
-    return [(float(x), float(y)) for x, y in series.get_xydata()]
+    return [(float(x), float(y)) for x, y in np.asarray(series.get_xydata())]
 
 
 def test_a_run_that_is_not_private_shows_scores_bytes_and_loss(tmp_path: Path) -> None:
@@ -130,5 +131,5 @@ def test_plots_are_the_same_whatever_the_user_prefers(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_the_ground_is_the_theme_s(theme: Theme) -> None:
     plot = plot_named("loss", plots_of(open_rounds(4), open_summary()))
-    corner = Image.open(BytesIO(png(plot, theme))).convert("RGB").getpixel((0, 0))
-    assert "#{:02x}{:02x}{:02x}".format(*corner) == theme.ground
+    corner = np.asarray(Image.open(BytesIO(png(plot, theme))).convert("RGB"))[0, 0]
+    assert "#" + bytes(corner).hex() == theme.ground

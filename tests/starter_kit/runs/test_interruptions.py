@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from evaluator.mechanisms.scenario import SamplingRule
 
 from evaluator.contracts import ArtifactKind, CheckStatus
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.records.epsilon import releases
 from evaluator.records.lines import ResumeLine, TrainableTensor
 from starter_kit.federation.rounds import Aggregate, Round
@@ -76,6 +76,7 @@ def test_the_record_of_a_resumed_run_shows_the_interruption_and_accounts_for_wha
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     record = run.record(max_rounds=3)
     spent = read_summary(run.path / SUMMARY).epsilon
+    assert spent is not None
     assert record.resumes == [ResumeLine(round=2, begun=True, claimed_epsilon=spent)]
     assert len(record.rounds) == 3
     whole = trained("fl-provider-dp", base, data, tmp_path / "whole", changes).record(max_rounds=3)

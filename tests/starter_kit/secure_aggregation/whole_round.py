@@ -21,7 +21,7 @@ def random_vectors(clients: int, size: int, seed: int = 0) -> dict[int, Words]:
 def plain_sum(vectors: Mapping[int, Words]) -> Words:
     """The sum modulo 2³², by way of 64 bits."""
     exact = np.sum([vector.astype(np.uint64) for vector in vectors.values()], axis=0, dtype=np.uint64)
-    return (exact % 2**32).astype(np.uint32)
+    return np.asarray(exact % 2**32, np.uint32)
 
 
 class Round:

@@ -48,6 +48,7 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 
 def test_changes_reach_top_and_nested_settings() -> None:
     settings = load_settings("fedavg", ["rounds=7", "local.learning_rate=0.5", "trainable=['*.wo.weight']"])
+    assert isinstance(settings, fedavg.Settings)
     assert settings.rounds == 7
     assert settings.local.learning_rate == 0.5
     assert settings.trainable == ["*.wo.weight"]
@@ -123,8 +124,11 @@ def test_the_type_that_is_wanted_is_told_in_words_and_nothing_is_converted(
 
 
 def test_numbers_are_read_as_people_write_them(tmp_path: Path) -> None:
-    assert load_settings(written(tmp_path, SMALL.replace("0.01", "1e-4"))).local.learning_rate == 1e-4
-    assert load_settings("fedavg", ["local.learning_rate=2E-5"]).local.learning_rate == 2e-5
+    of_file = load_settings(written(tmp_path, SMALL.replace("0.01", "1e-4")))
+    of_change = load_settings("fedavg", ["local.learning_rate=2E-5"])
+    assert isinstance(of_file, fedavg.Settings)
+    assert isinstance(of_change, fedavg.Settings)
+    assert (of_file.local.learning_rate, of_change.local.learning_rate) == (1e-4, 2e-5)
 
 
 def test_a_target_or_the_noise_is_given() -> None:

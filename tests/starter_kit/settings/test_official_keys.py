@@ -88,7 +88,9 @@ def test_with_use_dp_it_is_fl_provider_dp_as_published(config: Path) -> None:
     assert (settings.clip_norm, settings.noise_multiplier, settings.delta) == (0.5, 1.182, 1e-5)
     assert settings.target_epsilon is None
     assert settings.placement == "client_full"
-    assert settings.plan(TEN_CLIENTS).method.divisor == 100
+    built = settings.plan(TEN_CLIENTS).method
+    assert isinstance(built, fl_provider_dp.ProviderDP)
+    assert built.divisor == 100
     assert notes[-1].startswith("--use_dp: true -> method: fl-provider-dp")
     assert any("larger ε than a coin" in note for note in notes)
 

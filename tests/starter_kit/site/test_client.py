@@ -59,7 +59,7 @@ def test_a_key_is_registered_once(site_client: SiteClient) -> None:
 def test_a_request_is_sent_again_while_the_site_is_in_trouble(
     site: LiveSite, site_client: SiteClient
 ) -> None:
-    faults = [Fault.UNAVAILABLE, Fault.DISCONNECTED, response(b"[", size=1000)]
+    faults: list[Fault | bytes] = [Fault.UNAVAILABLE, Fault.DISCONNECTED, response(b"[", size=1000)]
     for fault in faults:
         site.break_down(TRACKS, fault, times=1)
     assert len(site_client.tracks()) == 2

@@ -94,7 +94,7 @@ def assert_same(path: Path, weights: State) -> None:
 
 def save_pickled_shards(folder: Path, shards: list[State]) -> Path:
     folder.mkdir()
-    weight_map = {}
+    weight_map: dict[str, str] = {}
     for number, tensors in enumerate(shards, 1):
         name = f"pytorch_model-{number:05}-of-{len(shards):05}.bin"
         torch.save(tensors, folder / name)
