@@ -1,7 +1,7 @@
 """The steps of one evaluation, each a function from local files to a result.
 
-Workers call `run_step` for a job that came over the broker, `pfl check` and `pfl evaluate` call it for files on a
-participant's disk: the code is the same. Every step may run again; the outcome is the same.
+Workers call `run_step` for a job from the broker, `pfl check` and `pfl evaluate` call it for files on a participant's
+disk: the code is the same. Every step is idempotent.
 """
 
 import contextlib

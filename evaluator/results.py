@@ -1,7 +1,8 @@
 """The results of one run, as one document: the site stores it, ranks by it and publishes it.
 
-A new result is a field here: storage, the API and the published boards carry it from then on. A field that a step's
-result has under the same name is copied from there when the step has passed.
+A new result is a new field of `RunResults`; the database, the API and the exported boards then include it without
+further changes. When a step has passed, each field of its result is copied to the field of the same name here, if
+there is one.
 """
 
 from typing import Self

@@ -1,11 +1,12 @@
 """Privacy events: what a training run released, as data.
 
-An event says what one round's release is, whom it protects (`unit`), which datasets are neighbors (`adjacency`) and
-how often it happened (`rounds`). A composition is a sequence of events, in any order; several releases by one team
-are the events of all of them. Accountants bound compositions; what they have no proof for, they reject.
+An event describes what one round released, whom that protects (`unit`), which data sets are neighbors (`adjacency`) and
+how many such rounds there were (`rounds`). A composition is a sequence of events, in any order; the composition of
+several releases has the events of all of them. Accountants bound compositions, and reject those that they have no proof
+for.
 
-An effective noise multiplier is relative to the L2 bound on one unit's contribution, and that of what an adversary
-sees, whoever drew the noise: see `noise`.
+An effective noise multiplier is relative to the L2 bound on one unit's contribution. It describes the noise that an
+adversary sees, whoever drew it: see `noise`.
 """
 
 import math
@@ -17,10 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS, MIN_NOISE_MULTIPLIER, Rate
 
-NoiseMultiplier = Annotated[
-    float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)
-]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+# Noise over the sensitivity that it covers, Gaussian or Laplace, in the range that the accountants handle.
+RelativeNoise = Annotated[float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)]
+PositiveFinite = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Release(BaseModel):
@@ -42,10 +42,10 @@ class Release(BaseModel):
 
 
 class Gaussian(Release):
-    """Everyone takes part; N(0, (σC)²) covers the sum of contributions of L2 norm at most C."""
+    """Everyone takes part; N(0, (σS)²) covers the sum of contributions of L2 norm at most S."""
 
     type: Literal["gaussian"] = "gaussian"
-    effective_noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: RelativeNoise
 
 
 class PoissonGaussian(Release):
@@ -56,7 +56,7 @@ class PoissonGaussian(Release):
 
     type: Literal["poisson_gaussian"] = "poisson_gaussian"
     sampling_rate: Rate
-    effective_noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: RelativeNoise
 
 
 class FixedSizeGaussian(Release):
@@ -67,14 +67,14 @@ class FixedSizeGaussian(Release):
 
     type: Literal["fixed_size_gaussian"] = "fixed_size_gaussian"
     sampling_rate: Rate
-    effective_noise_multiplier: NoiseMultiplier
+    effective_noise_multiplier: RelativeNoise
 
 
 class Laplace(Release):
     """Laplace noise of scale `relative_scale` times the L1 sensitivity under `adjacency`: one round has ε = 1/it."""
 
     type: Literal["laplace"] = "laplace"
-    relative_scale: NoiseMultiplier
+    relative_scale: RelativeNoise
 
 
 class FedAvgLaplace(Release):
@@ -92,10 +92,10 @@ class FedAvgLaplace(Release):
 
     type: Literal["fedavg_laplace"] = "fedavg_laplace"
     unit: Literal[PrivacyUnit.RECORD] = PrivacyUnit.RECORD
-    clip_norm: Positive
-    learning_rate: Positive
+    clip_norm: PositiveFinite
+    learning_rate: PositiveFinite
     examples: int = Field(ge=2)
-    scale: Positive
+    scale: PositiveFinite
 
     @property
     def sensitivity(self) -> float:
@@ -126,10 +126,10 @@ class AdmmLaplace(Release):
 
     type: Literal["admm_laplace"] = "admm_laplace"
     unit: Literal[PrivacyUnit.RECORD] = PrivacyUnit.RECORD
-    clip_norm: Positive
-    penalty: Positive
+    clip_norm: PositiveFinite
+    penalty: PositiveFinite
     examples: int = Field(ge=1)
-    scale: Positive
+    scale: PositiveFinite
 
     @property
     def sensitivity(self) -> float:

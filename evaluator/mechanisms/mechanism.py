@@ -1,8 +1,8 @@
 """The sampled Gaussian mechanism of one round, and what rounds of it release.
 
-The site's calculator, `pfl privacy`, the trainers and the workers all build a `Mechanism` and ask it, so that all of
-them say the same: a trainer makes one from its settings, a training record has its parts in the run line, and the
-workers make one for each kind of round in a record.
+The site's calculator, `pfl privacy`, the trainers and the workers all build a `Mechanism` and take its events, so that
+all of them arrive at the same ε. A trainer makes one from its settings and writes its parts into the run line of the
+training record; a worker makes one for each kind of round in a record.
 """
 
 from enum import StrEnum
@@ -52,7 +52,7 @@ class Mechanism(Value):
         return self.model_copy(update={"noise": noise})
 
     def effective_noise_multiplier(self) -> float:
-        """Return z, of the noise that hides one provider from who sees this release.
+        """Return z, of the noise that hides one provider from anyone who sees this release.
 
         Raises:
             UnsupportedError: The noise doesn't cover what is seen.

@@ -1,9 +1,10 @@
 """The Gaussian noise of a round: who draws it, what an observer sees, and how much of it protects one provider.
 
-All clients draw independently. The client whose provider is protected takes part and draws honestly: a client that
-doesn't has the provider's data anyway. Others may collude and add their draws to what the observer knows, so that K
-contributors leave at least max(1, K − colluding) unknown draws. Which clients contribute is drawn again in every round,
-and the bound has to hold for the worst number, from those who surely contribute to all.
+All clients draw independently. The client whose provider is protected takes part and draws honestly; one that doesn't
+draw honestly could reveal the provider's data directly. Other clients may collude and reveal their draws to the
+observer, so that of K draws at least max(1, K − colluding) remain unknown. Which clients contribute is chosen afresh
+in every round. The bound therefore holds for the worst number of contributors, from the fewest that a round with the
+protected provider's client can have up to all clients.
 """
 
 import math

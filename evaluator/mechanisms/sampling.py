@@ -1,8 +1,8 @@
 """Sampling: which clients, and which of their providers, take part in a round.
 
-A settings file contains one of these values, the trainer draws by its laws, the training record has it as it is, the
-checks compare what was recorded with its laws, and the accountant reads its rates. A new way of sampling is one more
-class here, with the event that it amounts to.
+A settings file contains one of these values. The trainer draws by its laws, the training record stores it unchanged,
+the checks compare the recorded rounds with its laws, and the accountant reads its rates. A new way of sampling is one
+more class here, which also names the event that a round releases.
 """
 
 from collections.abc import Mapping

@@ -81,7 +81,7 @@ class RunLine(Line):
         run_token: What the site issued for this run; null for a run that is not to be submitted.
         code_sha256: Hash of the trainer's source files.
         clients: N, of whom some take part in a round.
-        clip_norm: C, the L2 bound of one provider's whole update.
+        clip_norm: S, the L2 bound of one provider's whole update.
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
         rounds: As planned.
         trainable: Every tensor that leaves a client, each once, in the order of the weight vector.

@@ -1,11 +1,11 @@
 """Whether noised sums contain the noise that the record declares: tests of what the annex opens.
 
 In round t the opened coordinates are uₜ = aₜ + zₜ. aₜ is the signal, the sum of the sampled providers' clipped updates,
-of norm at most sₜ·C; zₜ is N(0, std²) in each coordinate, fresh, so independent of aₜ and of all earlier rounds. No
+of norm at most sₜ·S; zₜ is N(0, std²) in each coordinate, fresh, so independent of aₜ and of all earlier rounds. No
 more is assumed but in `shape`: the signal may follow earlier noise and lie wholly in the opened blocks. The tests of
 one kind together flag an honest run with probability at most `FALSE_ALARM`, shared among them (Bonferroni).
 
-A strong signal, sₜ·C against std·√n, hides much: then the bounds are wide. No test can tell whether updates were
+A strong signal, sₜ·S against std·√n, hides much: then the bounds are wide. No test can tell whether updates were
 clipped, or whether somebody knows the noise. Limits that depend on sₜ, which is private, are not told.
 """
 

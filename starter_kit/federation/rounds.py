@@ -5,8 +5,8 @@ codecs in how a vector becomes bytes (`Wire`), aggregation protocols in whether 
 only (`Aggregation`). Every message is counted by the bytes that it is made of.
 
 The server holds one update at a time: an update is as large as the model, so a round of K clients would otherwise need
-the memory of K models. Therefore messages are an iterator all the way from the engine to the method's `Accumulator`,
-and with the engines of one machine a client trains when the server asks for the next message.
+the memory of K models. Therefore messages stream through an iterator, from the engine to the method's `Accumulator`;
+with the engines of one machine, a client trains when the server asks for the next message.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,10 +4,10 @@
     model.safetensors       the checkpoint (config.json and visual_config.json describe its architecture)
     communication_log.csv   every message's bytes
     metrics.jsonl           numbers of every round
-    summary.json            those of the whole run
-    report.html, plots/     the same for people
+    summary.json            numbers of the whole run
+    report.html, plots/     all of these numbers as tables and plots
     training_record.jsonl   with provider-level privacy only: see private_record.py
-    training_annex.jsonl    likewise, for the organizers only
+    training_annex.jsonl    with provider-level privacy only; for the organizers
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
 complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
