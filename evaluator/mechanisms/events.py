@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MAX_ROUNDS, MIN_NOISE_MULTIPLIER, Rate
 
-# Noise over the sensitivity that it covers, Gaussian or Laplace, in the range that the accountants handle.
+# Gaussian noise over the clip norm, or Laplace noise over the sensitivity, in the range that the accountants handle.
 RelativeNoise = Annotated[float, Field(ge=MIN_NOISE_MULTIPLIER, le=MAX_NOISE_MULTIPLIER, allow_inf_nan=False)]
 PositiveFinite = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
