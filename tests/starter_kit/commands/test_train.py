@@ -72,7 +72,7 @@ def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_listed(
         *("--num_rounds", "1", "-bs", "4", *common, "--out", tmp_path / "run"),
     )
     for note in (
-        "fl_parameters.sample_clients: 2 -> clients_per_round: 2",
+        "fl_parameters.sample_clients: 2 -> sampling.clients_per_round: 2",
         "--num_rounds: 1 -> rounds: 1",
         "--batch-size: 4 -> local.batch_size: 4",
         "dp_parameters.sensitivity: 0.5 -> clip_norm: 0.5",
