@@ -16,7 +16,7 @@ ABOUT = "The starter kit of the PFL-DocVQA benchmark."
 
 VERBS = {
     "data": "Make, import, export and inspect data sets.",
-    "base": "Make base weights for trials.",
+    "base": "Write base weights for trials.",
     "methods": "List the methods and the configs that come with the kit.",
     "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "

@@ -11,7 +11,8 @@ from tests.starter_kit.commands.pfl import PFL, QUICK, pfl
 def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, data: Path) -> None:
     common = ["train", "fl-provider-dp", "--data", str(data), "--base", str(base), *QUICK]
     common += ["--set", "rounds=4", "--set", "noise_multiplier=1"]
-    assert "Fewer rounds than the 4 of the settings" in pfl(*common, "--out", tmp_path / "early").stdout
+    early = pfl(*common, "--set", "target_epsilon=3", "--out", tmp_path / "early").stdout
+    assert "Fewer rounds than the 4 of the settings" in early
     whole = pfl(*common, "--set", "target_epsilon=100", "--out", tmp_path / "whole").stdout
     assert "4 rounds" in whole
     assert "Fewer rounds" not in whole
@@ -72,7 +73,7 @@ def test_a_config_of_the_official_kit_is_trained_with_and_every_key_is_listed(
         *("--num_rounds", "1", "-bs", "4", *common, "--out", tmp_path / "run"),
     )
     for note in (
-        "fl_parameters.sample_clients: 2 -> clients_per_round: 2",
+        "fl_parameters.sample_clients: 2 -> sampling.clients_per_round: 2",
         "--num_rounds: 1 -> rounds: 1",
         "--batch-size: 4 -> local.batch_size: 4",
         "dp_parameters.sensitivity: 0.5 -> clip_norm: 0.5",
