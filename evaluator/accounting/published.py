@@ -1,4 +1,4 @@
-"""The published settings of provider-level DP on PFL-DocVQA, and what they come to under each sampling rule.
+"""The published settings of provider-level DP on PFL-DocVQA, and their ε under each amplification rule.
 
 Sources: `paper` is the privacy-aware DocVQA paper (Table A8 with the results of Table A2), `kit` the competition's
 published starter kit, `winner` the winning submission of its track 2. All sample clients and providers as Poisson
@@ -25,7 +25,7 @@ class Setting:
     rounds: int
 
     def product(self) -> list[Event]:
-        """The run as it was accounted: every provider's own sampling rate is C·p."""
+        """Return the run as it was accounted: every provider's own sampling rate is C·p."""
         rate = self.client_rate * self.provider_rate
         return [
             PoissonGaussian(
@@ -34,7 +34,7 @@ class Setting:
         ]
 
     def two_stage(self) -> list[Event]:
-        """The run as its sampling makes it: clients first, visibly, and then their providers."""
+        """Return the run as it was sampled: first clients, visibly, and then their providers."""
         if self.client_rate == 1:
             return self.product()
         inner: Gaussian | PoissonGaussian = Gaussian(effective_noise_multiplier=self.noise_multiplier)
@@ -60,7 +60,7 @@ SETTINGS = [
 
 
 def table() -> str:
-    """The settings as Markdown: docs/published-settings.md is this text."""
+    """Return the settings as Markdown, the text of docs/published-settings.md."""
     return "\n".join(
         [
             "# Published settings under both sampling rules",

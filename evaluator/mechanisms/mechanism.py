@@ -1,8 +1,8 @@
 """The sampled Gaussian mechanism of one round, and what rounds of it release.
 
-The site's calculator, `pfl privacy`, the trainers and the workers all build a `Mechanism` and ask it, so that all of
-them say the same: a trainer makes one from its settings, a training record has its parts in the run line, and the
-workers make one for each kind of round in a record.
+The site's calculator, `pfl privacy`, the trainers and the workers all build a `Mechanism`, so that all of them give the
+same answer: a trainer makes one from its settings, a training record has its parts in the run line, and the workers
+make one for each kind of round in a record.
 """
 
 from enum import StrEnum
@@ -52,29 +52,33 @@ class Mechanism(Value):
         return self.model_copy(update={"noise": noise})
 
     def effective_noise_multiplier(self) -> float:
-        """Return z, of the noise that hides one provider from who sees this release.
+        """Return z, the noise multiplier that hides one provider from whoever sees this release.
 
         Raises:
-            UnsupportedError: The noise doesn't cover what is seen.
+            UnsupportedError: The noise doesn't cover the release.
         """
         contributors = self.sampling.clients(self.clients).least_with_one
         return self.noise.effective_multiplier(contributors=contributors, clients=self.clients)
 
     def events(self, rule: SamplingRule, rounds: int = 1) -> list[Event]:
-        """Return what so many rounds release, as `rule` accounts it.
+        """Return the events that a number of rounds release, as the amplification rule `rule` accounts them.
 
         Raises:
-            UnsupportedError: The noise doesn't cover what is seen, or is out of the accountants' range.
+            UnsupportedError: The noise doesn't cover the release, or is out of the accountants' range.
             ValueError: The number of rounds is out of range.
         """
         return [self.event(rule, self.effective_noise_multiplier(), rounds)]
 
     def releases(self, rounds: int = 1) -> dict[SamplingRule, list[Event]]:
-        """Return `events` under every rule, the deciding one first."""
+        """Return `events` under every amplification rule, the deciding one first."""
         return {rule: self.events(rule, rounds) for rule in (SamplingRule.TWO_STAGE, SamplingRule.PRODUCT)}
 
     def event(self, rule: SamplingRule, effective_noise_multiplier: float, rounds: int) -> Event:
-        """Return rounds of this sampling with the noise multiplier that an observer faces, whatever `noise` is.
+        """Return the event of rounds of this sampling with the given noise multiplier, whatever `noise` is.
+
+        Args:
+            rule: The amplification rule.
+            effective_noise_multiplier: The noise multiplier that an observer faces.
 
         Raises:
             UnsupportedError: The noise is out of the accountants' range.

@@ -1,8 +1,8 @@
 """Sampling: which clients, and which of their providers, take part in a round.
 
-A settings file contains one of these values, the trainer draws by its laws, the training record has it as it is, the
-checks compare what was recorded with its laws, and the accountant reads its rates. A new way of sampling is one more
-class here, with the event that it amounts to.
+A settings file contains one of these values, the trainer draws by its distributions, the training record contains it
+unchanged, the checks compare what was recorded with its distributions, and the accountant reads its rates. A new way of
+sampling is one more class here, with the event that it amounts to.
 """
 
 from collections.abc import Mapping
@@ -106,8 +106,8 @@ class Poisson(Value):
     With the client rate 1, all clients take part and the providers are one Poisson sample.
 
     Attributes:
-        client_rate: The chance of a client.
-        provider_rate: The chance of a provider whose client takes part.
+        client_rate: The client sampling rate: the probability that a client takes part.
+        provider_rate: The provider sampling rate: the probability that a provider of such a client takes part.
     """
 
     type: Literal["poisson"] = "poisson"
