@@ -82,7 +82,7 @@ class FedAvgLaplace(Release):
     """Output perturbation of a client's FedAvg iterate z = w − η·mean ∇f, gradients clipped in L1.
 
     Removing or replacing one of the client's I_p records moves z by at most 2Cη/I_p in L1; for removal
-    (1/(I_p−1) − 1/I_p)(I_p−1)C + C/I_p is the same number. The unit is the record: it says nothing of providers.
+    (1/(I_p−1) − 1/I_p)(I_p−1)C + C/I_p is the same number. The privacy unit is the record, not the provider.
 
     Attributes:
         clip_norm: C, the L1 bound on one record's gradient.
@@ -192,10 +192,10 @@ def merged(events: Iterable[Event]) -> list[Event]:
 
 
 def check_comparable(events: Sequence[Event]) -> None:
-    """Raise ValueError unless all events protect the same unit against the same neighbors."""
+    """Raise ValueError unless all events protect the same privacy unit against the same neighbors."""
     kinds = sorted({f"{event.unit}, {event.adjacency}" for event in events})
     if len(kinds) > 1:
-        raise ValueError(f"a composition has one unit and one adjacency, not {' and '.join(kinds)}")
+        raise ValueError(f"a composition has one privacy unit and one adjacency, not {' and '.join(kinds)}")
 
 
 def check_delta(delta: float) -> None:

@@ -97,8 +97,8 @@ def shape(rounds: Sequence[OpenedRound]) -> list[Finding]:
     """Find rounds whose values are not normally distributed.
 
     They are tested by the Kolmogorov distance with the Dvoretzky–Kiefer–Wolfowitz–Massart inequality. Rounds whose
-    shape can't be seen pass. A signal moves the mean distribution by at most φ(0) times the mean shift, which is at most
-    signal/√d if the blocks, drawn at random, hold their share of it.
+    shape can't be seen pass. A signal moves the mean distribution by at most φ(0) times the mean shift, which is at
+    most signal/√d if the blocks, drawn at random, hold their share of it.
     """
     p = FALSE_ALARM / len(rounds)
     findings = []

@@ -166,7 +166,7 @@ def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
         ("seed: !!int many", "a value that can't be read"),
         ("dropout: !!bool perhaps", "a value that can't be read"),
         ("seed: " + "9" * 5000, "a value that can't be read"),
-        ("frozen: &all [*all]", "values that hold themselves"),
+        ("frozen: &all [*all]", "values that contain themselves"),
         (
             "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(9)).replace(
                 "*a-1", "x"

@@ -60,7 +60,7 @@ def loaded(config: Path, *changes: str, **flags: object) -> tuple[RunSettings, l
     """The settings of a file, with flags named without their dashes, and the notes on them."""
     notes: list[str] = []
     named = {f"--{name}": value for name, value in flags.items()}
-    return load_settings(str(config), changes, flags=named, tell=notes.append), notes
+    return load_settings(str(config), changes, flags=named, on_note=notes.append), notes
 
 
 def rejections(config: Path, *changes: str, **flags: object) -> dict[str, str]:
@@ -226,7 +226,7 @@ def test_a_file_of_this_kit_is_none_of_theirs() -> None:
 
 def test_flags_go_with_a_config_of_this_kit_as_well() -> None:
     notes: list[str] = []
-    settings = load_settings("fedavg", flags={"--num_rounds": 3, "--flower": True}, tell=notes.append)
+    settings = load_settings("fedavg", flags={"--num_rounds": 3, "--flower": True}, on_note=notes.append)
     assert settings.rounds == 3
     assert notes[0] == "--num_rounds: 3 -> rounds: 3"
     assert notes[1].startswith("--flower: true -> ignored")
