@@ -111,7 +111,7 @@ def test_fixed_numbers_do_cost_more_than_coins_at_the_same_noise(config: Path) -
     assert fixed_epsilon > 1.5 * coin_epsilon
 
 
-def test_every_key_is_told_in_a_line_with_what_becomes_of_it(config: Path) -> None:
+def test_every_key_is_reported_in_a_line_with_its_translation(config: Path) -> None:
     written(config, f"{MODEL}{DATASET}flower: true\nuse_dp: true\n")
     _, notes = loaded(config)
     assert sorted(note.split(":")[0] for note in notes) == sorted(KEYS)
@@ -177,7 +177,7 @@ def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path: Path) -
     assert caught.value.problem.next_step == "Is fl_parameters.sample_clients meant?"
 
 
-def test_what_is_wrong_is_told_by_the_name_that_it_has_there(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_by_its_name_there(tmp_path: Path) -> None:
     text = MODEL.replace("num_rounds: 5", "num_rounds: five").replace("  lr: 2e-4\n", "")
     assert rejections(written(tmp_path / "VT5.yml", text)) == {
         "VT5.yml, fl_parameters.num_rounds (rounds)": "whole number, at least 0",
