@@ -5,7 +5,7 @@ of norm at most sₜ·C; zₜ is N(0, std²) in each coordinate, fresh, so indep
 more is assumed but in `shape`: the signal may follow earlier noise and lie wholly in the opened blocks. The tests of
 one kind together flag an honest run with probability at most `FALSE_ALARM`, shared among them (Bonferroni).
 
-A strong signal, sₜ·C against std·√n, hides much: then the bounds are wide. No test can tell whether updates were
+A strong signal, sₜ·C against std·√n, hides much: then the bounds are wide. No test can detect whether updates were
 clipped, or whether somebody knows the noise. Limits that depend on sₜ, which is private, are not reported.
 """
 
