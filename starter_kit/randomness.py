@@ -2,7 +2,8 @@
 
 Generated data, batch orders, dropout, the initial values of adapters and, where nothing is private, the choice of
 clients come from here, so that the same settings give the same run on the same machine, whichever engine runs it and
-however often it was interrupted. What privacy rests on, sampling and noise, never does: see `starter_kit.dp.keystream`.
+however often it was interrupted. What privacy depends on, sampling and noise, never does: see
+`starter_kit.dp.keystream`.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stream:
-    """A place in the tree of a run's streams. Two streams of different names are independent."""
+    """A node in the tree of a run's random streams. Two streams of different names are independent."""
 
     seed: int
     names: tuple[str | int, ...] = ()
@@ -23,7 +24,7 @@ class Stream:
 
     @property
     def number(self) -> int:
-        """Return 63 bits that a generator can be seeded with."""
+        """The seed of a generator, 63 bits."""
         text = "\x1f".join(repr(part) for part in (self.seed, *self.names))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
@@ -33,5 +34,5 @@ class Stream:
 
 
 def data_stream(seed: int, *name: object) -> random.Random:
-    """Return a generator of its own for the part of a data set called `name`, so that no part moves another's draws."""
+    """Return a separate generator for the part of a data set called `name`, so that no part shifts another's draws."""
     return random.Random("/".join(map(str, (seed, *name))))  # noqa: S311  (nothing secret comes from it)

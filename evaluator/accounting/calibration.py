@@ -1,6 +1,6 @@
-"""The noise that a budget asks for.
+"""Calibration: the smallest noise multiplier with which a composition stays within a privacy budget.
 
-Guarantee: the returned noise multiplier was put through the official accountant and its ε does not exceed the target.
+Guarantee: the official accountant has computed ε for the returned noise multiplier, and it does not exceed the target.
 """
 
 import math
@@ -15,26 +15,30 @@ from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.values import MAX_NOISE_MULTIPLIER, MIN_NOISE_MULTIPLIER
 
 RELATIVE_TOLERANCE = 3e-5
-STEP = math.log(4)  # of the search for a bracket
+# The step, in ln σ, of the search for a bracket around the root.
+STEP = math.log(4)
 
 
 def noise_multiplier(
     target_epsilon: float, delta: float, events_at: Callable[[float], Sequence[Event]]
 ) -> float:
-    """Smallest noise multiplier, to a relative 1e-4, whose composition `events_at` stays within the target at δ.
+    """Return the smallest noise multiplier, to a relative 1e-4, whose composition stays within the target at δ.
 
-    More noise must mean less ε, as where `events_at` scales the noise of all rounds by one factor. The result is never
-    below `MIN_NOISE_MULTIPLIER`, also where sampling alone would do.
+    The result is never below `MIN_NOISE_MULTIPLIER`, even where sampling alone would be enough.
+
+    Args:
+        events_at: Returns the composition for a noise multiplier. More noise must mean less ε, as it does where the
+            noise of all rounds is scaled by one factor.
 
     Raises:
-        ValueError: An argument is out of range, or no noise that the accountant knows is enough.
+        ValueError: An argument is out of range, or no noise in the accountant's range is enough.
     """
     check_epsilon(target_epsilon)
     check_delta(delta)
 
     @cache
     def excess(log_noise: float) -> float:
-        """Of ln ε over its target; in logarithms the curve is nearly straight, and the search short."""
+        """Return ln(ε/target): in logarithms the curve is nearly straight, and the search short."""
         found = epsilon_of(events_at(_noise(log_noise)), delta)
         return math.log(min(max(found, 1e-12), 1e12) / target_epsilon)
 
@@ -51,7 +55,8 @@ def noise_multiplier(
             return MIN_NOISE_MULTIPLIER
         low, high = max(low - STEP, least), low
     root = float(brentq(excess, low, high, xtol=RELATIVE_TOLERANCE))
-    while excess(root) > 0:  # the root lies on either side, within the tolerance
+    # The root that was found may lie on either side of the true one, within the tolerance.
+    while excess(root) > 0:
         root = min(root + RELATIVE_TOLERANCE, high)
     return _noise(root)
 
@@ -59,9 +64,12 @@ def noise_multiplier(
 def noise_multiplier_for(
     mechanism: Mechanism, *, epsilon: float, delta: float, rounds: int, rule: SamplingRule
 ) -> float:
-    """Return the smallest σ, to one in 10⁴, with which `rounds` rounds keep to `epsilon` under `rule`.
+    """Return the smallest σ, to one in 10⁴, with which `rounds` rounds stay within `epsilon`.
 
-    The σ that `mechanism` has is ignored.
+    The σ of `mechanism` itself is ignored.
+
+    Args:
+        rule: The amplification rule under which the rounds are accounted.
 
     Raises:
         ValueError: No noise is enough, or an argument is out of range.

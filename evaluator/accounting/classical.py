@@ -2,7 +2,7 @@
 
 They hold where they say and are loose, often by far: pure ε adds up under basic composition; advanced composition helps
 only many rounds of small ε; the classical Gaussian calibration holds only up to ε = 1. The Gaussian mechanism's exact δ
-stands beside them.
+is given beside them.
 """
 
 import math
@@ -13,17 +13,24 @@ from evaluator.mechanisms.events import UnsupportedError, check_delta, check_eps
 
 
 def basic_composition(epsilon: float, rounds: int) -> float:
-    """ε of `rounds` mechanisms that each have pure ε (δ = 0)."""
+    """Return ε of `rounds` mechanisms that each have pure ε (δ = 0).
+
+    Raises:
+        ValueError: ε is not positive and finite.
+    """
     check_epsilon(epsilon)
     return epsilon * rounds
 
 
 def advanced_composition(epsilon: float, rounds: int, delta: float) -> float:
-    """ε at δ of `rounds` mechanisms that each have pure ε; it may well be above `basic_composition`.
+    """Return ε at δ of `rounds` mechanisms that each have pure ε; it may well be above `basic_composition`.
 
     Dwork, Rothblum and Vadhan, "Boosting and Differential Privacy" (2010), with the expected loss of one mechanism
     bounded by ε·(e^ε − 1)/(e^ε + 1), as in Kairouz, Oh and Viswanath, "The Composition Theorem for Differential
     Privacy" (2015).
+
+    Raises:
+        ValueError: ε is not positive and finite, or δ is not in (0, 1).
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -32,7 +39,7 @@ def advanced_composition(epsilon: float, rounds: int, delta: float) -> float:
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
-    """σ = √(2·ln(1.25/δ))/ε of one Gaussian release: Dwork and Roth (2014), appendix A.
+    """Return σ = √(2·ln(1.25/δ))/ε of one Gaussian release: Dwork and Roth (2014), appendix A.
 
     Raises:
         UnsupportedError: ε is above 1, where the bound doesn't hold.
@@ -43,7 +50,9 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_delta_bound(epsilon: float, noise_multiplier: float) -> float:
-    """δ = ⅘·e^(−(σε)²/2) of one Gaussian release: Abadi et al., "Deep Learning with Differential Privacy" (2016).
+    """Return δ = ⅘·e^(−(σε)²/2) of one Gaussian release.
+
+    Source: Abadi et al., "Deep Learning with Differential Privacy" (2016).
 
     Raises:
         UnsupportedError: ε is above 1, where the bound doesn't hold.
@@ -53,7 +62,13 @@ def gaussian_delta_bound(epsilon: float, noise_multiplier: float) -> float:
 
 
 def gaussian_delta(epsilon: float, noise_multiplier: float, rounds: int = 1) -> float:
-    """The exact δ at ε of `rounds` Gaussian releases: Balle and Wang, "Improving the Gaussian Mechanism" (2018)."""
+    """Return the exact δ at ε of `rounds` Gaussian releases.
+
+    Source: Balle and Wang, "Improving the Gaussian Mechanism" (2018).
+
+    Raises:
+        ValueError: ε is not positive and finite.
+    """
     check_epsilon(epsilon)
     mu = math.sqrt(rounds) / noise_multiplier
     return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))

@@ -13,17 +13,18 @@ from evaluator.mechanisms.units import Adjacency
 OFFICIAL = "PLD"
 
 
-Accounting = Callable[[Sequence[Event], float], float]  # a composition and δ to ε
+# From a composition and δ to ε.
+Accounting = Callable[[Sequence[Event], float], float]
 
 ACCOUNTANTS: dict[Accountant, Accounting] = {Accountant.PLD: pld.epsilon, Accountant.RDP: rdp.epsilon}
 
 
 @dataclass(frozen=True)
 class Bound:
-    """ε under some rules by one method: infinite where no finite ε holds, None where `rejection` says why not.
+    """ε by one method: infinite where no finite ε holds, None where `rejection` gives the reason.
 
     Attributes:
-        rules: All for which the composition is the same.
+        rules: All amplification rules for which the composition is the same.
     """
 
     rules: tuple[SamplingRule, ...]
@@ -35,9 +36,11 @@ class Bound:
 def compare(
     releases: Mapping[SamplingRule, Sequence[Event]], delta: float, *, tuning_runs: float | None = None
 ) -> list[Bound]:
-    """Every bound on what each rule says was released, in the order of the rules.
+    """Return every bound on what was released according to each amplification rule, in the order of the rules.
 
-    With `tuning_runs`, also on the best of a Poisson-distributed number of such runs, of that mean.
+    Args:
+        tuning_runs: If given, the best of several such runs is bounded too; their number is Poisson-distributed with
+            this mean.
     """
     accountants = {name.upper(): accounting for name, accounting in ACCOUNTANTS.items()}
     if tuning_runs is not None:
@@ -52,7 +55,7 @@ def compare(
 def distinct(
     releases: Mapping[SamplingRule, Sequence[Event]],
 ) -> dict[tuple[Event, ...], tuple[SamplingRule, ...]]:
-    """The different compositions, each with the rules that lead to it."""
+    """Return the different compositions, each with the rules that lead to it."""
     rules_of: dict[tuple[Event, ...], tuple[SamplingRule, ...]] = {}
     for rule, events in releases.items():
         rules_of[*events] = (*rules_of.get((*events,), ()), rule)
@@ -65,7 +68,7 @@ def _accounted(
     events: Sequence[Event],
     delta: float,
 ) -> Iterator[Bound]:
-    """By each accountant; what it has no proof for is a row with the reason."""
+    """Yield one bound per accountant; where an accountant has no proof, its bound carries the reason."""
     for method, epsilon in accountants.items():
         try:
             yield Bound(rules, method, epsilon(events, delta))
@@ -74,7 +77,7 @@ def _accounted(
 
 
 def _textbook(rules: tuple[SamplingRule, ...], events: Sequence[Event], delta: float) -> Iterator[Bound]:
-    """By the classical theorems, as far as they apply: to equal Gaussian rounds, each with an ε of at most 1."""
+    """Yield the bounds of the classical theorems that apply: to equal Gaussian rounds, each with an ε of at most 1."""
     for method, epsilon in TEXTBOOK.items():
         match events:
             case [Gaussian() as event]:
@@ -89,13 +92,13 @@ def _basic(event: Gaussian, delta: float) -> float:
 
 
 def _advanced(event: Gaussian, delta: float) -> float:
-    """Half of δ for the rounds, half for the composition."""
+    """Return ε by advanced composition, which gives half of δ to the rounds and half to the composition."""
     one_round = _one_round(event, delta / (2 * event.rounds))
     return classical.advanced_composition(one_round, event.rounds, delta / 2)
 
 
 def _one_round(event: Gaussian, delta: float) -> float:
-    """The classical ε of one round: σ and ε stand in inverse proportion."""
+    """Return the classical ε of one round, which is inversely proportional to σ."""
     sensitivity = 2 if event.adjacency is Adjacency.REPLACE else 1
     epsilon = classical.gaussian_noise_multiplier(1, delta) * sensitivity / event.effective_noise_multiplier
     if epsilon > 1:

@@ -7,8 +7,8 @@ compose (Zhu, Dong and Wang, "Optimal Accounting of Differential Privacy via Cha
 
 Why the pairs below dominate, with all contributions of norm at most 1 and noise N(0, σ²):
 
-- One fact does the work. Among sets A of given mass m under N(x), any Gaussian N(y) has N(y)(A) ≥ Φ(Φ⁻¹(m) − |x−y|/σ);
-  half-spaces attain it, for all y on a ray from x at once.
+- Everything follows from one fact. Among sets A of given mass m under N(x), any Gaussian N(y) has
+  N(y)(A) ≥ Φ(Φ⁻¹(m) − |x−y|/σ); half-spaces attain it, for all y on a ray from x at once.
 - Conditioned on what happens to everyone else, the two outputs are mixtures with equal weights, and H_α is jointly
   convex, so that the worst condition bounds the whole.
 - Poisson, `add_remove`: (1−q)N(0) + qN(x) against N(0). At α ≥ 1, q·N(x)(A) − (α−1+q)·N(0)(A) is largest at |x| = 1.
@@ -52,10 +52,10 @@ class Pair(Protocol):
     """Two distributions, known by the tails of their privacy loss."""
 
     def tails(self, losses: Floats) -> tuple[Floats, Floats]:
-        """P(L > ℓ) and Q(L > ℓ) at each ℓ."""
+        """Return P(L > ℓ) and Q(L > ℓ), two vectors (n,), at each ℓ of `losses` (n,)."""
 
     def extent(self) -> tuple[float, float]:
-        """Lowest and highest loss of interest: nearly all of P lies between them."""
+        """Return the lowest and the highest loss of interest: nearly all of P lies between them."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,10 @@ class GaussianPair:
         return np.asarray(p - q)
 
     def _points(self, losses: Floats) -> Floats:
-        """Where the loss is ℓ: u = e^(x/σ²) solves a·c·u² + (1−a − e^ℓ(1−b))·u = e^ℓ·b·c, with c = e^(−1/2σ²)."""
+        """Return the points x (n,) at which the loss is ℓ.
+
+        u = e^(x/σ²) solves a·c·u² + (1−a − e^ℓ(1−b))·u = e^ℓ·b·c, with c = e^(−1/2σ²).
+        """
         c = math.exp(-1 / (2 * self.noise**2))
         ratio = np.exp(losses)
         half = (1 - self.up - ratio * (1 - self.down)) / 2
@@ -112,7 +115,8 @@ class LaplacePair:
     scale: float
 
     def tails(self, losses: Floats) -> tuple[Floats, Floats]:
-        at = np.clip((1 - losses * self.scale) / 2, 0, 1)  # L > ℓ is to the left of this point
+        # L > ℓ to the left of this point.
+        at = np.clip((1 - losses * self.scale) / 2, 0, 1)
         inside = losses * self.scale < 1
         above_all = losses * self.scale < -1
         p = np.where(inside, 1 - np.exp(-at / self.scale) / 2, 0)
@@ -143,7 +147,10 @@ class Symmetrized:
 
 
 def dominating_pairs(event: SingleStage) -> tuple[Pair, ...]:
-    """The pairs for one round of `event`: one if it dominates both orders of neighbors, else removal and addition."""
+    """Return the pairs for one round of `event`: one if it dominates both orders of neighbors, else one for each.
+
+    Where there are two, the first is for a removed unit and the second for an added one.
+    """
     match event:
         case Gaussian(effective_noise_multiplier=noise):
             return (GaussianPair(noise, 1, 1 if event.adjacency is Adjacency.REPLACE else 0),)

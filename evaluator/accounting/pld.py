@@ -23,18 +23,24 @@ from scipy.optimize import minimize_scalar
 from evaluator.accounting.pairs import Floats, Pair, dominating_pairs
 from evaluator.mechanisms.events import Event, TwoStage, check_delta, merged
 
-# How much of ε the grid may cost, by the estimate in `_sketch`.
+# The share of ε that the grid may cost, by the estimate in `_sketch`, which is made at this δ.
 TOLERANCE = 1e-6
-REFERENCE_DELTA = 1e-5  # at which that is estimated
-MAX_POINTS = 2**20  # of one transform
-MAX_TOTAL_POINTS = 2**23  # of all of them
-SKETCH_POINTS = 256  # of the rough picture of a round from which the grid is chosen
-WINDOW_TAIL = 1e-14  # the mass on each side that may lie outside of the transform's window
+REFERENCE_DELTA = 1e-5
+# The most points of one transform, and of all of them together.
+MAX_POINTS = 2**20
+MAX_TOTAL_POINTS = 2**23
+# The points of the rough picture of a round from which the grid is chosen.
+SKETCH_POINTS = 256
+# The mass on each side that may lie outside of the transform's window.
+WINDOW_TAIL = 1e-14
 
 ULP = 2.0**-53
-TAIL_ERROR = 2.0**-44  # relative, of the tails of a pair
-MASS_ERROR = 2.0**-50  # absolute, of the mass above any loss
-SUM_ERROR = 2.0**-32  # relative, of a sum over all points
+# The relative error of the tails of a pair.
+TAIL_ERROR = 2.0**-44
+# The absolute error of the mass above any loss.
+MASS_ERROR = 2.0**-50
+# The relative error of a sum over all points.
+SUM_ERROR = 2.0**-32
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class _Losses:
         return self.interval * np.arange(self.first, self.first + len(self.mass), dtype=np.float64)
 
     def log_moment(self, theta: float) -> float:
-        """ln E[e^(θL)], over the finite losses."""
+        """Return ln E[e^(θL)], over the finite losses."""
         held = self.mass > 0
         exponents = theta * self.values[held]
         top = float(exponents.max())
@@ -92,7 +98,9 @@ class _Losses:
 
 
 def epsilon(events: Iterable[Event], delta: float) -> float:
-    """Upper bound on ε at δ of the composition of `events`; 0 for none, infinite where rounding hides so small a δ.
+    """Return an upper bound on ε at δ of the composition of `events`, 0 for none.
+
+    The bound is infinite where δ is so small that rounding hides it.
 
     Raises:
         ValueError: δ is not in (0, 1), or the events don't compose.
@@ -102,7 +110,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
 
 
 def delta(events: Iterable[Event], epsilon: float) -> float:
-    """Upper bound on δ at ε ≥ 0 of the composition of `events`; 0 for none.
+    """Return an upper bound on δ at ε ≥ 0 of the composition of `events`, 0 for none.
 
     Raises:
         ValueError: ε is negative or no number, or the events don't compose.
@@ -113,7 +121,7 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
 
 
 def precision(events: Iterable[Event]) -> str:
-    """The width of the grid on which the losses of this composition lie, in words."""
+    """Describe the width of the grid on which the losses of this composition lie."""
     directions = _directions(events)
     if not directions:
         return "exact"
@@ -121,7 +129,7 @@ def precision(events: Iterable[Event]) -> str:
 
 
 def _composed(events: Iterable[Event]) -> Iterator[_Losses]:
-    """The losses of the composition, for each direction."""
+    """Yield the losses of the composition in each direction."""
     directions = _directions(events)
     sketches = [_sketch(releases) for releases in directions]
     for releases, sketch in zip(directions, sketches, strict=True):
@@ -129,7 +137,7 @@ def _composed(events: Iterable[Event]) -> Iterator[_Losses]:
 
 
 def _directions(events: Iterable[Event]) -> list[list[_Release]]:
-    """The composition for a unit removed and for one added; once where all pairs are good for both."""
+    """Return the composition for a removed privacy unit and for an added one; only one where the two are the same."""
     composition = merged(events)
     inner = [event.within if isinstance(event, TwoStage) else event for event in composition]
     rates = [event.client_rate if isinstance(event, TwoStage) else 1.0 for event in composition]
@@ -149,10 +157,11 @@ def _transposed(pairs: Sequence[tuple[Pair, ...]]) -> list[list[Pair]]:
 
 
 def _on_grid(release: _Release, interval: float) -> _Losses:
-    """One round: what lies between two points of the grid is split so that P and Q keep their masses there."""
+    """Put one round on the grid: mass between two points is split so that P and Q have the same masses there."""
     lowest, highest = release.pair.extent()
     first = min(0, math.floor(lowest / interval))
-    last = max(0, math.ceil(highest / interval)) + 1  # above the highest loss, where there is one
+    # Above the highest loss, where there is one.
+    last = max(0, math.ceil(highest / interval)) + 1
     losses = interval * np.arange(first, last + 1, dtype=np.float64)
     p, q = release.pair.tails(losses)
     between = np.maximum(-np.diff(p), 0)
@@ -192,17 +201,18 @@ def _sketch(releases: Sequence[_Release]) -> _Sketch:
         log_mass = np.log(mass)
 
     def log_moment(theta: float) -> float:
-        """ln E[e^(θL)] of the sum."""
+        """Return ln E[e^(θL)] of the sum."""
         exponents = log_mass + theta * values
         top = exponents.max(axis=1, keepdims=True)
         return float(rounds @ (top[:, 0] + np.log(np.exp(exponents - top).sum(axis=1))))
 
     mean = (values * mass).sum(axis=1, keepdims=True)
     spread = math.sqrt(float(rounds @ ((values - mean) ** 2 * mass).sum(axis=1)))
-    spread = max(spread, 1e-6 * float(np.ptp(values)))  # some losses are all but constant
+    # Some losses are all but constant.
+    spread = max(spread, 1e-6 * float(np.ptp(values)))
 
     def quantile(tail: float, side: int) -> tuple[float, float]:
-        """The loss beyond which, on that side, Chernoff's bound leaves the mass `tail`; and its θ."""
+        """Return the loss beyond which, on that side, Chernoff's bound leaves the mass `tail`, and its θ."""
 
         def bound(log_theta: float) -> float:
             return (log_moment(side * math.exp(log_theta)) - math.log(tail)) / math.exp(log_theta)
@@ -223,7 +233,7 @@ def _sketch(releases: Sequence[_Release]) -> _Sketch:
 
 
 def _interval(directions: Sequence[Sequence[_Release]], sketches: Sequence[_Sketch]) -> float:
-    """The grid for all directions: what the worst one needs, but no more points than are allowed."""
+    """Return the width of the grid: what the worst direction needs, but no more points than are allowed."""
     lengths = [
         _length(release.pair) + sketch.width
         for releases, sketch in zip(directions, sketches, strict=True)
@@ -234,13 +244,13 @@ def _interval(directions: Sequence[Sequence[_Release]], sketches: Sequence[_Sket
 
 
 def _length(pair: Pair) -> float:
-    """Of the losses from the lowest to the highest, and zero."""
+    """Return the length of the range that covers the pair's losses and zero."""
     lowest, highest = pair.extent()
     return max(highest, 0) - min(lowest, 0)
 
 
 def _sketched_rounds(releases: Sequence[_Release]) -> tuple[Floats, Floats]:
-    """Losses and masses of every round on a coarse grid of its own, one row each."""
+    """Return the losses and the masses (rounds, points) of every round on a coarse grid, one row for each round."""
     shape = len(releases), SKETCH_POINTS + 4
     values, mass = np.zeros(shape), np.zeros(shape)
     for row, release in enumerate(releases):
@@ -251,7 +261,7 @@ def _sketched_rounds(releases: Sequence[_Release]) -> tuple[Floats, Floats]:
 
 
 def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: float) -> _Losses:
-    """The sum of the losses of all rounds, by one Fourier transform of each different one."""
+    """Return the sum of the losses of all rounds, by one Fourier transform of each different one."""
     singles = [(_on_grid(release, interval), release.rounds) for release in releases]
     lowest, highest = (_chernoff(singles, tilt) / interval for tilt in tilts)
     first = math.floor(lowest)
@@ -260,7 +270,8 @@ def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: flo
     # that follows adds a few units more.
     error = ULP * (5 * math.log2(length) + 8)
     product = np.ones(length // 2 + 1, dtype=np.complex128)
-    size = np.ones(len(product))  # of the product, at most
+    # The largest absolute value that the product can have.
+    size = np.ones(len(product))
     relative_error = np.zeros(len(product))
     center, log_finite = 0, 0.0
     for one, rounds in singles:
@@ -282,7 +293,10 @@ def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: flo
 
 
 def _chernoff(singles: Sequence[tuple[_Losses, int]], tilt: float) -> float:
-    """The loss beyond which the sum has less than `WINDOW_TAIL` of its mass: above for a positive tilt, else below."""
+    """Return the loss beyond which the sum has less than `WINDOW_TAIL` of its mass.
+
+    Beyond means above for a positive tilt, and below for a negative one.
+    """
     log_moment = sum(rounds * one.log_moment(tilt) for one, rounds in singles)
     return (log_moment * (1 + math.copysign(TAIL_ERROR, log_moment)) - math.log(WINDOW_TAIL)) / tilt
 

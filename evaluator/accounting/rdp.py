@@ -43,7 +43,9 @@ ORDERS = np.array([1 + tenth / 10 for tenth in range(1, 100)] + [float(order) fo
 
 
 def epsilon(events: Iterable[Event], delta: float) -> float:
-    """Upper bound on ε at δ of the composition of `events`; 0 for none, infinite where no order gives a bound.
+    """Return an upper bound on ε at δ of the composition of `events`, 0 for none.
+
+    The bound is infinite where no order gives one.
 
     Raises:
         UnsupportedError: No bound is known here for one of the events under its adjacency.
@@ -58,14 +60,14 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
 
 
 def best_of(events: Iterable[Event], delta: float, runs: float, shape: float = math.inf) -> float:
-    """Upper bound on ε at δ of the best of a random number of runs, each of which releases `events`.
+    """Return an upper bound on ε at δ of the best of a random number of runs, each of which releases `events`.
 
     Nothing of the other runs is released. Only a random number can be bounded so (Papernot and Steinke, "Hyperparameter
     Tuning with Renyi Differential Privacy", 2022, arXiv:2110.03620); by dp-accounting.
 
     Args:
         runs: The mean of their number, above 0 for Poisson, else above 1.
-        shape: Of the number's distribution: infinite for Poisson, 1 for geometric, 0 for logarithmic.
+        shape: The shape of the number's distribution: infinite for Poisson, 1 for geometric, 0 for logarithmic.
 
     Raises:
         UnsupportedError: No bound is known here for one of the events under its adjacency.
@@ -83,7 +85,7 @@ def best_of(events: Iterable[Event], delta: float, runs: float, shape: float = m
 
 
 def _divergences(event: Event) -> Floats:
-    """Of one round, at each of the orders."""
+    """Return the Rényi divergences (orders,) of one round, one for each of `ORDERS`."""
     if isinstance(event, TwoStage):
         inner = (ORDERS - 1) * _divergences(event.within)
         seldom = -np.inf if event.client_rate == 1 else np.log1p(-event.client_rate)
@@ -94,7 +96,7 @@ def _divergences(event: Event) -> Floats:
 
 
 def _known_event(event: SingleStage) -> DpEvent:
-    """One round in dp-accounting's terms."""
+    """Return one round as an event of dp-accounting."""
     match event:
         case Gaussian(effective_noise_multiplier=noise):
             return GaussianDpEvent(noise / 2 if event.adjacency is Adjacency.REPLACE else noise)
@@ -111,7 +113,10 @@ def _known_event(event: SingleStage) -> DpEvent:
 
 
 def _is_worth_reading(record: logging.LogRecord) -> bool:
-    """The library warns of every order at which its series doesn't converge; it leaves that order out, soundly."""
+    """Return whether a log record of dp-accounting is worth reading.
+
+    The library warns about every order at which its series doesn't converge, and soundly leaves that order out.
+    """
     return "_compute_log_a_frac failed to converge" not in str(record.msg)
 
 

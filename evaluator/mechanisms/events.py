@@ -33,11 +33,11 @@ class Release(BaseModel):
     rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)
 
     def repeated(self, rounds: int) -> Self:
-        """Return so many rounds of it. Raises ValueError where their number is out of range."""
+        """Return the event for this number of rounds. Raises ValueError where it is out of range."""
         return type(self).model_validate({**dict(self), "rounds": rounds})
 
     def for_neighbors(self, unit: PrivacyUnit, adjacency: Adjacency) -> Self:
-        """Return the same release, seen for this unit and these neighbors."""
+        """Return the same release for this privacy unit and these neighbors."""
         return self.model_copy(update={"unit": unit, "adjacency": adjacency})
 
 
@@ -71,7 +71,7 @@ class FixedSizeGaussian(Release):
 
 
 class Laplace(Release):
-    """Laplace noise of scale `relative_scale` times the L1 sensitivity under `adjacency`: one round has ε = 1/it."""
+    """Laplace noise of `relative_scale` times the L1 sensitivity under `adjacency`: ε of a round is its inverse."""
 
     type: Literal["laplace"] = "laplace"
     relative_scale: RelativeNoise
@@ -81,13 +81,13 @@ class FedAvgLaplace(Release):
     """Output perturbation of a client's FedAvg iterate z = w − η·mean ∇f, gradients clipped in L1.
 
     Removing or replacing one of the client's I_p records moves z by at most 2Cη/I_p in L1; for removal
-    (1/(I_p−1) − 1/I_p)(I_p−1)C + C/I_p is the same number. The unit is the record: it says nothing of providers.
+    (1/(I_p−1) − 1/I_p)(I_p−1)C + C/I_p is the same number. The privacy unit is the record, not the provider.
 
     Attributes:
         clip_norm: C, the L1 bound on one record's gradient.
         learning_rate: η.
         examples: I_p of the smallest client, at least 2.
-        scale: Of the Laplace noise in each coordinate.
+        scale: The scale of the Laplace noise in each coordinate.
     """
 
     type: Literal["fedavg_laplace"] = "fedavg_laplace"
@@ -104,7 +104,7 @@ class FedAvgLaplace(Release):
 
     @staticmethod
     def sensitivity_of(clip_norm: float, learning_rate: float, examples: int) -> float:
-        """Return the L1 sensitivity of the iterate of a client with so many records."""
+        """Return the L1 sensitivity of the iterate of a client with this number of records."""
         return 2 * clip_norm * learning_rate / examples
 
     def as_laplace(self) -> Laplace:
@@ -121,7 +121,7 @@ class AdmmLaplace(Release):
         clip_norm: C, the L1 bound on one record's gradient.
         penalty: ρ, the smallest in use.
         examples: I, of all clients.
-        scale: Of the Laplace noise in each coordinate.
+        scale: The scale of the Laplace noise in each coordinate.
     """
 
     type: Literal["admm_laplace"] = "admm_laplace"
@@ -138,7 +138,7 @@ class AdmmLaplace(Release):
 
     @staticmethod
     def sensitivity_of(clip_norm: float, penalty: float, examples: int, adjacency: Adjacency) -> float:
-        """Return the L1 sensitivity of an iterate, for so many records of all clients."""
+        """Return the L1 sensitivity of an iterate, for this number of records of all clients."""
         records = 2 if adjacency is Adjacency.REPLACE else 1
         return records * clip_norm / (penalty * examples)
 
@@ -177,10 +177,10 @@ class UnsupportedError(ValueError):
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """The same composition with equal mechanisms merged: ε depends on neither their order nor their grouping.
+    """Return the same composition with equal mechanisms merged: ε depends on neither their order nor their grouping.
 
     Raises:
-        ValueError: The events protect different units, or are meant for different neighbors.
+        ValueError: The events protect different privacy units, or are meant for different neighbors.
     """
     counts: dict[Event, int] = {}
     for event in events:
@@ -191,10 +191,10 @@ def merged(events: Iterable[Event]) -> list[Event]:
 
 
 def check_comparable(events: Sequence[Event]) -> None:
-    """Raise ValueError unless all events protect the same unit against the same neighbors."""
+    """Raise ValueError unless all events protect the same privacy unit against the same neighbors."""
     kinds = sorted({f"{event.unit}, {event.adjacency}" for event in events})
     if len(kinds) > 1:
-        raise ValueError(f"a composition has one unit and one adjacency, not {' and '.join(kinds)}")
+        raise ValueError(f"a composition has one privacy unit and one adjacency, not {' and '.join(kinds)}")
 
 
 def check_delta(delta: float) -> None:

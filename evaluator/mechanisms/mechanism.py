@@ -55,26 +55,30 @@ class Mechanism(Value):
         """Return z, of the noise that hides one provider from anyone who sees this release.
 
         Raises:
-            UnsupportedError: The noise doesn't cover what is seen.
+            UnsupportedError: The noise doesn't cover the release.
         """
         contributors = self.sampling.clients(self.clients).least_with_one
         return self.noise.effective_multiplier(contributors=contributors, clients=self.clients)
 
     def events(self, rule: SamplingRule, rounds: int = 1) -> list[Event]:
-        """Return what so many rounds release, as `rule` accounts it.
+        """Return the events that a number of rounds release, as the amplification rule `rule` accounts them.
 
         Raises:
-            UnsupportedError: The noise doesn't cover what is seen, or is out of the accountants' range.
+            UnsupportedError: The noise doesn't cover the release, or is out of the accountants' range.
             ValueError: The number of rounds is out of range.
         """
         return [self.event(rule, self.effective_noise_multiplier(), rounds)]
 
     def releases(self, rounds: int = 1) -> dict[SamplingRule, list[Event]]:
-        """Return `events` under every rule, the deciding one first."""
+        """Return `events` under every amplification rule, the deciding one first."""
         return {rule: self.events(rule, rounds) for rule in (SamplingRule.TWO_STAGE, SamplingRule.PRODUCT)}
 
     def event(self, rule: SamplingRule, effective_noise_multiplier: float, rounds: int) -> Event:
-        """Return rounds of this sampling with the noise multiplier that an observer faces, whatever `noise` is.
+        """Return the event of rounds of this sampling with the given noise multiplier, whatever `noise` is.
+
+        Args:
+            rule: The amplification rule.
+            effective_noise_multiplier: The noise multiplier that an observer faces.
 
         Raises:
             UnsupportedError: The noise is out of the accountants' range.

@@ -77,12 +77,12 @@ class Noise(Value):
           worst K is colluding + 1, or the nearest that K can be.
 
         Args:
-            contributors: The clients that surely draw noise in a round in which the protected provider's client takes
-                part.
-            clients: All of them.
+            contributors: The number of clients that surely draw noise in a round in which the protected provider's
+                client takes part.
+            clients: The number of all clients.
 
         Raises:
-            UnsupportedError: The counts can't be.
+            UnsupportedError: The counts are impossible.
         """
         colluding = self.colluding_clients
         if not 1 <= contributors <= clients:

@@ -106,8 +106,8 @@ class Poisson(Value):
     With the client rate 1, all clients take part and the providers are one Poisson sample.
 
     Attributes:
-        client_rate: The chance of a client.
-        provider_rate: The chance of a provider whose client takes part.
+        client_rate: The client sampling rate: the probability that a client takes part.
+        provider_rate: The provider sampling rate: the probability that a provider of such a client takes part.
     """
 
     type: Literal["poisson"] = "poisson"

@@ -30,7 +30,8 @@ from evaluator.records.certificate import MAX_OPENINGS, Opening
 from evaluator.records.lines import Line, RunToken, Sha256
 
 ANNEX_SCHEMA = "pfl-dp-annex/1"
-MAX_BYTES = 32 * 1024**2  # the openings take at most half of it
+# The openings take at most half of it.
+MAX_BYTES = 32 * 1024**2
 MAX_LINE_BYTES = 64 * 1024
 
 # As a key of a JSON object, a client's id is text; canonical form leaves one way to write it.
@@ -42,7 +43,7 @@ Counts = dict[ClientId, Count]
 class AnnexLine(Line):
     """The first line. `run_token` is that of the record.
 
-    The salt is random and keeps the annex's hash, which is public, from telling anything about the counts.
+    The salt is random and keeps the annex's hash, which is public, from revealing anything about the counts.
     """
 
     type: Literal["annex"] = "annex"
@@ -53,7 +54,7 @@ class AnnexLine(Line):
 
 
 class SampledLine(Line):
-    """How many providers of each client that took part were sampled in a round; 0 is a number too."""
+    """How many providers of each participating client were sampled in a round, which may be 0."""
 
     type: Literal["round"] = "round"
     round: RoundNumber
@@ -77,12 +78,13 @@ _LINE: TypeAdapter[AnnexLine | SampledLine | OpeningLine] = TypeAdapter(
 
 @dataclass(frozen=True)
 class Annex:
-    """An annex, as it says: not yet compared with its record.
+    """The content of an annex, not yet compared with its record.
 
     Attributes:
-        providers_per_client: For each client.
-        sampled: For each round, from the first, the number of providers sampled of each client that took part.
-        openings: For each (round, block), round from 1.
+        run_token: The run token of the record.
+        providers_per_client: The number of providers of each client.
+        sampled: For each round, from the first, the number of sampled providers of each client that took part.
+        openings: The opened block for each (round, block), with rounds counted from 1.
     """
 
     run_token: str | None
@@ -92,7 +94,7 @@ class Annex:
 
 
 def write_annex(path: Path, annex: Annex) -> None:
-    """Write `annex` to a new file, replacing what is there."""
+    """Write `annex` to `path`, replacing a file that is there."""
     with path.open("wb") as file:
         file.writelines(canonical(values_of(line)) + b"\n" for line in _lines(annex))
 
@@ -163,8 +165,9 @@ def _opening(line: OpeningLine, number: int) -> Opening:
     problem = _values_problem(number)
     try:
         data = base64.b64decode(line.values, validate=True)
+        # A ValueError, where the bytes are not a whole number of floats.
         values = np.frombuffer(data, "<f4").astype(np.float32)
-    except (binascii.Error, ValueError) as error:  # a ValueError: not a whole number of floats
+    except (binascii.Error, ValueError) as error:
         raise problem from error
     if not np.isfinite(values).all():
         raise problem

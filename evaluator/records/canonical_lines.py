@@ -19,23 +19,24 @@ from evaluator.records.lines import Line
 from evaluator.untrusted_json import UntrustedJSONError, parse
 
 MAX_PROBLEMS = 10
-EXCERPT = 40  # bytes of a line in an error
+# How many bytes of a line an error shows.
+EXCERPT = 40
 
 AnyKind = TypeVar("AnyKind", bound=Line)
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
-    """The RFC 8785 form of `values`, without a newline."""
+    """Return the RFC 8785 form of `values`, without a newline."""
     return rfc8785.dumps(dict(values))
 
 
 def values_of(line: Line) -> dict[str, Any]:
-    """A line's values as JSON knows them, under the names that the file has."""
+    """Return a line's values as JSON knows them, under the names that the file has."""
     return line.model_dump(mode="json", by_alias=True)
 
 
 def raw_lines(path: Path, code: ErrorCode, *, first_bytes: int, other_bytes: int) -> Iterator[bytes]:
-    """The file's lines with their newlines, the first of at most `first_bytes`, each other of `other_bytes`.
+    """Yield the file's lines with their newlines, the first of at most `first_bytes`, the others of `other_bytes`.
 
     Raises:
         ProblemError: (`code`) A line is longer; no more of it is read.
@@ -52,10 +53,10 @@ def raw_lines(path: Path, code: ErrorCode, *, first_bytes: int, other_bytes: int
 
 
 def parse_object(raw: bytes, code: ErrorCode, number: int, schema: str) -> dict[str, Any]:
-    """The JSON object on line `number`, of which the first names its `schema`.
+    """Parse the JSON object on line `number`; the first line names its `schema`.
 
     Raises:
-        ProblemError: (`code`) It is no JSON object, or another schema's.
+        ProblemError: (`code`) The line is not a JSON object, or belongs to another schema.
     """
     where = f"line {number}"
     try:
@@ -73,10 +74,10 @@ def parse_object(raw: bytes, code: ErrorCode, number: int, schema: str) -> dict[
 def validate(
     adapter: TypeAdapter[AnyKind], values: Mapping[str, Any], code: ErrorCode, number: int
 ) -> AnyKind:
-    """`values` as a line.
+    """Validate `values` and return them as a line.
 
     Raises:
-        ProblemError: (`code`) With the fields that are wrong, at most `MAX_PROBLEMS`.
+        ProblemError: (`code`) Some fields are wrong; at most `MAX_PROBLEMS` of them are named.
     """
     try:
         return adapter.validate_python(values, by_alias=True, by_name=False)
@@ -86,7 +87,11 @@ def validate(
 
 
 def check_canonical(raw: bytes, values: Mapping[str, Any], code: ErrorCode, number: int) -> None:
-    """Reject a line that isn't the one way to write `values`, naming the first byte that differs."""
+    """Reject a line that isn't the canonical form of `values`.
+
+    Raises:
+        ProblemError: (`code`) The line has another form; the first byte that differs is named.
+    """
     expected = canonical(values) + b"\n"
     if raw != expected:
         at = next(i for i, (a, b) in enumerate(zip_longest(raw, expected)) if a != b)
@@ -99,7 +104,8 @@ def check_canonical(raw: bytes, values: Mapping[str, Any], code: ErrorCode, numb
 
 
 def _field_problem(code: ErrorCode, number: int, detail: ErrorDetails) -> Problem:
-    field = ".".join(map(str, detail["loc"][1:]))  # the first part names the type of line
+    # The first part of the location names the type of line.
+    field = ".".join(map(str, detail["loc"][1:]))
     return Problem.of(
         code,
         where=f"line {number}, {field}" if field else f"line {number}",

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 1024  # coordinates; the last block of a vector may be shorter
+# The coordinates of a block; the last block of a vector may be shorter.
+BLOCK = 1024
 MAX_ROUNDS = 32
-MAX_BLOCKS = 64  # of each round that is opened; the same ones in all of them
+# The most blocks that are opened of each drawn round; they are the same in all of them.
+MAX_BLOCKS = 64
 MAX_OPENINGS = MAX_ROUNDS * MAX_BLOCKS
 
 Floats = NDArray[np.float32]
@@ -40,13 +42,13 @@ class Opening:
 
 
 def update_root(u: Floats) -> str:
-    """Root over all blocks of `u`, float32 (d,) with d of at least 1, in hexadecimal."""
+    """Return the root over all blocks of `u`, float32 (d,) with d of at least 1, in hexadecimal."""
     *_, top = _levels(_leaves(u))
     return top[0].hex()
 
 
 def open_blocks(u: Floats, indexes: Sequence[int]) -> list[Opening]:
-    """The blocks of `u`, float32 (d,), at `indexes`, each with its path to `update_root(u)`."""
+    """Return the blocks of `u`, float32 (d,), at `indexes`, each with its path to `update_root(u)`."""
     levels = list(_levels(_leaves(u)))
     return [
         Opening(index, u[index * BLOCK : (index + 1) * BLOCK], list(_path(levels, index)))
@@ -55,7 +57,7 @@ def open_blocks(u: Floats, indexes: Sequence[int]) -> list[Opening]:
 
 
 def is_opening_of(opening: Opening, root: str, numel: int) -> bool:
-    """Whether `opening` shows a whole block of a vector (numel,) with this root."""
+    """Return whether `opening` shows a whole block of a vector (numel,) with this root."""
     count = block_count(numel)
     index, path = opening.block, iter(opening.path)
     if not 0 <= index < count or len(opening.values) != min(BLOCK, numel - index * BLOCK):
@@ -70,11 +72,12 @@ def is_opening_of(opening: Opening, root: str, numel: int) -> bool:
 
 
 def block_count(numel: int) -> int:
+    """Return the number of blocks of a vector (numel,)."""
     return -(-numel // BLOCK)
 
 
 def drawn_openings(challenge: str, rounds: int, numel: int) -> list[tuple[int, int]]:
-    """The (round, block) pairs to be opened, in order: the same blocks in each drawn round, without replacement.
+    """Return the (round, block) pairs to be opened, in order: the same blocks in each drawn round, without replacement.
 
     Args:
         challenge: Hash of the record's chain after the last round, in hexadecimal.
@@ -87,7 +90,7 @@ def drawn_openings(challenge: str, rounds: int, numel: int) -> list[tuple[int, i
 
 
 def _drawn(seed: bytes, population: int, most: int) -> list[int]:
-    """Up to `most` different numbers below `population`, sorted, each from a hash of the seed and a counter."""
+    """Return up to `most` different numbers below `population`, sorted, each from a hash of the seed and a counter."""
     if population <= most:
         return list(range(population))
     drawn: set[int] = set()
@@ -104,7 +107,7 @@ def _leaves(u: Floats) -> list[bytes]:
 
 
 def _levels(nodes: list[bytes]) -> Iterator[list[bytes]]:
-    """The tree from its leaves to its root."""
+    """Yield the tree from its leaves to its root."""
     yield nodes
     while len(nodes) > 1:
         pairs = zip(nodes[::2], nodes[1::2], strict=False)

@@ -1,7 +1,7 @@
 """The hash chain of a training record: every line's `h` depends on all lines up to it.
 
 h₀ = SHA-256(schema); hₜ = SHA-256(hₜ₋₁ ‖ line t), where hₜ₋₁ is 32 bytes and a line is its canonical form without
-`h` and `signature`. Whoever knows hₜ can tell whether any of the first t lines was changed, dropped, moved or added.
+`h` and `signature`. Whoever knows hₜ can detect whether any of the first t lines was changed, dropped, moved or added.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ class Chain:
     """The chain up to the last line so far.
 
     Attributes:
-        head: That line's `h`, in hexadecimal.
+        head: The `h` of that line, in hexadecimal.
     """
 
     def __init__(self, schema: str) -> None:
         self.head = hashlib.sha256(schema.encode()).hexdigest()
 
     def append(self, values: Mapping[str, Any]) -> str:
-        """The new head, after a line with these values."""
+        """Append a line with these values, and return the new head."""
         self.head = hashlib.sha256(bytes.fromhex(self.head) + canonical(values)).hexdigest()
         return self.head

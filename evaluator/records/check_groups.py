@@ -1,7 +1,7 @@
 """All checks of a training record, in groups that need the same files.
 
-Workers hold a record against all of its files with `check_record`; `pfl privacy explain` makes the groups whose files
-are at hand. What checks find is public, the annex is not: nothing that is found tells a number of providers.
+Workers compare a record with all of its files by `check_record`; `pfl privacy explain` runs the groups whose files are
+available. The results of checks are public and the annex is not, so no result reveals a number of providers.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from evaluator.records.tensor_checks import tensors
 
 
 class RunFile(StrEnum):
-    """What a record is compared with; `BASE` are the track's base weights."""
+    """The files that a record is compared with; `BASE` are the track's base weights."""
 
     CHECKPOINT = "checkpoint"
     BASE = "base"
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def privacy(self) -> PrivacyRules:
-        """Raises ValueError where the track has none."""
+        """The track's privacy rules. Raises ValueError where it has none."""
         if self.rules.privacy is None:
             raise ValueError("only a track with a privacy budget has records")
         return self.rules.privacy
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True)
 class CheckGroup:
-    """Checks that are made together, and the files that they need. Making them raises ProblemError over a bad file."""
+    """Checks that are made together, and the files that they need; `make` raises ProblemError for a bad file."""
 
     ids: tuple[str, ...]
     needs: tuple[RunFile, ...]
@@ -59,7 +59,7 @@ class CheckGroup:
 
 
 def check_record(case: Case) -> list[Check]:
-    """Every check of `GROUPS`, whatever it finds, in the order of the table.
+    """Run every check of `GROUPS`, and return their outcomes in the order of the table.
 
     Raises:
         ProblemError: One of the files can't be read.

@@ -1,7 +1,7 @@
 """Checks of a training record against itself, against hashes of the run's other files and against the track's rules.
 
-Each is a function of values that returns a `Check`; `evaluator.checks` has the words, `check_groups` has all of them
-with the files that they need.
+Each is a function of values that returns a `Check`; `evaluator.checks` describes them, and `check_groups` lists all of
+them with the files that they need.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,25 +16,31 @@ from evaluator.records.annex import Annex
 from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import RunLine, TrainingRecord
 
-FRAMING = 0.01  # of a message, for what is sent around the tensors
+# The share of a message's bytes that may be sent around the tensors.
+FRAMING = 0.01
 
 
 @dataclass
 class RoundTraffic:
-    """What the communication log says of a round."""
+    """The traffic of a round according to the communication log."""
 
     clients: int = 0
     bytes_down: int = 0
     bytes_up: int = 0
 
     def add(self, exchange: Exchange) -> None:
+        """Count one client's exchange."""
         self.clients += 1
         self.bytes_down += exchange.bytes_down
         self.bytes_up += exchange.bytes_up
 
 
 def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
-    """What the communication log says of each round that sent anything. Raises ProblemError (``E_LOG_*``)."""
+    """Read the traffic of each round with a message from the communication log.
+
+    Raises:
+        ProblemError: (``E_LOG_*``) The log can't be read.
+    """
     traffic: dict[int, RoundTraffic] = {}
     read_log(
         log,
@@ -46,7 +52,10 @@ def read_traffic(log: Path, rules: TrackRules) -> dict[int, RoundTraffic]:
 
 
 def rounds(record: TrainingRecord) -> Check:
-    """C2: declared, numbered and ended alike; a round that differs from the plan is flagged, and so is a break."""
+    """Check C2: the record has as many rounds as declared, in order.
+
+    A round that differs from the plan is flagged, and so is an interruption.
+    """
     return judge("C2", _round_differences(record), otherwise=f"{len(record.rounds)} rounds as planned")
 
 
@@ -76,11 +85,11 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
 
 
 def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Check:
-    """C3: the rounds lead from the base weights to the checkpoint.
+    """Check C3: the rounds lead from the base weights to the checkpoint.
 
     Args:
-        first: Hash of the base weights' trainable tensors, in the order of the record; None where they have others.
-        last: Likewise of the checkpoint.
+        first: The hash of the base weights' trainable tensors, in the order of the record; None where they have others.
+        last: The same hash of the checkpoint.
     """
     lines = record.rounds
     steps = [
@@ -103,7 +112,7 @@ def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Ch
 
 
 def message_bytes(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -> Check:
-    """C4: bytes follow from tensors, codec and clients, and are those of the communication log."""
+    """Check C4: bytes follow from tensors, codec and clients, and are those of the communication log."""
     total = record.end.bytes_down + record.end.bytes_up
     return judge("C4", _byte_differences(record, traffic), otherwise=f"{total} bytes")
 
@@ -139,12 +148,12 @@ def _byte_differences(record: TrainingRecord, traffic: Mapping[int, RoundTraffic
 
 
 def checkpoint_file(record: TrainingRecord, sha256: str) -> Check:
-    """C16: the record is that of this checkpoint file."""
+    """Check C16: the record is that of this checkpoint file."""
     return _same("C16", sha256, record.end.checkpoint_sha256, "end line, checkpoint_sha256")
 
 
 def base_weights(run: RunLine, sha256: str) -> Check:
-    """C18: training began from the track's base weights."""
+    """Check C18: training began from the track's base weights."""
     return _same("C18", sha256, run.base_sha256, "line 1, base_sha256")
 
 
@@ -153,7 +162,7 @@ def _same(check: str, expected: str, found: str, where: str) -> Check:
 
 
 def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
-    """C17: the annex is the one that the record names, with the same token and as many rounds."""
+    """Check C17: the annex is the one that the record names, with the same token and as many rounds."""
     pairs = {
         "end line, annex_sha256": (sha256, record.end.annex_sha256),
         "annex, run_token": (record.run.run_token, annex.run_token),
@@ -166,7 +175,7 @@ def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
 
 
 def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Check:
-    """C19: what the record declares is what the track accounts."""
+    """Check C19: the record declares what the track accounts."""
     pairs = {
         "unit": (PrivacyUnit.PROVIDER, run.unit),
         "adjacency": (rules.adjacency, run.adjacency),
@@ -182,7 +191,7 @@ def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Che
 
 
 def other_uses(run: RunLine) -> Check:
-    """C20: whether private data was used outside the rounds that ε is computed from."""
+    """Check C20: no private data was used outside the rounds that ε is computed from."""
     uses = {
         "validation_on_private_data": run.validation_on_private_data,
         "tuning.private_runs": run.tuning.private_runs,

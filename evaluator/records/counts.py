@@ -15,10 +15,11 @@ from scipy.stats import binom, gamma
 
 
 def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
-    """How probable counts as odd as these are, if each is of `population` independent coins; at most 1.
+    """Return how probable counts as odd as these are, if each is of `population` independent coins; at most 1.
 
     Args:
-        counts: (count, rate) of each round. Rounds of one rate are tested together, and each rate pays for the others.
+        counts: (count, rate) of each round. Rounds of one rate are tested together, and the p-values are corrected for
+            the number of different rates.
 
     Returns:
         About the p-value, rather more than less; 0 where a count is impossible.
@@ -32,7 +33,7 @@ def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> fl
 
 
 def total_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
-    """Like `coin_probability`, of the totals alone: exact, so that it can be believed also where it is tiny."""
+    """Return what `coin_probability` does for the totals alone: it is exact, so even a tiny value can be trusted."""
     groups = _by_rate(counts)
     p_values = [_of_total(group, population, rate) for rate, group in groups.items()]
     return min([1.0, *(2 * len(groups) * p_value for p_value in p_values)])
@@ -46,7 +47,7 @@ def _by_rate(counts: Iterable[tuple[int, float]]) -> dict[float, list[int]]:
 
 
 def _of_total(counts: Sequence[int], population: int, rate: float) -> float:
-    """The smaller of the total's one-sided p-values."""
+    """Return the smaller of the total's one-sided p-values."""
     coins, total = population * len(counts), sum(counts)
     if max(counts) > population:
         return 0.0
@@ -54,13 +55,14 @@ def _of_total(counts: Sequence[int], population: int, rate: float) -> float:
 
 
 def _of_spread(counts: Sequence[int], population: int, rate: float) -> float:
-    """The smaller of the spread's one-sided p-values."""
+    """Return the smaller of the spread's one-sided p-values."""
     variance = population * rate * (1 - rate)
     if variance == 0:
-        return 1.0  # the total says all
+        # The total covers this case.
+        return 1.0
     deviations = np.abs(np.array(counts) - population * rate)
-    # Of one squared standardized deviation: mean 1, variance 2 plus the binomial's excess kurtosis. A single coin's may
-    # have none at all, and then says nothing that the total doesn't.
+    # One squared standardized deviation has mean 1, and variance 2 plus the binomial's excess kurtosis. That of a
+    # single coin may have no variance at all, and then shows nothing that the total doesn't.
     spread_variance = max(1.0, 2 + (1 - 6 * rate * (1 - rate)) / variance)
     spread = gamma(len(counts) / spread_variance, scale=spread_variance)
     return float(

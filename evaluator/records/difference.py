@@ -1,4 +1,4 @@
-"""From the differences that a check finds to its outcome."""
+"""The outcome of a check, from the differences that it finds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Difference:
     """Something that isn't as it should be.
 
     Attributes:
-        rejects: Whether the run is rejected for it, because no honest run has it; else reviewers are asked to look.
+        rejects: Whether the run is rejected for it, because no honest run has it; otherwise it is only flagged.
     """
 
     expected: object
@@ -21,7 +21,7 @@ class Difference:
 
 
 def judge(check: str, differences: Iterable[Difference], *, otherwise: str) -> Check:
-    """The check's outcome, told by the first of its worst differences, or by `otherwise` where there is none."""
+    """Return the check's outcome, with the first of its worst differences, or with `otherwise` where there is none."""
     worst = min(differences, key=lambda difference: not difference.rejects, default=None)
     if worst is None:
         return Check(id=check, status=CheckStatus.PASSED, found=otherwise)
@@ -35,4 +35,5 @@ def judge(check: str, differences: Iterable[Difference], *, otherwise: str) -> C
 
 
 def not_applicable(check: str, reason: str) -> Check:
+    """Return the outcome of a check that can't be made, with the reason."""
     return Check(id=check, status=CheckStatus.NOT_APPLICABLE, found=reason)

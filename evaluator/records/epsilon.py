@@ -1,12 +1,12 @@
-"""From a training record to its ε, under the track's rules.
+"""ε of a training record under the track's rules.
 
-Guarantee: every round is accounted with what was recorded of that round, under both sampling rules and by both
-accountants; a combination for which there is no proof is rejected, never approximated. Whether the record tells the
-truth is not decided here.
+Guarantee: every round is accounted with what was recorded of that round, under both amplification rules and by both
+accountants; a combination for which there is no proof is rejected, never approximated. Whether the record is true is
+not decided here.
 
 Under `product` each provider's own sampling rate is client rate times provider rate: the competition's published rule;
-docs/privacy.md says where it falls short. Under `two_stage` a round is what its clients' providers go through, with the
-probability that their client takes part.
+docs/privacy.md says where it falls short. Under `two_stage` a round is, with the probability that a client takes part,
+the mechanism that its providers go through.
 """
 
 import math
@@ -33,7 +33,10 @@ CLAIM_TOLERANCE = 1e-3
 
 
 def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
-    """The composition that the record's rounds amount to, equal rounds merged.
+    """Return the composition that the record's rounds amount to, equal rounds merged.
+
+    Args:
+        rule: The amplification rule.
 
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, with the reason.
@@ -54,9 +57,9 @@ def releases(record: TrainingRecord, rule: SamplingRule) -> list[Event]:
 
 
 def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) -> AccountingResult:
-    """ε of a run at the track's δ; `checks` on the record are passed on, with C1 added.
+    """Compute ε of a run at the track's δ; the result includes `checks` on the record, with C1 added.
 
-    Being over the budget is no error: see `within_budget`.
+    A run over the budget is not an error: see `within_budget`.
 
     Raises:
         ProblemError: ``E_ACCOUNTING_UNSUPPORTED``, or ``E_RECORD_CLAIM`` where the record claims less than was
@@ -110,19 +113,19 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
 
 
 def joint_epsilon(events: Iterable[Event], delta: float) -> float:
-    """ε of everything that was released together, such as all runs of one team; infinite where none holds.
+    """Return ε of everything that was released together, such as all runs of one team; infinite where none holds.
 
     Raises:
-        ValueError: The events protect different units, or are meant for different neighbors.
+        ValueError: The events protect different privacy units, or are meant for different neighbors.
     """
     return pld.epsilon(events, delta)
 
 
 def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
-    """Rounds that were interrupted, as the rounds that replaced them, where clients draw the noise.
+    """Return the rounds that were interrupted, as the rounds that replaced them, where clients draw the noise.
 
-    The server, which is then not trusted, may have had their messages, or even their sum. A server that draws the noise
-    is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.
+    The server, which is then not trusted, may have received their messages, or even their sum. A server that draws the
+    noise is trusted and publishes a round's model only after the round is recorded, so there is nothing to account.
     """
     if record.run.noise.placement is Placement.SERVER:
         return []
@@ -130,7 +133,7 @@ def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
 
 
 def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> list[Event]:
-    """Return what rounds with the same sampling and noise amount to."""
+    """Return the events of rounds with the same sampling and noise."""
     try:
         return run.mechanism_in(lines[0]).events(rule, len(lines))
     except ValueError as error:
@@ -143,7 +146,7 @@ def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> l
 
 
 def _bound(accountant: Accountant, composition: Sequence[Event], delta: float) -> float:
-    """ε, infinite where the accountant has no proof for the composition."""
+    """Return ε, infinite where the accountant has no proof for the composition."""
     try:
         return ACCOUNTANTS[accountant](composition, delta)
     except UnsupportedError:

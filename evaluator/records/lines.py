@@ -1,9 +1,9 @@
 """The schema of the training record: one `run` line, one `round` line for each round, one `end` line.
 
-A run that was interrupted and resumed has a `resume` line where it went on.
+A run that was interrupted has a `resume` line where it was resumed.
 
 The record is public. Which providers took part, how many of them did, how long a round took and every random seed are
-private, so no line has a place for them; an unknown key is rejected. What organizers may see stands in the annex.
+private, so no line has a place for them; an unknown key is rejected. What only organizers may see is in the annex.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,8 @@ SCHEMA = "pfl-dp-record/2"
 MAX_NUMEL = 2**40
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # Ed25519, raw, in hexadecimal
+# Raw Ed25519, in hexadecimal.
+PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -54,7 +55,7 @@ class Codec(Line):
 
 
 class TrainableTensor(Line):
-    """A tensor that leaves a client. Adapter tensors carry names of their own, which the checkpoint doesn't have."""
+    """A tensor that leaves a client. The names of adapter tensors are not in the checkpoint."""
 
     name: Name
     shape: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], Field(max_length=8)]
@@ -68,7 +69,7 @@ class TrainableTensor(Line):
 
 
 class Tuning(Line):
-    """How settings were chosen: the number of training runs on the private data before this one, and in words."""
+    """How settings were chosen: the number of training runs on the private data before this one, and a description."""
 
     private_runs: Count
     description: Annotated[str, Field(max_length=1000)] = ""
@@ -78,12 +79,13 @@ class RunLine(Line):
     """The first line: what is trained and how it is protected.
 
     Attributes:
-        run_token: What the site issued for this run; null for a run that is not to be submitted.
-        code_sha256: Hash of the trainer's source files.
+        run_token: The token that the site issued for this run; null for a run that is not to be submitted.
+        code_sha256: The hash of the trainer's source files.
+        unit: The privacy unit.
         clients: N, of whom some take part in a round.
         clip_norm: S, the L2 bound of one provider's whole update.
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
-        rounds: As planned.
+        rounds: The planned number of rounds.
         trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
         validation_on_private_data: Whether a provider's data chose the checkpoint, the round or a setting.
         claimed_epsilon: ε at `delta` under the track's rules, as the team claims it.
@@ -115,7 +117,7 @@ class RunLine(Line):
 
     @property
     def mechanism(self) -> Mechanism:
-        """What protects a round, as planned. Raises ValueError where its parts don't fit together."""
+        """The planned mechanism of a round. Raises ValueError where its parts don't fit together."""
         return Mechanism(
             sampling=self.sampling,
             noise=self.noise,
@@ -129,7 +131,7 @@ class RunLine(Line):
         return self.noise.model_copy(update={"multiplier": line.noise_multiplier})
 
     def mechanism_in(self, line: "RoundLine") -> Mechanism:
-        """Return what protected one round. Raises ValueError where its parts don't fit together."""
+        """Return the mechanism that protected one round. Raises ValueError where its parts don't fit together."""
         return Mechanism(
             sampling=line.sampling,
             noise=self.noise_in(line),
@@ -166,13 +168,13 @@ class RoundLine(Line):
     """What one round did; a round in which nobody was sampled has its line too.
 
     Attributes:
-        round: From 1.
-        clients: K, those who took part.
-        sampling: As drawn in this round.
+        round: The number of the round, from 1.
+        clients: K, the number of clients that took part.
+        sampling: The sampling of this round.
         noise_multiplier: σ in this round, with the meaning of `Noise.multiplier`.
-        model_in_sha256: Hash of the weight vector before the round: see `weight_vector_sha256`.
-        model_out_sha256: After it.
-        update_root: Merkle root of uₜ, the noised sum before the server's step: see `certificate`.
+        model_in_sha256: The hash of the weight vector before the round: see `weight_vector_sha256`.
+        model_out_sha256: The hash of the weight vector after the round.
+        update_root: The Merkle root of uₜ, the noised sum before the server's step: see `certificate`.
     """
 
     type: Literal["round"] = "round"
@@ -189,13 +191,13 @@ class RoundLine(Line):
 
 
 class ResumeLine(Line):
-    """The run was interrupted and went on here.
+    """The run was interrupted and resumed here.
 
     Attributes:
-        round: The next round.
-        begun: Whether that round had begun before the break, so that messages of it may have been sent that no round
-            line tells of.
-        claimed_epsilon: In place of that of the run line, which doesn't know of the break.
+        round: The number of the next round.
+        begun: Whether that round had begun before the interruption, so that messages of it may have been sent that no
+            round line reports.
+        claimed_epsilon: The claim that replaces the run line's, which doesn't count the interruption.
     """
 
     type: Literal["resume"] = "resume"
@@ -224,8 +226,8 @@ class TrainingRecord:
     """A record whose chain and signature hold.
 
     Attributes:
-        challenge: Hash of the chain before the end line, from which the annex's openings are drawn.
-        resumes: Where the run went on after a break.
+        challenge: The hash of the chain before the end line, from which the annex's openings are drawn.
+        resumes: Where the run was resumed after an interruption.
     """
 
     run: RunLine
@@ -236,5 +238,5 @@ class TrainingRecord:
 
     @property
     def claimed_epsilon(self) -> float:
-        """As the team claims it in the end."""
+        """The team's latest claim."""
         return (self.resumes[-1] if self.resumes else self.run).claimed_epsilon

@@ -1,4 +1,4 @@
-"""C8 and C9: whether what the annex opens of the noised sums is what was committed to, and contains the noise."""
+"""Checks C8 and C9: the blocks that the annex opens are those of the committed noised sums, and contain the noise."""
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from evaluator.records.noise_tests import Finding, OpenedRound
 
 
 def noise(record: TrainingRecord, annex: Annex) -> list[Check]:
-    """C8 and C9. Rounds without clients in which only clients would draw noise carry none, and are left out."""
+    """Run checks C8 and C9.
+
+    Rounds without clients in which only clients would draw noise carry none, and are left out.
+    """
     if wrong := _wrong_openings(record, annex):
         return [judge("C8", wrong, otherwise=""), not_applicable("C9", "the openings are wrong")]
     opened = _opened_rounds(record, annex)

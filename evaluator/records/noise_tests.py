@@ -1,12 +1,12 @@
-"""Whether noised sums contain the noise that the record declares: tests of what the annex opens.
+"""Statistical tests of the opened blocks: whether noised sums contain the noise that the record declares.
 
 In round t the opened coordinates are uₜ = aₜ + zₜ. aₜ is the signal, the sum of the sampled providers' clipped updates,
 of norm at most sₜ·S; zₜ is N(0, std²) in each coordinate, fresh, so independent of aₜ and of all earlier rounds. No
 more is assumed but in `shape`: the signal may follow earlier noise and lie wholly in the opened blocks. The tests of
 one kind together flag an honest run with probability at most `FALSE_ALARM`, shared among them (Bonferroni).
 
-A strong signal, sₜ·S against std·√n, hides much: then the bounds are wide. No test can tell whether updates were
-clipped, or whether somebody knows the noise. Limits that depend on sₜ, which is private, are not told.
+A strong signal, sₜ·C against std·√n, hides much: then the bounds are wide. No test can detect whether updates were
+clipped, or whether somebody knows the noise. Limits that depend on sₜ, which is private, are not reported.
 """
 
 import math
@@ -21,17 +21,18 @@ from scipy.stats import chi2, norm
 from evaluator.records.certificate import BLOCK
 
 FALSE_ALARM = 2e-5
-MAX_SIGNAL_SHARE = 0.01  # of the noise's energy in the whole vector; above it, no shape can be told
+# The signal's largest share of the noise's energy in the whole vector; above it, the shape can't be seen.
+MAX_SIGNAL_SHARE = 0.01
 
 Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class OpenedRound:
-    """What is known of a round.
+    """The opened part of a round.
 
     Attributes:
-        number: From 1.
+        number: The number of the round, from 1.
         values: The opened blocks end to end (n,), in units of the declared noise's standard deviation.
         signal: The signal's largest norm, in the same unit.
         numel: d, the length of the vector that the blocks are of.
@@ -49,7 +50,7 @@ class OpenedRound:
 
 @dataclass(frozen=True)
 class Finding:
-    """What an honest run hardly shows."""
+    """A deviation that an honest run almost never shows."""
 
     round: int
     expected: str
@@ -57,9 +58,10 @@ class Finding:
 
 
 def size(rounds: Sequence[OpenedRound]) -> list[Finding]:
-    """Rounds whose norm is too small, exactly by χ², since no signal makes it smaller in distribution; or too large.
+    """Find rounds whose norm is too small or too large.
 
-    Upwards ‖u‖ ≤ √(n + signal²) + √(2 ln 1/p), as a norm is a Lipschitz function of the noise.
+    The lower limit is exact by χ², since no signal makes the norm smaller in distribution. The upper one is
+    ‖u‖ ≤ √(n + signal²) + √(2 ln 1/p), as a norm is a Lipschitz function of the noise.
     """
     p = FALSE_ALARM / (2 * len(rounds))
     findings = []
@@ -77,7 +79,7 @@ def size(rounds: Sequence[OpenedRound]) -> list[Finding]:
 
 
 def block_size(rounds: Sequence[OpenedRound]) -> list[Finding]:
-    """Rounds with a block whose norm is too small: noise that spares some coordinates."""
+    """Find rounds with a block whose norm is too small, as where some coordinates have no noise."""
     blocks = [(opened.number, block) for opened in rounds for block in _blocks(opened.values)]
     p = FALSE_ALARM / len(blocks)
     limits = {n: math.sqrt(chi2.ppf(p, n) / n) for n in {len(block) for _, block in blocks}}
@@ -92,10 +94,11 @@ def block_size(rounds: Sequence[OpenedRound]) -> list[Finding]:
 
 
 def shape(rounds: Sequence[OpenedRound]) -> list[Finding]:
-    """Rounds that are not normal: the Kolmogorov distance, by the Dvoretzky–Kiefer–Wolfowitz–Massart inequality.
+    """Find rounds whose values are not normally distributed.
 
-    Rounds that don't show their shape pass. A signal moves the mean distribution by at most φ(0) times the mean shift,
-    which is at most signal/√d if the blocks, drawn at random, hold their share of it.
+    They are tested by the Kolmogorov distance with the Dvoretzky–Kiefer–Wolfowitz–Massart inequality. Rounds whose
+    shape can't be seen pass. A signal moves the mean distribution by at most φ(0) times the mean shift, which is at
+    most signal/√d if the blocks, drawn at random, hold their share of it.
     """
     p = FALSE_ALARM / len(rounds)
     findings = []
@@ -111,7 +114,9 @@ def shape(rounds: Sequence[OpenedRound]) -> list[Finding]:
 
 
 def repetition(rounds: Sequence[OpenedRound]) -> list[Finding]:
-    """Rounds that follow an earlier one, or the sum of all earlier ones: noise that is used again or taken back.
+    """Find rounds that correlate with an earlier one, or with the sum of all earlier ones.
+
+    Such a correlation shows noise that is used again, or subtracted later.
 
     For whatever u is known before round t, ⟨u/‖u‖, zₜ⟩ is standard normal and |⟨u/‖u‖, aₜ⟩| at most the signal.
     """
@@ -119,7 +124,8 @@ def repetition(rounds: Sequence[OpenedRound]) -> list[Finding]:
     if count < 2:
         return []
     values = np.stack([opened.values for opened in rounds])
-    limit = norm.isf(FALSE_ALARM / (count * (count + 1)))  # two-sided; more than all pairs and sums
+    # Two-sided, over more than all pairs and sums.
+    limit = norm.isf(FALSE_ALARM / (count * (count + 1)))
     findings = []
     for index in range(1, count):
         earlier = np.vstack([values[:index], values[:index].sum(axis=0)])
@@ -142,7 +148,7 @@ def _blocks(values: Doubles) -> list[Doubles]:
 
 
 def _distance_to_normal(values: Doubles) -> float:
-    """The Kolmogorov distance of the values' distribution from N(0, 1)."""
+    """Return the Kolmogorov distance of the values' distribution from N(0, 1)."""
     n = len(values)
     expected = ndtr(np.sort(values))
     above, below = np.arange(1, n + 1) / n - expected, expected - np.arange(n) / n

@@ -1,7 +1,7 @@
 """Reading a training record that a stranger wrote.
 
-A record that can be read is made of the lines that its key signed, in their order, and of nothing else. Whose key
-that is, and whether the lines tell the truth, is not decided here: see `checks`.
+A record that can be read consists of the lines that its key signed, in their order, and of nothing else. Whose key
+that is, and whether the lines are true, is not decided here: see `checks`.
 """
 
 from collections.abc import Iterator
@@ -26,12 +26,13 @@ from evaluator.records.lines import (
 )
 from evaluator.records.signing import verifies
 
-MAX_RUN_LINE_BYTES = 1024**2  # the run line lists the trainable tensors
+# The run line lists the trainable tensors.
+MAX_RUN_LINE_BYTES = 1024**2
 MAX_LINE_BYTES = 16 * 1024
 MAX_RESUMES = 1000
 
 _LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
-# What is added to a line, and the code for what can't stand there.
+# The keys that are added to a line, and the error code for a wrong value.
 _SEALS: dict[str, tuple[TypeAdapter[str], ErrorCode]] = {
     "h": (TypeAdapter(Sha256), ErrorCode.RECORD_CHAIN),
     "signature": (TypeAdapter(Signature), ErrorCode.RECORD_SIGNATURE),
@@ -93,7 +94,11 @@ def _links(path: Path) -> Iterator[_Link]:
 
 
 def _read_line(raw: bytes, number: int, chain: Chain) -> RunLine | RoundLine | ResumeLine | EndLine:
-    """One line, after which the chain goes on."""
+    """Read one line, and append it to the chain.
+
+    Raises:
+        ProblemError: The line is not valid, its hash doesn't follow, or its signature doesn't hold.
+    """
     values = parse_object(raw, ErrorCode.RECORD_FORMAT, number, SCHEMA)
     names = ("h", "signature") if values.get("type") == "end" else ("h",)
     seal = {name: values.pop(name, "nothing") for name in names}

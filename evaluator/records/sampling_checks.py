@@ -1,4 +1,4 @@
-"""C5 and C6: whether those who took part are as many as the declared sampling makes them."""
+"""Checks C5 and C6: the numbers of clients and providers that took part follow the declared sampling."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,17 +9,19 @@ from evaluator.records.counts import coin_probability, total_probability
 from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import TrainingRecord
 
-FALSE_ALARM = 1e-4  # of an honest run, in each of the two checks
-IMPOSSIBLE = 1e-12  # below it, totals are no accident
+# The probability that an honest run is flagged by either of the two checks.
+FALSE_ALARM = 1e-4
+# The probability below which totals are no accident.
+IMPOSSIBLE = 1e-12
 
 
 def clients(record: TrainingRecord) -> Check:
-    """C5: the clients of each round; exact where their number is fixed."""
+    """Check C5, the clients of each round; it is exact where their number is fixed."""
     return judge("C5", _client_differences(record), otherwise="as the sampling makes them")
 
 
 def providers(record: TrainingRecord, annex: Annex) -> Check:
-    """C6: the providers of each client, in the rounds in which it took part, without telling how many they were."""
+    """Check C6, the providers of each client in the rounds in which it took part; their number is not reported."""
     if not any(annex.sampled):
         return not_applicable("C6", "no client took part in any round")
     return judge("C6", _provider_differences(record, annex), otherwise="as the sampling makes them")
@@ -78,7 +80,7 @@ def _client_provider_differences(
 def _improbable(
     coins: Sequence[tuple[int, float]], population: int, what: str, where: str, tests: int = 1
 ) -> Iterator[Difference]:
-    """Whether counts are too odd for coins: flagged, and rejected where they can't be an accident."""
+    """Yield a difference where counts are too odd for coins: flagged, and rejected where they can't be an accident."""
     if not coins:
         return
     if coin_probability(coins, population) * tests < FALSE_ALARM:

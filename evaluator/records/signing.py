@@ -1,4 +1,4 @@
-"""Ed25519 keys and signatures (RFC 8032): who stands by a training record.
+"""Ed25519 keys and signatures (RFC 8032): which team a training record comes from.
 
 A key is a PEM file (PKCS #8, not encrypted) that only its owner can read. What is signed is the hash of a record's
 whole chain behind the name of the format, so that no signature made for another purpose passes for one of a record.
@@ -29,10 +29,10 @@ MAX_KEY_FILE_BYTES = 16 * 1024
 
 
 def create_key(path: Path) -> Ed25519PrivateKey:
-    """A new key, written to `path`, a new file in a folder that is made where it is missing.
+    """Create a key, and write it to the new file `path`, whose folder is made where it is missing.
 
     Raises:
-        ProblemError: (`E_SIGNING_KEY`) The file exists, which is never overwritten, or can't be written.
+        ProblemError: (`E_SIGNING_KEY`) The file exists, and is never overwritten, or it can't be written.
     """
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -47,7 +47,7 @@ def create_key(path: Path) -> Ed25519PrivateKey:
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
-    """The key in `path`.
+    """Load the key in `path`.
 
     Raises:
         ProblemError: (`E_SIGNING_KEY`) The file can't be read, or isn't an unencrypted Ed25519 key.
@@ -58,8 +58,9 @@ def load_key(path: Path) -> Ed25519PrivateKey:
     except OSError as error:
         raise _unusable(path, "a key file", error.strerror) from error
     try:
+        # A TypeError, where the key is encrypted.
         key = load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # a TypeError: it is encrypted
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise _unusable(path, "an unencrypted Ed25519 key in PEM", "something else") from error
     if not isinstance(key, Ed25519PrivateKey):
         raise _unusable(path, "an Ed25519 key", "another kind of key")
@@ -67,12 +68,12 @@ def load_key(path: Path) -> Ed25519PrivateKey:
 
 
 def public_key_of(key: Ed25519PrivateKey) -> str:
-    """The public half, in hexadecimal."""
+    """Return the public half, in hexadecimal."""
     return key.public_key().public_bytes_raw().hex()
 
 
 def is_public_key(public_key: str) -> bool:
-    """Whether the text is an Ed25519 public key in hexadecimal for which only one party can sign."""
+    """Return whether the text is an Ed25519 public key in hexadecimal for which only one party can sign."""
     try:
         raw = bytes.fromhex(public_key)
         Ed25519PublicKey.from_public_bytes(raw)
@@ -83,12 +84,12 @@ def is_public_key(public_key: str) -> bool:
 
 
 def sign(key: Ed25519PrivateKey, head: str) -> str:
-    """The signature, in hexadecimal, of a record whose chain ends in `head`."""
+    """Return the signature, in hexadecimal, of a record whose chain ends in `head`."""
     return key.sign(DOMAIN + bytes.fromhex(head)).hex()
 
 
 def verifies(public_key: str, head: str, signature: str) -> bool:
-    """Whether `signature` is that of `public_key` for a chain that ends in `head`; all in hexadecimal."""
+    """Return whether `signature` is that of `public_key` for a chain that ends in `head`; all in hexadecimal."""
     if not is_public_key(public_key):
         return False
     try:

@@ -1,4 +1,4 @@
-"""C10: whether the declared tensors can have changed the weights as they changed."""
+"""Check C10: the change of the weights can be the work of the declared tensors."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,14 @@ def tensors(
     *,
     released: bool,
 ) -> Check:
-    """C10.
+    """Check C10.
 
     Args:
-        trainable: As declared; those whose names the base weights don't have are adapters.
-        base: Shapes of the base weights by name.
+        trainable: The declared tensors; those whose names the base weights don't have are adapters.
+        base: The shapes of the base weights by name.
         changes: The tensors in which the checkpoint differs from the base weights.
-        released: Whether any round released something: a client's message, or the noise that a server adds to none too.
+        released: Whether any round released something: a client's message, or noise that the server adds even to an
+            empty sum.
     """
     if changes and not released:
         unchanged = Difference(
@@ -58,12 +59,15 @@ def _differences(
 
 
 def _rank(change: TensorChange) -> int:
-    """The least that the change's rank is. What has no rank is counted as if it had a large one."""
+    """Return a lower bound on the change's rank; a change without a rank counts as one of a large rank."""
     return change.rank or MAX_RANK + 1
 
 
 def _largest_rank(adapters: Sequence[Shape], shape: Shape) -> int:
-    """The largest rank of a product of two adapters with this shape, each stored either way; 0 where there is none."""
+    """Return the largest rank of a product of two adapters with this shape, or 0 where there is none.
+
+    Either adapter may be stored transposed.
+    """
     if len(shape) != 2:
         return 0
     beside = [

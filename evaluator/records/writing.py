@@ -1,6 +1,6 @@
 """Writing a training record while training runs, line by line.
 
-A run that is interrupted leaves the lines of what it did, whose hashes still prove their order.
+A run that is interrupted leaves the lines written so far, whose hashes still prove their order.
 """
 
 from typing import Any, BinaryIO
@@ -28,13 +28,15 @@ class RecordWriter:
 
     @property
     def challenge(self) -> str:
-        """Hash of the chain so far; after the last round, the annex's openings are drawn from it."""
+        """The hash of the chain so far; after the last round, the annex's openings are drawn from it."""
         return self._chain.head
 
     def round(self, line: RoundLine) -> None:
+        """Write the line of a round."""
         self._write(values_of(line))
 
     def resume(self, line: ResumeLine) -> None:
+        """Write the line that says where the run was resumed."""
         self._write(values_of(line))
 
     def end(self, line: EndLine, key: Ed25519PrivateKey) -> None:

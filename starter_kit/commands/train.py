@@ -54,7 +54,7 @@ def train(
 
     with exit_on_problem():
         settings = load_settings(
-            config_of(context, config), changes or [], flags=given_flags(context), tell=log
+            config_of(context, config), changes or [], flags=given_flags(context), on_note=log
         )
         require_free_folder(out, resume=resume)
         client = connect_if_known(site, token)

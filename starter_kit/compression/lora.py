@@ -79,12 +79,13 @@ class Adapters:
 
     @contextmanager
     def using(self, stacked: Mapping[str, Tensor], sizes: Sequence[int]) -> Iterator[None]:
-        """Pass batches in the block through these tensors, named as in `parameters`, with G in front.
+        """Pass batches in the block through the tensors in `stacked` (G, ...), named as in `parameters`.
 
         Args:
             sizes: The number of rows of a batch that belong to the first of G, to the second and so on.
         """
-        if len(set(sizes)) > 1:  # then each row is a part of its own
+        # With parts of different sizes, each row becomes its own part.
+        if len(set(sizes)) > 1:
             device = next(iter(stacked.values())).device
             part = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(device)
             stacked = {name: tensor.index_select(0, part) for name, tensor in stacked.items()}
@@ -156,7 +157,7 @@ class _Added(torch.autograd.Function):
 
 
 def _targets(model: nn.Module, patterns: list[str]) -> dict[str, nn.Linear]:
-    # A tied weight goes by its first name only: to add a product to it would change its other use as well.
+    # A tied weight is listed under its first name only: adding a product to it would change its other use as well.
     weights = {name for name, _ in model.named_parameters()}
     linear = {
         name: module

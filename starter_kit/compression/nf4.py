@@ -1,4 +1,4 @@
-"""NF4: four bits a value, chosen for normally distributed values, with one float32 scale for each block of 64.
+"""NF4: four bits per value, chosen for normally distributed values, with one float32 scale for each block of 64.
 
 Dettmers et al. 2023 (QLoRA, arXiv:2305.14314), section 3. The sixteen levels are normal quantiles at evenly spaced
 probabilities: eight from 0.9677083 down towards 1/2, seven mirrored ones from 1 - 0.9677083 up towards 1/2, and 0,
@@ -10,7 +10,7 @@ The message for d values is
     ceil(d/64) scales, float32, little-endian, then ceil(d/2) bytes of codes:
     byte i holds the code of value 2i in its high half and of value 2i+1 in its low half,
 
-which is 4.5 bits a value where 64 divides d. The spare half byte of an odd d holds the code of zero. A block whose
+which is 4.5 bits per value where 64 divides d. The spare half byte of an odd d holds the code of zero. A block whose
 largest absolute value is below 2⁻¹²⁶ (1.2e-38) is sent as zeros: its scale would have too few digits left. With that,
 quantizing what came out of a message gives the same message again.
 """
@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 64
-CHUNK = BLOCK << 14  # values worked on at a time: bounds memory
+# How many values are processed at a time, which bounds memory.
+CHUNK = BLOCK << 14
 LEVELS: NDArray[np.float32] = np.array(
     [
         -1.0,
@@ -51,7 +52,7 @@ def message_bytes(size: int) -> int:
 
 
 def quantize(values: NDArray[np.float32]) -> bytes:
-    """Return the message for `values` (d,).
+    """Return the message for `values` (d,), a vector of finite numbers.
 
     Raises:
         ValueError: A value is not finite.

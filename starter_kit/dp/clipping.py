@@ -9,12 +9,14 @@ import math
 import torch
 from torch import Tensor
 
-ROUNDING_ROOM = 1 - 2.0**-22  # the rounding of a product to float32 costs at most 2⁻²⁴
-CHUNK = 1 << 20  # coordinates scaled at a time: bounds memory
+# The rounding of a product to float32 costs at most 2⁻²⁴.
+ROUNDING_ROOM = 1 - 2.0**-22
+# How many coordinates are scaled at a time, which bounds memory.
+CHUNK = 1 << 20
 
 
 def clip(update: Tensor, clip_norm: float) -> Tensor | None:
-    """`update`, a float32 vector (d,) over all trained tensors, scaled down to L2 norm at most `clip_norm`.
+    """Scale `update`, a float32 vector (d,) over all trained tensors, down to L2 norm at most `clip_norm`.
 
     Returns None for an update that is not finite. A tied tensor is in the vector once, because the model has one
     parameter for it. The norm before clipping is private and is not returned.
@@ -36,6 +38,6 @@ def clip(update: Tensor, clip_norm: float) -> Tensor | None:
 
 
 def _norm(update: Tensor) -> float:
-    """The L2 norm in float64, of which no copy of the whole is made."""
+    """Return the L2 norm of `update` (d,) in float64, without a float64 copy of the whole vector."""
     parts = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in torch.split(update, CHUNK)]
     return float(torch.linalg.vector_norm(torch.stack(parts)))

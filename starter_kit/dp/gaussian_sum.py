@@ -1,14 +1,15 @@
 """The Gaussian mechanism on a sum of clipped updates, and who draws its noise.
 
-Guarantees, for the clip norm S and the noise multiplier σ: each unit's update has L2 norm at most S in the sum, and
+Guarantees, for the clip norm S and the noise multiplier σ: the update of each privacy unit has L2 norm at most S in the
+sum, and
 
 - `server`: the sum carries one draw of N(0, σ²S²) in each coordinate, added by the server, which must be trusted;
-- `client_full`: every client's message carries such a draw of its own, so that each message is protected, too;
+- `client_full`: every client's message carries its own draw of that kind, so that each message is protected, too;
 - `client_share`: every one of the K clients of a round adds a draw of N(0, σ²S²/K), so that the sum of all K messages
-  carries σS. A single message is nearly bare: only for sums that nobody sees the parts of, by secure aggregation.
+  carries σS. A single message is hardly protected: use it only under secure aggregation, where nobody sees the parts.
 
-Noise is drawn for every round, also where nobody was sampled. What this amounts to is for the accountants to say: see
-`evaluator.mechanisms.noise`.
+Noise is drawn for every round, including rounds in which nobody was sampled. The accountants compute what it amounts
+to: see `evaluator.mechanisms.noise`.
 """
 
 from dataclasses import dataclass, field
@@ -23,12 +24,12 @@ from starter_kit.dp.noise import gaussian_noise
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """The mechanism as it is executed.
+    """The mechanism that a run executes.
 
     Attributes:
         clip_norm: S.
         noise: σ, and who draws the noise.
-        keystream: One process's own; it is never copied to another.
+        keystream: The keystream of one process; it is never copied to another.
     """
 
     clip_norm: float
@@ -36,19 +37,23 @@ class GaussianSum:
     keystream: Keystream = field(default_factory=Keystream, repr=False, compare=False)
 
     def clip(self, update: Tensor) -> Tensor | None:
-        """`update` (d,) scaled down to norm S; None where it is not finite."""
+        """Return `update` (d,) scaled down to norm S; None where it is not finite.
+
+        Raises:
+            ValueError: `update` is not a float32 vector.
+        """
         return clip(update, self.clip_norm)
 
     def noised_by_client(self, message: Tensor, clients: int) -> Tensor:
-        """A client's message (d,) as it leaves, in a round of `clients` clients."""
+        """Return a client's `message` (d,) with the client's noise (d,), if it draws any, in a round of `clients`."""
         return self._noised(message, self._client_std(clients))
 
     def noised_by_server(self, total: Tensor) -> Tensor:
-        """The sum (d,) of the messages as the server releases it."""
+        """Return the sum `total` (d,) of the messages with the server's noise (d,), if it draws any."""
         return self._noised(total, self._std if self.noise.placement is Placement.SERVER else 0.0)
 
     def std_in_sum(self, clients: int) -> float:
-        """Standard deviation of the noise in each coordinate of a sum over `clients` clients."""
+        """Return the standard deviation of the noise in each coordinate of a sum over `clients` clients."""
         if self.noise.placement is Placement.SERVER:
             return self._std
         return self._client_std(clients) * float(clients**0.5)

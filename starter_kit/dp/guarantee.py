@@ -1,6 +1,6 @@
-"""What a private run guarantees, how much of it is spent, and how many rounds fit into a budget.
+"""The privacy guarantee of a run, the ε that it has spent, and how many rounds fit into a budget.
 
-ε is the official accountant's, as the workers recompute it.
+ε is that of the official accountant, as the workers recompute it.
 """
 
 import math
@@ -16,7 +16,8 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, UnsupportedError
 from evaluator.mechanisms.units import PrivacyUnit
 
-BUDGET_ROUNDING = 1e-9  # relative: what a budget may seem exceeded by where σ was computed for it
+# The relative amount by which ε may exceed a budget through rounding, where σ was computed for the budget.
+BUDGET_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class Guarantee:
     """Differential privacy of a run of equal rounds.
 
     Attributes:
-        unit: Whose presence is hidden.
-        released: What so many rounds release.
+        unit: The privacy unit, whose presence is hidden.
+        delta: δ, at which ε holds.
+        released: Returns the events that a number of rounds releases.
         seen_by_server: Whether the server's view counts, not only what it publishes. A round that was interrupted is
-            then spent as well, since messages of it, or their sum, may have arrived.
+            then counted as well, since messages of it, or their sum, may have arrived.
         budget: ε that no round may exceed; None where none was set.
     """
 
@@ -38,7 +40,7 @@ class Guarantee:
     budget: float | None = None
 
     def epsilon(self, rounds: int) -> float:
-        """ε of the first `rounds` rounds; 0 for none.
+        """Return ε of the first `rounds` rounds, 0 for none.
 
         Raises:
             ProblemError: (`E_CONFIGURATION`) No finite ε holds.
@@ -52,7 +54,7 @@ class Guarantee:
         """Reject a round that would exceed the budget, before it begins.
 
         Raises:
-            ProblemError: (`E_PRIVACY_BUDGET`)
+            ProblemError: (`E_PRIVACY_BUDGET`) ε after the round would be over the budget.
         """
         if self.budget is None:
             return
@@ -65,13 +67,14 @@ class Guarantee:
 
 
 def rounds_within(budget: float, delta: float, released: Callable[[int], list[Event]], at_most: int) -> int:
-    """The most rounds, up to `at_most`, whose ε is within `budget`.
+    """Return the largest number of rounds, up to `at_most`, whose ε is within `budget`.
 
     Raises:
-        ProblemError: (`E_PRIVACY_BUDGET`) Not even one is; (`E_CONFIGURATION`) the accountant doesn't cover them.
+        ProblemError: (`E_PRIVACY_BUDGET`) Not even one round is; (`E_CONFIGURATION`) the accountant doesn't cover them.
     """
     with accounting_problems():
-        low, high = 0, at_most + 1  # `low` rounds fit, `high` don't or aren't wanted
+        # `low` rounds fit; `high` rounds don't, or are more than `at_most`.
+        low, high = 0, at_most + 1
         while high - low > 1:
             middle = (low + high) // 2
             if pld.epsilon(released(middle), delta) <= budget:
@@ -84,7 +87,11 @@ def rounds_within(budget: float, delta: float, released: Callable[[int], list[Ev
 
 
 def spent(events: Sequence[Event], delta: float) -> float:
-    """ε of `events`; raises UnsupportedError where no finite one holds."""
+    """Return ε of `events`.
+
+    Raises:
+        UnsupportedError: No finite ε holds.
+    """
     bound = pld.epsilon(events, delta)
     if math.isinf(bound):
         raise UnsupportedError(f"no finite ε holds at δ = {delta:g}")
@@ -93,7 +100,11 @@ def spent(events: Sequence[Event], delta: float) -> float:
 
 @contextmanager
 def accounting_problems() -> Iterator[None]:
-    """What accountants and records can't cover is a problem of the settings (`E_CONFIGURATION`)."""
+    """Inside the block, make what accountants and records can't cover a problem of the settings.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) A ValueError was raised in the block.
+    """
     try:
         yield
     except ValueError as error:
@@ -108,7 +119,7 @@ def accounting_problems() -> Iterator[None]:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first of the values that `error` is about, and what is wrong with it, in a line."""
+    """Describe in one line the first value that `error` is about, and what is wrong with it."""
     detail = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, detail['loc']))}: {detail['input']!r}. {detail['msg']}"
 

@@ -23,9 +23,12 @@ class Keystream:
         self._encryptor = cipher.encryptor()
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """`count` uniform 64-bit words."""
+        """Return uniform 64-bit words (count,)."""
         return np.frombuffer(self._encryptor.update(bytes(8 * count)), dtype=np.uint64)
 
     def uniforms(self, count: int) -> NDArray[np.float64]:
-        """`count` float64 numbers uniform on the multiples of 2⁻⁵³ in (0, 1]: never 0, so a logarithm is finite."""
+        """Return float64 numbers (count,) uniform on the multiples of 2⁻⁵³ in (0, 1].
+
+        None of them is 0, so that a logarithm is finite.
+        """
         return ((self.words(count) >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53

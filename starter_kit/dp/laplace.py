@@ -3,10 +3,10 @@
 Noise of scale b = s/ε on a sum that one provider changes by at most s in L1 norm gives ε-DP (Dwork et al. 2006), over
 the real numbers. Uniforms with 53 random bits become Laplace draws by the inverse distribution function in float64,
 are scaled and only then rounded to float32. The two tails are mirror images; the largest value that can occur is
-52 ln 2 = 36.04 scales, which a run with 10¹⁴ coordinates would hardly see missing.
+52 ln 2 = 36.04 scales, and even a run with 10¹⁴ coordinates would hardly ever draw a larger one.
 
 What this does not do: these are floating-point numbers. Far from zero they leave gaps, and which values can occur at
-all depends on what the noise is added to, so that a single output can tell two inputs apart whatever ε says (Mironov
+all depends on what the noise is added to, so that a single output can distinguish two inputs whatever ε is (Mironov
 2012, "On significance of the least significant bits for differential privacy"). The gap is not part of the reported ε;
 noise on a grid, a discrete Laplace, would close it.
 
@@ -23,12 +23,14 @@ from torch import Tensor
 
 from starter_kit.dp.keystream import Keystream
 
-CHUNK = 1 << 18  # coordinates worked on at a time: bounds memory, fits the cache
-SUMMATION_ROOM = 1 - 2.0**-22  # what two float64 sums of a billion terms, before and after, can be wrong by
+# How many coordinates are processed at a time, which bounds memory and fits the cache.
+CHUNK = 1 << 18
+# The error of two float64 sums of a billion terms, before and after.
+SUMMATION_ROOM = 1 - 2.0**-22
 
 
 def laplace_noise(size: int, scale: float, keystream: Keystream) -> Tensor:
-    """A float32 vector (size,) of independent Laplace draws with mean 0 and density exp(-|x|/scale) / (2 scale).
+    """Return a float32 vector (size,) of independent Laplace draws with mean 0 and density exp(-|x|/scale) / (2 scale).
 
     Raises:
         ValueError: `scale` is negative or not finite.
@@ -43,9 +45,9 @@ def laplace_noise(size: int, scale: float, keystream: Keystream) -> Tensor:
 
 
 def standard_quantiles(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where the standard Laplace distribution function reaches `uniforms`, multiples of 2⁻⁵³ in (0, 1].
+    """Return the quantiles (n,) of the standard Laplace distribution at `uniforms` (n,), multiples of 2⁻⁵³ in (0, 1].
 
-    Above 1/2 the probability left over counts from 2⁻⁵³, not from 0: the values at u and at 1 + 2⁻⁵³ - u are each
+    Above 1/2 the remaining probability counts from 2⁻⁵³, not from 0: the values at u and at 1 + 2⁻⁵³ - u are each
     other's negatives, and none is infinite.
     """
     lower = uniforms <= 0.5
@@ -55,7 +57,7 @@ def standard_quantiles(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def clip_l1(update: Tensor, clip_norm: float) -> Tensor | None:
-    """`update`, a float32 vector (d,) over all trained tensors, scaled down to L1 norm at most `clip_norm`.
+    """Scale `update`, a float32 vector (d,) over all trained tensors, down to L1 norm at most `clip_norm`.
 
     Returns None for an update that is not finite. The norm before clipping is private and is not returned.
 

@@ -1,11 +1,11 @@
-"""The Laplace mechanism on what a client makes of its records' gradients: output perturbation.
+"""Output perturbation: the Laplace mechanism on a vector that a client computes from its records' gradients.
 
 Guarantees, for the clip norm C and the relative scale z: the gradient of each record has L1 norm at most C in a sum,
 and a vector that one record moves by at most Δ in L1 norm is released with Laplace noise of scale z·Δ in each
 coordinate. One release is then 1/z-DP for that record (Dwork et al. 2006).
 
-Sums are in float64 and are rounded to float32 once, after the noise was added: what follows the noise costs nothing, so
-that Δ needn't cover that rounding.
+Sums are in float64 and are rounded to float32 once, after the noise was added: post-processing costs no privacy, so Δ
+needn't cover that rounding.
 """
 
 from collections.abc import Iterable
@@ -20,12 +20,12 @@ from starter_kit.dp.laplace import clip_l1, laplace_noise
 
 @dataclass(frozen=True)
 class LaplaceRelease:
-    """The mechanism as it is executed.
+    """The mechanism that a run executes.
 
     Attributes:
         clip_norm: C.
         relative_scale: z, the scale of the noise over the L1 sensitivity.
-        keystream: One process's own; it is never copied to another.
+        keystream: The keystream of one process; it is never copied to another.
     """
 
     clip_norm: float
@@ -33,7 +33,13 @@ class LaplaceRelease:
     keystream: Keystream = field(default_factory=Keystream, repr=False, compare=False)
 
     def clipped_sum(self, gradients: Iterable[Tensor], size: int) -> Tensor:
-        """The sum (size,), float64, of the records' `gradients`, each clipped; one that is not finite adds nothing."""
+        """Return the sum (size,), float64, of the records' `gradients` (size,), each clipped.
+
+        A gradient that is not finite adds nothing.
+
+        Raises:
+            ValueError: A gradient is not a float32 vector.
+        """
         total = torch.zeros(size, dtype=torch.float64)
         for gradient in gradients:
             clipped = clip_l1(gradient, self.clip_norm)
@@ -42,6 +48,10 @@ class LaplaceRelease:
         return total
 
     def noised(self, exact: Tensor, sensitivity: float) -> Tensor:
-        """`exact` (d,), float64, with the noise that covers `sensitivity`, as a float32 vector (d,)."""
+        """Return `exact` (d,), float64, with the noise that covers `sensitivity`, as a float32 vector (d,).
+
+        Raises:
+            ValueError: The scale of the noise is negative or not finite.
+        """
         noise = laplace_noise(len(exact), self.relative_scale * sensitivity, self.keystream)
         return (exact + noise).float()

@@ -1,8 +1,8 @@
 """Gaussian noise from the operating system's entropy.
 
 Uniforms with 53 random bits become standard normals by the Box–Muller transform in float64, are scaled and only
-then rounded to float32. The largest value that can occur is 8.57 standard deviations, which a run with 10¹⁵
-coordinates would not see missing.
+then rounded to float32. The largest value that can occur is 8.57 standard deviations, and even a run with 10¹⁵
+coordinates would hardly ever draw a larger one.
 
 What this does not do: the privacy analysis is over the real numbers, while these are floating-point numbers, and
 floating-point Gaussians are not exactly Gaussian (Mironov 2012; Holohan and Braghin 2021, arXiv:2107.10138).
@@ -16,12 +16,14 @@ from torch import Tensor
 
 from starter_kit.dp.keystream import Keystream
 
-LARGEST_DRAW = 8.58  # standard deviations; no draw is beyond, see above
-CHUNK = 1 << 18  # normals made at a time: bounds memory, fits the cache
+# In standard deviations; no draw is larger, see above.
+LARGEST_DRAW = 8.58
+# How many normals are made at a time, which bounds memory and fits the cache.
+CHUNK = 1 << 18
 
 
 def gaussian_noise(size: int, std: float, keystream: Keystream) -> Tensor:
-    """A float32 vector (size,) of independent N(0, std²) draws.
+    """Return a float32 vector (size,) of independent N(0, std²) draws.
 
     Raises:
         ValueError: `std` is negative or not finite.
@@ -36,7 +38,7 @@ def gaussian_noise(size: int, std: float, keystream: Keystream) -> Tensor:
 
 
 def standard_normals(count: int, keystream: Keystream) -> NDArray[np.float64]:
-    """`count` standard normal float64 draws, by Box–Muller (1958)."""
+    """Return standard normal float64 draws (count,), by Box–Muller (1958)."""
     half = (count + 1) // 2
     uniforms = keystream.uniforms(2 * half)
     radius = np.sqrt(-2 * np.log(uniforms[:half]))

@@ -1,4 +1,6 @@
-"""Who takes part in a round, drawn by the laws that the accountants assume, with the operating system's entropy.
+"""Sampling of a round's clients and providers, by the distributions that the accountants assume.
+
+All draws use the operating system's entropy.
 
 The size of a Poisson sample is random, may be zero, and is never released: sums over a sample are divided by its
 expected size, which is a constant.
@@ -19,7 +21,7 @@ def draw(law: Law, population: Sequence[T], keystream: Keystream) -> list[T]:
     """Return the members of `population` that take part in a round, drawn by `law`, in the population's order.
 
     Raises:
-        ValueError: The law asks for more members than there are, or has a rate outside (0, 1].
+        ValueError: The law requires more members than there are, or has a rate outside (0, 1].
     """
     match law:
         case Exactly(count):
@@ -29,7 +31,7 @@ def draw(law: Law, population: Sequence[T], keystream: Keystream) -> list[T]:
 
 
 def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -> list[T]:
-    """The members of `population` whose coins, each heads with probability `rate`, came up heads, independently.
+    """Return the members of `population` whose independent coins, each heads with probability `rate`, came up heads.
 
     Raises:
         ValueError: `rate` is not in (0, 1].
@@ -41,10 +43,12 @@ def poisson_sample(population: Sequence[T], rate: float, keystream: Keystream) -
 
 
 def fixed_size_sample(population: Sequence[T], size: int, keystream: Keystream) -> list[T]:
-    """`size` different members of `population`, each such choice as likely as any other, in the population's order.
+    """Return `size` different members of `population`, in the population's order.
+
+    Each choice of that size is as likely as any other.
 
     Raises:
-        ValueError: There are fewer than `size`.
+        ValueError: The population has fewer than `size` members.
     """
     if not 0 <= size <= len(population):
         raise ValueError(f"{size} of {len(population)} can't be drawn")

@@ -26,10 +26,10 @@ class LocalEngine:
         return self._participant.clients
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
-        """Give clients back what they kept; raises `ProblemError` where it was left at nodes."""
+        """Give clients their earlier state back; raises `ProblemError` where it is stored at nodes."""
         self.states.update(kept_here(states))
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """The clients' replies, each made when it is asked for."""
+        """Yield the clients' replies, each computed when it is requested."""
         for request in requests:
             yield self._participant.answer(request, self.states[request.client])

@@ -1,8 +1,8 @@
-"""The engine that runs clients in several processes of this machine, each with a model of its own.
+"""The engine that runs clients in several processes of this machine, each with its own model.
 
-With as many threads to a process, results are those of the local engine to the bit: what a client does follows from
-the request, its state and its own stream, and replies are passed on in the order of the requests, so that they are
-added in the same order.
+With the same number of threads per process, results equal those of the local engine to the bit: what a client does
+follows from the request, its state and its own stream, and replies are passed on in the order of the requests, so that
+they are added in the same order.
 
 Processes are spawned, never forked: a forked process would draw the coins and the noise of its parent again.
 """
@@ -39,7 +39,7 @@ STOPPING_S = 5.0
 def in_processes(
     count: int, *, data: Path, base: Path
 ) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
-    """Clients in `count` processes, or as many as there are clients if they are fewer.
+    """Return an engine that runs clients in `count` processes, or in one per client if there are fewer clients.
 
     With `device: cuda` each process takes the next GPU; on the CPU they share the threads that this process has.
 
@@ -65,8 +65,8 @@ class _SetupInputs:
     """What a process needs to set up its run.
 
     Attributes:
-        method: Name or file of the method that `values` are the settings of.
-        sha256: Of the file, as this process runs it; empty for one of the kit's methods.
+        method: The name or the file of the method to which the settings in `values` belong.
+        sha256: The SHA-256 of the file, as this process runs it; empty for one of the kit's methods.
     """
 
     method: str
@@ -83,7 +83,11 @@ class _SetupInputs:
         return cls(method, sha256, settings.model_dump(), data, base, threads)
 
     def setup(self) -> RunSetup:
-        """The setup of the run; raises `ProblemError` where it is not the one of the engine."""
+        """Return the setup of the run.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) The method's file has changed since the engine was started.
+        """
         known = settings_class(self.method, Path())
         file = own_file(known)
         if (file.sha256 if file else "") != self.sha256:
@@ -160,13 +164,13 @@ class Worker:
 
 
 class ProcessEngine:
-    """Runs clients in the processes of `workers`, each in the first that is free.
+    """Runs clients in the processes of `workers`, each in the first process that is free.
 
     Attributes:
         states, apart, unsent: See `Engine`. A client's state travels with each request, and back.
 
     Raises:
-        ProblemError: (`E_CLIENTS_LOST`) A process ended; or what a client rejected.
+        ProblemError: (`E_CLIENTS_LOST`) A process ended; or a client rejected something.
     """
 
     apart = False
@@ -178,11 +182,11 @@ class ProcessEngine:
         self._workers = list(workers)
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
-        """Give clients back what they kept; raises `ProblemError` where it was left at nodes."""
+        """Give clients their earlier state back; raises `ProblemError` where it is stored at nodes."""
         self.states.update(kept_here(states))
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """The clients' replies in the order of the requests."""
+        """Yield the clients' replies in the order of the requests."""
         waiting = deque(enumerate(requests))
         free, busy = list(self._workers), dict[object, tuple[int, Worker]]()
         done: dict[int, Reply] = {}
@@ -212,12 +216,12 @@ class ProcessEngine:
 
 @contextmanager
 def _started(number: int, plan: _SetupInputs) -> Iterator[Worker]:
-    """A process of this engine, which has ended when the context is left."""
+    """Inside the block, run a process of this engine; it has ended when the block is left."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, plan, number), daemon=True)
     process.start()
-    # Else the end of the process would not end the pipe.
+    # Otherwise the end of the process would not end the pipe.
     theirs.close()
     try:
         yield Worker(number, process, ours)
@@ -249,14 +253,14 @@ def _await_pages(workers: Sequence[Worker], watcher: Watcher) -> None:
 
 
 def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> None:
-    """The whole life of a process: set up, then answer until the pipe is closed."""
+    """Run a process from start to end: set up, then answer requests until the pipe is closed."""
     # An interrupted engine ends its processes by itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(plan.threads)
     if plan.values["device"] == "cuda":
         torch.cuda.set_device(number % torch.cuda.device_count())
-    # Either error says that the engine is gone.
+    # Either error means that the engine is gone.
     with suppress(EOFError, BrokenPipeError):
         try:
             participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))

@@ -1,4 +1,4 @@
-"""What a client keeps between requests, as bytes: for engines whose clients run in other processes."""
+"""A client's state between requests as bytes, for engines whose clients run in other processes."""
 
 import torch
 from safetensors.torch import load, save
@@ -9,8 +9,8 @@ TENSOR, SECRETS = "tensor/", "secrets"
 
 
 def pack_state(kept: Kept) -> bytes:
-    """`kept` as a safetensors file; nothing where the client keeps nothing."""
-    # Copied, for safetensors rejects tensors that share memory.
+    """Return `kept` as the bytes of a safetensors file; no bytes where the client keeps nothing."""
+    # Copied, because safetensors rejects tensors that share memory.
     tensors = {
         TENSOR + name: tensor.clone(memory_format=torch.contiguous_format)
         for name, tensor in kept.tensors.items()
@@ -21,7 +21,7 @@ def pack_state(kept: Kept) -> bytes:
 
 
 def unpack_state(data: bytes) -> Kept:
-    """What `pack_state` packed."""
+    """Return the state that `pack_state` packed."""
     tensors = load(data) if data else {}
     secrets = tensors.pop(SECRETS).numpy().tobytes() if SECRETS in tensors else b""
     return Kept({name.removeprefix(TENSOR): tensor for name, tensor in tensors.items()}, secrets)

@@ -6,7 +6,7 @@ from starter_kit.federation.rounds import Client
 
 
 def clients_of(dataset: Dataset) -> list[Client]:
-    """The dataset's clients with their providers' examples. A listed provider may have none.
+    """Return the dataset's clients with their providers' examples. A listed provider may have none.
 
     Raises:
         ProblemError: (`E_DATASET_FORMAT`) There are no clients, or two share a provider.

@@ -38,6 +38,11 @@ class PlainAggregation:
             yield Message(reply.client, update)
 
     def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        """Train from the model of the request, and reply with the packed update."""
+        """Train from the model (d,) of the request, and reply with the packed update (d,).
+
+        Raises:
+            ValueError: The request doesn't contain a model of this size.
+            ProblemError: (`E_CHECKPOINT_NOT_FINITE`) The codec is lossy, and the update is not finite.
+        """
         update = train(self.wire.unpack_model(request.payload))
         return Reply(request.client, self.wire.pack_update(update.message), update.sampled, update.loss)

@@ -1,8 +1,8 @@
 """The federated rounds, the same for every method: send the model down, gather updates, aggregate.
 
 Methods differ in what a client does and how the server aggregates (`Method`), engines in where clients run (`Engine`),
-codecs in how a vector becomes bytes (`Wire`), aggregation protocols in whether the server sees each update or their sum
-only (`Aggregation`). Every message is counted by the bytes that it is made of.
+codecs in how a vector becomes bytes (`Wire`), aggregation protocols in whether the server sees each update or only
+their sum (`Aggregation`). Every message counts with the bytes that are sent.
 
 The server holds one update at a time: an update is as large as the model, so a round of K clients would otherwise need
 the memory of K models. Therefore messages stream through an iterator, from the engine to the method's `Accumulator`;
@@ -39,7 +39,7 @@ class Client:
 
 @dataclass(frozen=True)
 class ClientTask:
-    """What a client works with in one round.
+    """The input of a client's part of one round.
 
     Attributes:
         client: The client and its data.
@@ -48,7 +48,7 @@ class ClientTask:
         weights: The round's model (d,) float32, as it arrived.
         learner: The model with the client's training examples.
         stream: The client's own randomness in this round.
-        state: What the client keeps from round to round, such as dual variables. It is changed in place and never sent.
+        state: The client's state from round to round, such as dual variables. It is changed in place and never sent.
     """
 
     client: Client
@@ -66,7 +66,7 @@ class ClientUpdate:
 
     Attributes:
         message: The vector (d,) float32 that is sent to the server; the server sees nothing else.
-        sampled: How many of the client's providers took part. Private: it never leaves with the message, and is kept
+        sampled: How many of the client's providers took part. Private: it never leaves with the message, and is stored
             for the organizers' annex only.
         loss: Mean training loss; only where nothing is private, None elsewhere.
     """
@@ -93,11 +93,11 @@ class Message:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What the server makes of a round's messages.
+    """The result of a round at the server.
 
     Attributes:
         total: uₜ, the sum (d,) of all messages and of the server's noise, if it adds any.
-        weights: The model (d,) after the round; where noise protects the sum, a function of released values and it.
+        weights: The model (d,) after the round; where noise protects `total`, a function of it and of released values.
     """
 
     total: Tensor
@@ -105,13 +105,13 @@ class Aggregate:
 
 
 class Accumulator(Protocol):
-    """Receives the messages of one round one by one, and keeps of them only what the method needs."""
+    """Receives the messages of one round one by one, and stores only what the method needs."""
 
     def add(self, message: Message) -> None:
-        """Add a message, in the order of arrival: float32 sums depend on it."""
+        """Add a message with a vector (d,), in the order of arrival: float32 sums depend on it."""
 
     def result(self) -> Aggregate:
-        """The outcome of the round, called once, after its last message."""
+        """Return the outcome of the round; called once, after the last message."""
 
 
 class Sum:
@@ -119,8 +119,8 @@ class Sum:
 
     Args:
         weights: The model (d,) that the round started from.
-        state: The server's, kept from round to round.
-        aggregate: Makes the outcome of the round from `weights`, this sum and `state`.
+        state: The server's state from round to round.
+        aggregate: Computes the outcome of the round from `weights`, this sum and `state`.
 
     Attributes:
         total: The sum (d,) float32 of the messages added so far.
@@ -137,12 +137,12 @@ class Sum:
         self._aggregate = aggregate
 
     def add(self, message: Message) -> None:
-        """Add the vector of the message."""
+        """Add the vector (d,) of the message."""
         self.total += message.vector
         self.contributors += message.contributors
 
     def result(self) -> Aggregate:
-        """What the method makes of the sum."""
+        """Return the outcome of the round that the method computes from the sum."""
         return self._aggregate(self._weights, self, self._state)
 
 
@@ -150,15 +150,16 @@ class Method(Protocol):
     """A training method: three steps of a round, of which the second runs at a client."""
 
     def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
-        """The clients that take part in a round; may be none."""
+        """Return the clients that take part in a round, possibly none."""
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
-        """What a client does in a round."""
+        """Run a client's part of a round, and return its update (d,)."""
 
     def accumulator(self, weights: Tensor, state: State) -> Accumulator:
-        """A new accumulator for the messages of a round that starts from `weights` (d,); usually a `Sum`.
+        """Return a new accumulator for the messages of a round that starts from `weights` (d,), usually a `Sum`.
 
-        `state` is the server's, kept from round to round and changed in place.
+        Args:
+            state: The server's state from round to round, changed in place.
         """
 
 
@@ -168,7 +169,7 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class Request:
-    """What the server asks of a client in one leg of a round of `clients` clients.
+    """A request of the server to a client in one leg of a round of `clients` clients.
 
     `payload` is all that is sent: in the leg `train`, the round's model.
     """
@@ -194,8 +195,8 @@ class Engine(Protocol):
     """Where a round's clients run.
 
     Attributes:
-        apart: Whether clients run apart from the server, which then sees nothing of them but their messages.
-        unsent: The clients of the last requests that nothing was sent to, as they could not be reached.
+        apart: Whether clients run separately from the server, which then sees nothing of them but their messages.
+        unsent: The clients of the last requests to which nothing was sent, because they could not be reached.
     """
 
     apart: bool
@@ -207,17 +208,17 @@ class Engine(Protocol):
 
     @property
     def states(self) -> Mapping[int, ClientState]:
-        """What each client keeps from round to round, or that it keeps something at its node."""
+        """The state of each client from round to round, or the note that its node stores it."""
 
     def restore(self, states: Mapping[int, ClientState]) -> None:
-        """Give clients back what they kept, in a run that is resumed.
+        """Give clients their earlier state back, in a run that is resumed.
 
         Raises:
-            ProblemError: (`E_CLIENTS_LOST`) It was left at nodes, and this engine has none.
+            ProblemError: (`E_CLIENTS_LOST`) The state is stored at nodes, and this engine has none.
         """
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Reply]:
-        """The clients' replies as they arrive. A client that was lost on the way is missing."""
+        """Send the requests, and yield the replies as they arrive. A client that was lost has no reply."""
 
 
 # Called with the round, how many updates have arrived, and how many clients were chosen.
@@ -225,7 +226,7 @@ OnUpdate = Callable[[int, int, int], None]
 
 
 def _ignore_update(_round: int, _arrived: int, _chosen: int) -> None:
-    """The default of `OnUpdate`."""
+    """Ignore an update; the default of `OnUpdate`."""
 
 
 @dataclass(frozen=True)
@@ -233,10 +234,10 @@ class Channel:
     """The messages of one round, each noted in `log` as it is sent.
 
     Attributes:
-        clients: Those chosen for the round.
-        on_update: Called for each update as it arrives; it learns nothing of what is in it.
+        clients: The clients chosen for the round.
+        on_update: Called for each update as it arrives, without its content.
         log: The messages sent so far, in both directions.
-        replies: Those of the leg `train`, without their bytes.
+        replies: The replies of the leg `train`, without their bytes.
     """
 
     engine: Engine
@@ -275,15 +276,15 @@ class Aggregation(Protocol):
         """
 
     def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        """A client's reply; `train` is the method's part of it, from the round's model (d,)."""
+        """Return a client's reply; `train` is the method's part of it, from the round's model (d,)."""
 
 
 class Participant:
-    """The clients' side of a run, wherever an engine puts it.
+    """The clients' side of a run, wherever an engine runs it.
 
     Args:
-        method: What a client does in a round.
-        clients: Those whose data is on this machine.
+        method: Defines what a client does in a round.
+        clients: The clients whose data is on this machine.
         learner: The model with their training examples.
         aggregation: How their updates reach the server.
         stream: The run's randomness.
@@ -309,7 +310,11 @@ class Participant:
         return list(self._clients)
 
     def answer(self, request: Request, kept: Kept) -> Reply:
-        """A client's reply; `kept` is the client's own, changed in place."""
+        """Return a client's reply; `kept` is the client's state, changed in place.
+
+        Raises:
+            ProblemError: The method or the aggregation protocol rejected the request.
+        """
 
         def train(weights: Tensor) -> ClientUpdate:
             return self._method.client_update(
@@ -332,11 +337,11 @@ class Round:
     """A finished round.
 
     Attributes:
-        number: From 1.
-        clients: Those whose messages arrived.
-        messages: What was sent, both ways.
+        number: The number of the round, from 1.
+        clients: The clients whose messages arrived.
+        messages: The messages in both directions.
         start: The model (d,) of the server before the round.
-        aggregate: What the server made of the messages.
+        aggregate: The result of the round at the server.
         sampled: For each client that took part, how many of its providers did. Private: see `ClientUpdate`.
         loss: Mean of the clients' training losses; None where no client reports one.
     """
@@ -370,8 +375,8 @@ class Server:
     """The server's side of a run.
 
     Attributes:
-        state: What the method keeps at the server from round to round.
-        needs_all: Whether a round counts only if every client that was chosen has answered.
+        state: The method's state at the server from round to round.
+        needs_all: Whether a round counts only if every chosen client has answered.
         on_update: Called for each update as it arrives.
     """
 
@@ -384,17 +389,17 @@ class Server:
     on_update: OnUpdate = _ignore_update
 
     def round(self, number: int, weights: Tensor) -> Round:
-        """Run round `number` from `weights` (d,). A round without clients happens too.
+        """Run round `number` from `weights` (d,), even where no client is chosen.
 
         Raises:
-            ProblemError: (`E_CLIENTS_LOST`) Too few of the chosen clients answered; or what a client or the protocol
-                rejected.
+            ProblemError: (`E_CLIENTS_LOST`) Too few of the chosen clients answered; or a client or the protocol
+                rejected something.
         """
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
         channel = Channel(self.engine, number, chosen, self.on_update)
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
-            # Each step of this loop asks for one more update, which a client makes now.
+            # Each step of this loop requests one more update, which a client computes now.
             for message in self.aggregation.gather(channel, weights):
                 accumulator.add(message)
             self._check_answers(channel)
@@ -407,13 +412,13 @@ class Server:
             raise ProblemError.of(
                 ErrorCode.CLIENTS_LOST,
                 where=f"round {channel.round}",
-                expected="an answer of every client" if self.needs_all else "an answer of any client",
-                found=f"none of client {', '.join(lost)}",
+                expected="an answer from every client" if self.needs_all else "an answer from any client",
+                found=f"none from client {', '.join(lost)}",
             )
 
 
 def _finished(channel: Channel, weights: Tensor, aggregate: Aggregate) -> Round:
-    """The round whose messages went through `channel`."""
+    """Return the round whose messages went through `channel`."""
     losses = [reply.loss for reply in channel.replies if reply.loss is not None]
     return Round(
         number=channel.round,

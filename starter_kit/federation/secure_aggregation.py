@@ -1,7 +1,7 @@
 """Rounds in which the server learns the sum of the clients' updates and no single one of them.
 
-The protocol is `starter_kit.secure_aggregation`; here are its four legs as messages of a round. A client keeps the
-secrets of a round, apart from what its method keeps, until it has answered the last leg.
+The protocol is `starter_kit.secure_aggregation`; this module sends its four legs as messages of a round. A client keeps
+the secrets of a round, separate from its method's state, until it has answered the last leg.
 """
 
 import struct
@@ -65,7 +65,9 @@ class SecureAggregation:
         yield Message(SERVER, torch.from_numpy(total.astype(np.float32)), contributors=len(survivors))
 
     def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
-        """A client's reply in one leg; `kept.secrets` lead from each leg to the next and are gone after the last.
+        """Return a client's reply in one leg, in the leg `train` its masked update (d,).
+
+        `kept.secrets` are updated in each leg and deleted after the last.
 
         Raises:
             ProblemError: (`E_SECURE_AGGREGATION`) The request is not the protocol's next one, or the update exceeds
@@ -103,7 +105,7 @@ class SecureAggregation:
         return Reply(request.client, client.mask(routed, vector), update.sampled, update.loss)
 
     def _threshold(self, invited: int) -> int:
-        """How many clients it takes for a sum, which is never the update of one."""
+        """Return how many clients a sum needs; it is never the update of a single one."""
         if invited - self.tolerated_losses < 2:
             raise ProtocolError(f"a sum of {invited - self.tolerated_losses} updates hides nothing")
         return invited - self.tolerated_losses
@@ -125,7 +127,7 @@ def _unpack(payload: bytes) -> tuple[bytes, bytes]:
 
 @contextmanager
 def _rejecting(round_number: int) -> Iterator[None]:
-    """Make what the protocol rejects a coded problem of the round."""
+    """Inside the block, report what the protocol rejects as a coded problem of the round."""
     try:
         yield
     except OutOfBoundError as error:
@@ -146,13 +148,13 @@ def _rejecting(round_number: int) -> Iterator[None]:
 
 
 def overhead_bytes(clients: int, size: int) -> int:
-    """The bytes that the protocol adds to a model or an update in a round without losses, in the leaner direction.
+    """Return the bytes that the protocol adds to a model or an update in a round without losses.
 
-    Source: the table of messages in docs/secure-aggregation.md.
+    Of the two directions, the one with fewer bytes counts. Source: the table of messages in docs/secure-aggregation.md.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) Beside `size` parameters, the directions differ by more than the 1 % of a
-            message's bytes that a training record has for framing.
+        ProblemError: (`E_CONFIGURATION`) With `size` parameters, the directions differ by more than the 1 % of a
+            message's bytes that a training record allows for framing.
     """
     header = 24
     down = 4 * clients + (header + 68 * clients) + (8 + header + 98 * (clients - 1)) + (header + 4 * clients)

@@ -1,7 +1,7 @@
 """How models and updates travel: as the bytes of a codec.
 
-A codec that loses digits is given differences from the weights that every party started from, which are small: the
-first download is then exact, and what is lost is lost of the change only.
+A lossy codec encodes differences from the weights that every party started from, which are small: the first download is
+then exact, and only the change loses precision.
 """
 
 from dataclasses import dataclass
@@ -20,19 +20,24 @@ class Wire:
     start: Tensor
 
     def pack_model(self, weights: Tensor) -> bytes:
+        """Return the message for the model `weights` (d,)."""
         return self.codec.encode(weights if self.codec.exact else weights - self.start)
 
     def unpack_model(self, message: bytes) -> Tensor:
-        """The model (d,). Raises ValueError for a message of another size."""
+        """Return the model (d,). Raises ValueError for a message of another size."""
         vector = self.codec.decode(message, len(self.start))
         return vector if self.codec.exact else self.start + vector
 
     def pack_update(self, update: Tensor) -> bytes:
-        """Raises `ProblemError` (`E_CHECKPOINT_NOT_FINITE`) for an update that a lossy codec has no scale for."""
+        """Return the message for `update` (d,).
+
+        Raises:
+            ProblemError: (`E_CHECKPOINT_NOT_FINITE`) The codec is lossy, and the update is not finite.
+        """
         if not self.codec.exact and not update.isfinite().all():
             raise ProblemError.of(ErrorCode.CHECKPOINT_NOT_FINITE, where="a client's update")
         return self.codec.encode(update)
 
     def unpack_update(self, message: bytes) -> Tensor:
-        """The update (d,). Raises ValueError for a message of another size."""
+        """Return the update (d,). Raises ValueError for a message of another size."""
         return self.codec.decode(message, len(self.start))

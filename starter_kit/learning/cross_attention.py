@@ -1,9 +1,9 @@
-"""Cross-attention that trains without keys and values of the page.
+"""Cross-attention that is trained without computing keys and values of the page.
 
 With h the encoder's output, q·(K h) = (Kᵀ q)·h and Σ aᵢ (V hᵢ) = V (Σ aᵢ hᵢ): the few tokens of an answer are
 projected, H times each, instead of all tokens of question and page (as `evaluator.docvqa.generation` answers). At full
-size that saves a tenth of a step's time, and 47 MB of what is kept of an example for the backward pass. What comes out
-differs from T5's own layer by rounding only.
+size that saves a tenth of a step's time, and 47 MB of the memory that an example needs for the backward pass. The
+output differs from that of T5's own layer by rounding only.
 
 Shapes: B examples, T answer tokens, N tokens of question and page, H heads of K dimensions, d the model's width.
 """
@@ -19,10 +19,10 @@ from evaluator.docvqa.vt5 import VT5
 
 
 class CrossAttention(T5Attention):  # type: ignore[misc]
-    """T5's cross-attention, in another order.
+    """T5's cross-attention, computed in another order.
 
-    It is computed in T5's own order where it is not the same: where keys come through an adapter, and under dropout,
-    which falls on the adapters' inputs; and where an answer is generated, as a cache has keys and values.
+    T5's own order is used where the results would differ: where keys come through an adapter, and under dropout, which
+    applies to the adapters' inputs. It is also used where an answer is generated, since a cache has keys and values.
     """
 
     def forward(
@@ -34,7 +34,14 @@ class CrossAttention(T5Attention):  # type: ignore[misc]
         past_key_values: Any = None,
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Shapes (B, T, d), (B, 1, T or 1, N), (B, N, d); position bias is none, as T5 has none here."""
+        """Return the output (B, T, d), the position bias and no attention weights.
+
+        Args:
+            hidden_states: (B, T, d).
+            mask: (B, 1, T or 1, N).
+            key_value_states: (B, N, d), the encoder's output.
+            position_bias: None, as T5 has no bias here.
+        """
         if self.training or self.k._forward_hooks or past_key_values is not None or key_value_states is None:
             usual: tuple[Tensor, Tensor | None, Tensor | None] = super().forward(
                 hidden_states, mask, key_value_states, position_bias, past_key_values, **kwargs
@@ -56,6 +63,6 @@ class CrossAttention(T5Attention):  # type: ignore[misc]
 
 
 def shorten_cross_attention(model: VT5) -> None:
-    """Make the decoder's cross-attention the one above, in place; names and weights stay."""
+    """Replace the decoder's cross-attention by `CrossAttention`, in place; names and weights stay the same."""
     for block in model.language_backbone.decoder.block:
         block.layer[1].EncDecAttention.__class__ = CrossAttention

@@ -1,4 +1,5 @@
-"""A training split as examples: every question encoded once, every page's image features computed once."""
+"""A training split as examples, for which each question is encoded once and each page's image features computed
+once."""
 
 from collections.abc import Callable, Sequence
 
@@ -61,11 +62,11 @@ class Documents:
         return max(self._texts, key=lambda example: len(self._texts[example]))
 
     def loss(self, examples: Sequence[int]) -> Tensor:
-        """The model's mean loss over the tokens of the examples' answers."""
+        """Return the model's mean loss, a scalar, over the tokens of the examples' answers."""
         return self.losses([examples])[0]
 
     def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
-        """The `loss` (G,) of each group of examples, from one pass of the model over all of them in their order."""
+        """Return the `loss` (G,) of each of G groups of examples, from one pass of the model over all of them."""
         batch = self._batch([example for group in groups for example in group])
         return self._model.losses(batch, [len(group) for group in groups])
 
@@ -81,7 +82,7 @@ class Documents:
 def _features(
     model: TrainableModel, dataset: Dataset, pages: Sequence[str], on_page: Callable[[int, int], None]
 ) -> Tensor:
-    """The frozen image tower's output (P, V, dv) float32 for each page, on the CPU."""
+    """Return the frozen image tower's output (P, V, dv) float32 for each page, on the CPU."""
     size = model.config.visual.image_size
     parts = [torch.empty(0, model.config.visual.tokens, model.config.visual.hidden_size)]
     for start in range(0, len(pages), PAGES_AT_ONCE):

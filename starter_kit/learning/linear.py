@@ -1,8 +1,8 @@
-"""Linear layers that train at the speed that this machine's CPU has.
+"""Linear layers that train faster on a CPU.
 
-`evaluator.docvqa.linear` multiplies with oneDNN where no gradient is asked for. Here the same product has a gradient,
-which is made of two more such products: one for what came in, one for the weight, and neither where it is not needed,
-as with frozen weights under adapters. What comes out differs from PyTorch's own layer by rounding only.
+`evaluator.docvqa.linear` multiplies with oneDNN where no gradient is needed. Here the same product has a gradient,
+which consists of two more such products: one for the input and one for the weight, each computed only where it is
+needed, unlike for frozen weights under adapters. The output differs from that of PyTorch's own layer by rounding only.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from evaluator.docvqa.linear import HAS_ONEDNN, Linear
 
-# Below, what a product saves is less than what this way of calling it costs.
+# For smaller layers, a faster product saves less than this way of calling it costs.
 MIN_WEIGHTS = 1 << 16
 
 
@@ -21,6 +21,7 @@ class TrainingLinear(Linear):
     """`torch.nn.Linear`, faster in float32 on a CPU, with a gradient or without."""
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return x (..., n) times the weight (m, n), plus the bias (m,): (..., m)."""
         fast = (
             HAS_ONEDNN
             and x.device.type == "cpu"
@@ -34,7 +35,7 @@ class TrainingLinear(Linear):
 
 
 def use_fast_linear(model: nn.Module) -> None:
-    """Make the large linear layers of `model` ones that train fast, in place; names and weights stay."""
+    """Replace the large linear layers of `model` by `TrainingLinear`, in place; names and weights stay the same."""
     for layer in model.modules():
         plain = type(layer) in (nn.Linear, Linear)
         if plain and isinstance(layer, nn.Linear) and layer.weight.numel() >= MIN_WEIGHTS:

@@ -1,8 +1,8 @@
-"""Local training: from given weights, a few optimizer steps on given examples, and what they changed.
+"""Local training: from given weights, a few optimizer steps on given examples, and the change that they make.
 
-The result depends on the weights, the examples and the stream's number, on nothing else: the optimizer starts again
-each time, but for what a method keeps in `state` on purpose. Provider-level privacy rests on that, for one provider
-must not reach into another's update; a provider's stream has its own name in it, so that it doesn't depend on which
+The result depends on the weights, the examples and the stream's number, and on nothing else: the optimizer starts again
+each time, except for what a method keeps in `state` on purpose. Provider-level privacy depends on that, because one
+provider must not influence another's update; a provider's stream contains its name, so that it doesn't depend on which
 other providers there are.
 """
 
@@ -18,7 +18,7 @@ from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
-# What a party keeps from round to round, by name.
+# The state of a party from round to round, by name.
 State = dict[str, Tensor]
 
 
@@ -26,7 +26,7 @@ class ShampooSettings(BaseModel):
     """Settings of `starter_kit.learning.shampoo.Shampoo`; the defaults are the paper's.
 
     Attributes:
-        element_clip: Largest step of a single weight, before the learning rate.
+        element_clip: The largest step of a single weight, before the learning rate.
         statistics_every, roots_every: Steps between two updates of the statistics, and of their inverse roots.
         ridge: ρ, added to the statistics' diagonal.
     """
@@ -49,9 +49,9 @@ class LocalTraining(BaseModel):
         weight_decay: AdamW's weight decay.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
         momentum: SGD's momentum.
-        providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`): a matter
-            of time and memory, not of results. null for as many as 512 MiB hold, on a GPU as a quarter of its memory
-            does.
+        providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`), which
+            affects time and memory, not results. null for as many as fit into 512 MiB, or on a GPU into a quarter of
+            its memory.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -81,8 +81,8 @@ class Trained:
     """The result of a local training.
 
     Attributes:
-        change: What it changed of the weights (d,) float32.
-        loss: The mean loss over its batches; None without any.
+        change: The change of the weights (d,) float32.
+        loss: The mean loss over the batches; None without any.
     """
 
     change: Tensor
@@ -93,8 +93,8 @@ class Learner:
     """A model with its training examples, addressed by their indexes.
 
     Args:
-        tensors: What is trained.
-        loss: The mean loss over the examples of the given indexes.
+        tensors: The trained tensors.
+        loss: Returns the mean loss, a scalar, over the examples of the given indexes.
     """
 
     def __init__(self, tensors: TrainableTensors, loss: Callable[[Sequence[int]], Tensor]) -> None:
@@ -109,10 +109,10 @@ class Learner:
         stream: Stream,
         state: State | None = None,
     ) -> Trained:
-        """Train from `weights` (d,) on `examples`. No examples, no change.
+        """Train from `weights` (d,) on `examples`, and return the change (d,), which is zero without examples.
 
         Args:
-            state: Where an optimizer that continues from round to round keeps its statistics; changed in place.
+            state: Where an optimizer that continues from round to round stores its statistics; changed in place.
         """
         if not examples:
             return Trained(torch.zeros_like(weights), None)
@@ -135,12 +135,15 @@ class Learner:
     def provider_changes(
         self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
     ) -> Iterator[Tensor]:
-        """What each provider's own training from `weights` changes (d,), one after another, each by itself."""
+        """Yield the change (d,) that each provider's own training from `weights` (d,) makes, one after another."""
         for name, examples in providers.items():
             yield self.train(weights, examples, local, stream.at("provider", name)).change
 
     def gradient(self, weights: Tensor, examples: Sequence[int], batch_size: int) -> Tensor:
-        """The gradient (d,) at `weights` of the mean over batches of the examples' loss; zero without examples."""
+        """Return the gradient (d,) of the examples' mean loss at `weights` (d,); zero without examples.
+
+        Batches are weighted by their number of examples.
+        """
         total = torch.zeros_like(weights)
         self.tensors.write(weights)
         for start in range(0, len(examples), batch_size):
@@ -151,7 +154,7 @@ class Learner:
 
 
 def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> Iterator[list[int]]:
-    """The batches of one local training, in order; the same for the same stream."""
+    """Yield the batches of one local training in order, the same ones for the same stream."""
     draw = stream.at("batches").random()
     steps = 0
     for _ in range(local.epochs):
@@ -167,7 +170,11 @@ def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> It
 def make_optimizer(
     parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None = None
 ) -> torch.optim.Optimizer:
-    """A new optimizer of the settings' kind; Shampoo continues from `state`."""
+    """Return a new optimizer of the kind in the settings; Shampoo continues from `state`.
+
+    Raises:
+        ValueError: `state` doesn't fit the parameters.
+    """
     match local.optimizer:
         case "adamw":
             return torch.optim.AdamW(

@@ -7,11 +7,11 @@ Singer 2018 (arXiv:1802.09568). A layer's gradient is a matrix G (out, in). At i
     if 100 divides t:  A = (L + ρI)^(-1/4),  B = (R + ρI)^(-1/4)
     always:            W -= lr · clip(A G B, C)           each element to [-C, C]
 
-where the paper leaves a choice:
+Choices where the paper leaves them open:
 
 - Before the hundredth step A and B are identities: clipped SGD.
 - t continues from round to round, together with L, R, A and B, as exported and restored by the client. With a multiple
-  of 100 steps a round, as in the paper, that is the paper's t; with short rounds the roots are computed all the same.
+  of 100 steps per round, as in the paper, that is the paper's t; with shorter rounds the roots are still computed.
 - L and R are sums, as the formula says, not the moving averages that its comment names.
 - A vector (bias, layer norm) is a matrix of one column; a tensor of more dimensions is (first, all others).
 - A side above `max_dimension`, such as a vocabulary, keeps its identity and takes no memory.
@@ -32,8 +32,8 @@ from torch.optim.optimizer import ParamsT
 class Shampoo(torch.optim.Optimizer):
     """Shampoo over `params`, float32 or float64.
 
-    A parameter without a gradient is left alone and its steps are not counted. Statistics that a gradient would make
-    infinite or NaN stay as they were, because a client would keep them for ever; the weights take the step.
+    A parameter without a gradient is skipped, and its steps are not counted. Statistics that a gradient would make
+    infinite or NaN stay unchanged, because a client would keep them forever; the weights still take the step.
 
     Args:
         lr: Learning rate η.
@@ -89,7 +89,7 @@ class Shampoo(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float]) -> float: ...
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """One step of every parameter that has a gradient; returns what `closure`, if given, returns."""
+        """Take one step of every parameter that has a gradient, and return the result of `closure`, if given."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -102,18 +102,18 @@ class Shampoo(torch.optim.Optimizer):
         return loss
 
     def export_state(self) -> dict[str, Tensor]:
-        """Copies, on the CPU, of all that later steps depend on, but for the weights.
+        """Return copies, on the CPU, of everything except the weights that later steps depend on.
 
-        Names are the parameter's number, in the order given, and what it is: `3.step`, `3.left` (L), `3.right` (R),
-        `3.left_root` (A), `3.right_root` (B).
+        A name consists of the parameter's number, in the order given, and the kind of state: `3.step` (), `3.left`
+        (L, (out, out)), `3.right` (R, (in, in)), `3.left_root` (A, (out, out)), `3.right_root` (B, (in, in)).
         """
         return {name: tensor.detach().cpu().clone() for name, tensor in self._named_state().items()}
 
     def restore_state(self, state: Mapping[str, Tensor]) -> None:
-        """Continue from what `export_state` gave: the next steps are those it would have taken, to the bit.
+        """Continue from what `export_state` returned: the next steps equal those of that optimizer to the bit.
 
         Raises:
-            ValueError: The names or shapes are not those of this optimizer's parameters. Nothing was changed then.
+            ValueError: The names or shapes are not those of this optimizer's parameters; nothing is changed then.
         """
         own = self._named_state()
         expected = {name: tensor.shape for name, tensor in own.items()}
@@ -181,9 +181,9 @@ def _compute_roots(state: dict[str, Tensor], ridge: float) -> None:
 
 
 def _inverse_fourth_root(statistics: Tensor, ridge: float) -> Tensor:
-    """(S + ridge·I)^(-1/4), in float64, for S = I + a sum of squares.
+    """Return (S + ridge·I)^(-1/4) (n, n), in float64, for `statistics` S (n, n), which is I plus a sum of squares.
 
-    No eigenvalue of such an S is below 1; one that float32 sums have pushed below counts as 1.
+    No eigenvalue of such an S is below 1; one that rounding in float32 sums has pushed below counts as 1.
     """
     eigenvalues, eigenvectors = torch.linalg.eigh(statistics.double())
     root: Tensor = (eigenvectors * (eigenvalues.clamp_min(1) + ridge).pow(-0.25)) @ eigenvectors.T

@@ -1,18 +1,19 @@
 """Training many providers at once, each by itself, where low-rank adapters are all that is trained.
 
-A provider's adapters are small and the model that they stand beside is the same for all. So the adapters of G providers
-are stacked, (G, rank, in) and (G, out, rank). A step is one pass of the model over a batch of each provider, in which a
-provider's examples meet its own adapters and no others; one backward pass over the sum of the providers' losses, which
-leaves each with the gradient of its own; and one step of an elementwise optimizer over the stacks, which is G steps
-that know nothing of each other. A provider that has made its last step is not touched again, not even by weight decay.
+A provider's adapters are small, and the model beside them is the same for all. So the adapters of G providers are
+stacked, (G, rank, in) and (G, out, rank). A step is one pass of the model over a batch of each provider, in which a
+provider's examples pass through its own adapters and no others; one backward pass over the sum of the providers'
+losses, which gives each provider the gradient of its own loss; and one step of an elementwise optimizer over the
+stacks, which is G independent steps. A provider that has made its last step doesn't change any more, not even by weight
+decay.
 
-In exact arithmetic that is what training one after another gives. Rounding depends on who shares a stack, and AdamW
-makes much of it where a gradient is nearly zero, as it divides by the gradient's size: where updates are to be private,
+In exact arithmetic the result equals that of training one after another. Rounding depends on who shares a stack, and
+AdamW amplifies it where a gradient is nearly zero, as it divides by the gradient's size: where updates must be private,
 `adam_epsilon` should be above that size.
 
-`make_learner` trains one after another instead where a stack would change the result or gain nothing:
+`make_learner` trains one after another instead where a stack would change the result or be no faster:
 
-- other tensors are trained than adapters, such as box and image layers in full: stacks of those are large;
+- tensors other than adapters are trained, such as box and image layers in full: stacks of those are large;
 - dropout is on: the masks of a batch follow from one seed, so that one provider's would depend on the others' examples;
 - the model reads batches in the published way, so that a row's padding, and thereby its output, depends on the others;
 - the optimizer is Shampoo, which is not elementwise.
@@ -34,7 +35,7 @@ from starter_kit.randomness import Stream
 
 CPU_MEMORY_BYTES = 1 << 29
 GPU_MEMORY_SHARE = 4
-# Of the memory: an allocator loses the rest between tensors whose sizes differ from step to step.
+# The share of that memory that can be used: an allocator loses the rest to fragmentation, as sizes vary by step.
 USABLE = 0.9
 ELEMENTWISE = ("adamw", "sgd")
 
@@ -43,24 +44,24 @@ Batches = list[list[int]]
 
 
 class GroupedExamples(Protocol):
-    """Examples whose loss can be had for several batches in one pass of the model."""
+    """Examples whose loss can be computed for several batches in one pass of the model."""
 
     @property
     def longest(self) -> int:
         """The example that takes most memory."""
 
     def loss(self, examples: Sequence[int]) -> Tensor:
-        """The mean loss over the examples."""
+        """Return the mean loss, a scalar, over the examples."""
 
     def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
-        """The `loss` (G,) of each group."""
+        """Return the `loss` (G,) of each of G groups."""
 
 
 def make_learner(model: TrainableModel, documents: GroupedExamples, local: LocalTraining | None) -> Learner:
-    """The fastest learner for `model` and its examples.
+    """Return the fastest learner for `model` and its examples.
 
     Args:
-        local: How providers train; None where the method needs gradients only.
+        local: How providers train; None where the method needs only gradients.
     """
     if (
         model.adapters is None
@@ -78,7 +79,7 @@ class StackedLearner(Learner):
     """A learner whose providers train together, in stacks of `local.providers_at_once`.
 
     Args:
-        tensors: The adapters' and no others.
+        tensors: The tensors of the adapters, and no others.
         documents: The training examples.
     """
 
@@ -91,7 +92,7 @@ class StackedLearner(Learner):
     def provider_changes(
         self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
     ) -> Iterator[Tensor]:
-        """What each provider's own training from `weights` changes (d,), in their order.
+        """Yield the change (d,) that each provider's own training from `weights` (d,) makes, in their order.
 
         Raises:
             ValueError: The optimizer is not elementwise.
@@ -115,7 +116,7 @@ class StackedLearner(Learner):
                 yield torch.cat([stack[row].reshape(-1).cpu() for stack in stacks]).sub_(weights)
 
     def _stacks(self, weights: Tensor, count: int) -> list[Tensor]:
-        """`count` copies of each adapter, side by side."""
+        """Return a stack (count, ...) of copies of each adapter in `weights` (d,)."""
         parameters = self.tensors.parameters.values()
         parts = torch.split(weights, [parameter.numel() for parameter in parameters])
         return [
@@ -124,7 +125,8 @@ class StackedLearner(Learner):
         ]
 
     def _train(self, stacks: list[Tensor], plans: Sequence[Batches], local: LocalTraining) -> None:
-        """Train each row of `stacks` by its plan, the longest first, so that who still trains is in the first rows."""
+        """Train each row of `stacks` by its plan, the longest first, so that the first rows are those still
+        training."""
         optimizer = make_optimizer([Parameter(stack) for stack in stacks], local)
         for step in range(len(plans[0])):
             groups = [plan[step] for plan in plans if step < len(plan)]
@@ -136,16 +138,16 @@ class StackedLearner(Learner):
             optimizer.step()
 
     def _providers_that_fit(self, local: LocalTraining) -> int:
-        """How many can train at once in the memory that is set aside for it; at least one.
+        """Return how many providers can train at once in the memory reserved for it; at least one.
 
-        Counted are what the model keeps of a batch for the backward pass; twice as much again for what comes and goes
-        in it, which isn't given back at once; and five vectors a provider: adapters, gradient, two moments, one more in
-        passing.
+        The estimate covers what the model stores of a batch for the backward pass; twice as much again for temporary
+        tensors in it, which aren't freed at once; and five vectors per provider: adapters, gradient, two moments, and a
+        temporary one.
         """
         if self._bytes_of_an_example is None:
             longest = self._documents.longest
-            one, two = (_bytes_kept(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
-            # The difference is without the model's weights, which are kept in either.
+            one, two = (_bytes_saved(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
+            # The difference excludes the model's weights, which are stored in both cases.
             self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
@@ -153,7 +155,7 @@ class StackedLearner(Learner):
 
 
 def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]:
-    """Leave to `optimizer` the first `count` rows of its parameters, and what it knows of them, in the same memory."""
+    """Cut the optimizer's parameters and their state to the first `count` rows, in the same memory."""
     group = optimizer.param_groups[0]
     for place, stack in enumerate(group["params"]):
         if len(stack) > count:
@@ -166,19 +168,19 @@ def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]
     return parameters
 
 
-def _bytes_kept(forward: Callable[[], Tensor]) -> int:
-    """Memory that the backward pass of `forward`'s result needs, the model's weights among it."""
-    kept: dict[int, int] = {}
+def _bytes_saved(forward: Callable[[], Tensor]) -> int:
+    """Return the memory that the backward pass of `forward`'s result needs, including the model's weights."""
+    saved: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        # The result is held, so that no memory is used twice.
+        # The result stays referenced, so that no memory is used twice.
         result = forward()
     del result
-    return sum(kept.values())
+    return sum(saved.values())
 
 
 def _memory_bytes(device: torch.device) -> int:

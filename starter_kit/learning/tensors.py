@@ -16,12 +16,12 @@ from evaluator.errors import ErrorCode, ProblemError
 class TrainableTensors:
     """The parameters whose names match one of `patterns` and none of `frozen` (as in a shell: `*.layer_norm.weight`).
 
-    They keep the order in which `parameters` has them. Each must be float32 and be there once: a tied tensor has one
-    name. The parameters that aren't chosen are frozen, so that no gradient is computed for them.
+    They have the order of `parameters`. Each must be float32 and occur once: a tied tensor has one name. The parameters
+    that aren't chosen are frozen, so that no gradient is computed for them.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) A pattern matches nothing, or nothing is left to train.
-        ValueError: A parameter is there twice or is not float32.
+        ValueError: A parameter occurs twice or is not float32.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TrainableTensors:
 
     @property
     def size(self) -> int:
-        """Number of coordinates d of the vector."""
+        """The number of coordinates d of the vector."""
         return sum(parameter.numel() for parameter in self.parameters.values())
 
     @property
@@ -59,7 +59,7 @@ class TrainableTensors:
         return list({p.device for p in self.parameters.values() if p.device.type == "cuda"})
 
     def read(self) -> Tensor:
-        """The tensors' values as a new float32 vector (d,) on the CPU."""
+        """Return the tensors' values as a new float32 vector (d,) on the CPU."""
         return torch.cat([parameter.detach().reshape(-1).cpu() for parameter in self.parameters.values()])
 
     @torch.no_grad()
@@ -70,7 +70,7 @@ class TrainableTensors:
             parameter.copy_(part.view_as(parameter))
 
     def take_gradient(self) -> Tensor:
-        """The gradient (d,) that a backward pass left, float32 on the CPU, which is removed from the tensors."""
+        """Return the gradient (d,) that a backward pass left, float32 on the CPU, and remove it from the tensors."""
         parts = []
         for parameter in self.parameters.values():
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -1,4 +1,4 @@
-"""The model as a run trains it: what of it is trained and sent, its loss, its answers, and its modes."""
+"""The model that a run trains: its trained part, its loss, its answers, and its modes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,14 +28,14 @@ class TrainableModel:
     Args:
         model: On the device where it is to train; nothing else may use it afterwards.
         trainable: Patterns of the model's tensors; None for all of them, or for none of them where there are adapters.
-        frozen: Patterns of those among them that stay as they are.
+        frozen: Patterns of those among them that are not trained.
         lora: Settings of the adapters; None for none.
-        stream: Where the adapters' first values come from.
+        stream: The source of the adapters' initial values.
         dropout: Whether dropout is on in training. The frozen image tower never has any.
         fast_layers: False for PyTorch's and T5's own layers, which the faster ones are compared with.
 
     Attributes:
-        tensors: What is trained.
+        tensors: The trained tensors.
         adapters: None without `lora`.
         start: The vector (d,) float32 that every party begins with.
         dropout: As given.
@@ -88,21 +88,24 @@ class TrainableModel:
 
     @torch.inference_mode()
     def page_features(self, pixels: Tensor) -> Tensor:
-        """The frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
+        """Return the frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
         return self._model.page_features(pixels.to(self.device)).cpu()
 
     def losses(self, batch: Batch, sizes: Sequence[int]) -> Tensor:
-        """The mean loss (G,) over the tokens of the answers of each group of examples, from one pass over all of them.
+        """Return the mean loss (G,) over the answers' tokens of each group of examples, from one pass over all.
 
         Args:
             batch: The examples of all groups in their order, with labels.
             sizes: How many examples each of the G groups has.
+
+        Raises:
+            ValueError: The batch has no labels.
         """
         batch = batch.to(self.device)
         if batch.labels is None:
             raise ValueError("the batch has no labels")
         is_token = batch.labels != IGNORED
-        # Scores of a whole vocabulary are only made where there is a token to be scored.
+        # Scores over the whole vocabulary are computed only where there is a token to score.
         with self._model.language_backbone.lm_head.register_forward_pre_hook(
             lambda _, hidden: hidden[0][is_token]
         ):
@@ -114,18 +117,18 @@ class TrainableModel:
         return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(sizes))
 
     def predict(self, weights: Tensor, tokenizer: Tokenizer, dataset: Dataset) -> list[Prediction]:
-        """The answers at `weights` (d,) to all questions of the dataset, in their order."""
+        """Return the answers at `weights` (d,) to all questions of the dataset, in their order."""
         with self._reference_at(weights) as model:
             return predict(model, tokenizer, dataset, device=self.device)
 
     def save(self, weights: Tensor, folder: Path) -> None:
-        """Write the model at `weights` (d,) into `folder`, with the tensors of the reference architecture alone."""
+        """Write the model at `weights` (d,) into `folder`, with only the tensors of the reference architecture."""
         with self._reference_at(weights) as model:
             model.save(folder)
 
     @contextmanager
     def _reference_at(self, weights: Tensor) -> Iterator[VT5]:
-        """The model at `weights` (d,) in the reference architecture: inside, adapters are merged."""
+        """Inside the block, the model has `weights` (d,) in the reference architecture, with adapters merged."""
         self.tensors.write(weights)
         try:
             if self.adapters is None:

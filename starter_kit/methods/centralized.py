@@ -1,6 +1,6 @@
-"""Training in one place: the data of all clients pooled, as the upper end of what federation can reach.
+"""Training in one place: the data of all clients pooled, as an upper bound on what federation can reach.
 
-The one party is in the communication log as client 0 of a federation of one: what it would have sent.
+The communication log lists the one party as client 0 of a federation of one, with the bytes that it would have sent.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
-    """Of centralized training. A round is `local`, with a new optimizer."""
+    """Settings of centralized training. A round is one local training, with a new optimizer."""
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return Plan(clients=pooled(clients), method=FedAvg(1, self.local), rounds=self.rounds)

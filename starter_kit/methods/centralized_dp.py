@@ -1,7 +1,7 @@
 """Centralized training with provider-level differential privacy (privacy-aware document VQA paper, section 6.3).
 
-FL-PROVIDER-DP with one client that has all providers: they are Poisson-sampled, and the one party that holds the data
-adds the noise. What is proved of FL-PROVIDER-DP holds for a federation of one; see docs/proofs/centralized-dp.md.
+FL-PROVIDER-DP with one client that has all providers: they are Poisson-sampled, and the one party that has the data
+adds the noise. The proof of FL-PROVIDER-DP covers a federation of one; see docs/proofs/centralized-dp.md.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from starter_kit.settings.plan import Plan
 
 
 class Settings(fl_provider_dp.Settings):
-    """Of centralized DP training: the settings of FL-PROVIDER-DP."""
+    """Settings of centralized DP training: those of FL-PROVIDER-DP."""
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return super().plan(pooled(clients))

@@ -1,28 +1,29 @@
 """Federated averaging with client-level differential privacy (Geyer, Klein and Nabi 2017, arXiv:1712.07557).
 
 Guarantees that the released models, together with the log of who took part in which round, are (ε, δ)-indistinguishable
-whether or not any one client has data. The unit is the client with all its data, the server is trusted, and the proof
-is in docs/proofs/client-dp.md. In each round
+whether or not any one client has data. The privacy unit is the client with all its data, the server is trusted, and the
+proof is in docs/proofs/client-dp.md. In each round
 
 1. every client flips a coin of probability q, `client_rate`;
-2. those whose coin came up train from the round's model on all their examples;
+2. those whose coin came up heads train from the round's model on all their examples;
 3. a client's whole update is clipped to L2 norm S, `clip_norm`;
-4. the server adds N(0, σ²S²) once to the sum, also where nobody takes part;
+4. the server adds N(0, σ²S²) once to the sum, even where nobody takes part;
 5. the noisy sum is divided by q·N, for N clients, and added to the model.
 
-The run ends before the first round that would exceed `target_epsilon`; how many rounds fit is known beforehand.
+The run ends before the first round that would exceed `target_epsilon`; how many rounds fit is known in advance.
 
-Where this differs from the source:
+Differences from the source:
 
-- Who takes part stands in the published log. So no amplification by the clients' sampling is claimed: a round is the
-  bare Gaussian mechanism with probability q and nothing otherwise, and everybody sees which. And no log hides that a
-  client is registered, so what is hidden is its data.
+- The published log shows which clients take part. So no amplification by the clients' sampling is claimed: a round is
+  the plain Gaussian mechanism with probability q and nothing otherwise, and everybody sees which. And the log shows
+  that a client is registered, so what is hidden is its data.
 - The divisor is the constant q·N, not the realized number m of clients. Here m is in the log, and dividing by it would
-  tell nothing new. But a round of one client would carry N times the noise of a full one, a round of nobody couldn't be
-  divided at all, and the proof would fall with any change that hides the log; with the constant, none of that.
+  reveal nothing new. But a round of one client would carry N times the noise of a full one, a round without clients
+  couldn't be divided at all, and the proof would fail with any change that hides the log; the constant avoids all
+  three.
 
-δ must be well below 1/N, for publishing all data of one client in N is (0, 1/N)-private. With ten clients that is
-easily met, and a promise about ten units says little. For a provider the same run promises less: see the proof.
+δ must be well below 1/N, because publishing all data of one client in N is (0, 1/N)-private. With ten clients that is
+easily met, and a guarantee for ten units says little. For a provider the same run guarantees less: see the proof.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,8 @@ from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings
 
-DELTA_EXPONENT = 1.1  # δ < N^-1.1, as is usual for "well below 1/N"
+# δ < N^-1.1, as is usual for "well below 1/N".
+DELTA_EXPONENT = 1.1
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class ClientDP:
     """Client-level DP.
 
     Attributes:
+        client_rate: q.
+        noise: The mechanism that clips an update and covers the sum.
         divisor: The expected number of clients, a public constant: never the realized number.
+        local: How each client trains.
     """
 
     client_rate: float
@@ -75,17 +80,17 @@ class ClientDP:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """The outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
+        """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
         return Aggregate(total, weights + total / self.divisor)
 
 
 class Settings(PrivateSettings, LocalTrainingSettings):
-    """Of client-level DP: σ and the budget are both given, and `rounds` is the most that are run.
+    """Settings of client-level DP: σ and the budget are both required, and at most `rounds` rounds are run.
 
     Attributes:
-        client_rate: q.
-        codec, secure_aggregation: Fixed: what rounds an update after it was clipped breaks the bound on it.
+        client_rate: q, the client sampling rate.
+        codec, secure_aggregation: Fixed, because rounding an update after it was clipped breaks the bound on it.
     """
 
     target_epsilon: float = Field(gt=0)
@@ -117,7 +122,7 @@ class Settings(PrivateSettings, LocalTrainingSettings):
         )
 
     def released(self, rounds: int) -> list[Event]:
-        """Return what so many rounds release."""
+        """Return the events that a number of rounds releases."""
         gaussian = Gaussian(unit=PrivacyUnit.CLIENT, effective_noise_multiplier=self.noise_multiplier)
         if self.client_rate == 1:
             return [gaussian.model_copy(update={"rounds": rounds})]

@@ -1,22 +1,22 @@
 """DP-CLGECL (PFL-DocVQA competition paper, appendix D.2, algorithm 2): FL-PROVIDER-DP with dual variables.
 
-Clients differ, and each pulls the model its own way. A client's dual variable λ (d,) adds up how far the server's model
-was from the client's own, and is added to each of its providers' updates. In a round that starts from the server's
-model w, a client
+Clients' data differ, and each client pulls the model in its own direction. A client's dual variable λ (d,) accumulates
+how far the server's model was from the client's own, and is added to each of its providers' updates. In a round that
+starts from the server's model w, a client
 
-1. takes λ = 0 at its first participation and λ ← λ + w − w′ later, with w′ its own model after the last one;
+1. sets λ = 0 at its first participation and λ ← λ + w − w′ later, with w′ its own model after the last one;
 2. lets each sampled provider train from w, adds λ to what that changed, and clips the two together to `clip_norm`;
-3. sends s, the sum of these with noise of its own on it;
+3. sends s, the sum of these with its own noise on it;
 4. keeps λ and w′ = w + η·s/M, with the server learning rate η, which is 1 in the paper, and M, the expected number of
    providers that a client samples: a public constant, the same for all clients.
 
 The server takes w ← w + η·Σs/(E·M), with the expected number E of clients: the mean of all w′ where all take part.
 
-Guarantees what FL-PROVIDER-DP does with placement `client_full`, for λ follows from models and noised messages alone;
-the proof is in docs/proofs/dp-clgecl.md. With any other placement, w′ would hold bare updates, and λ would carry them
-into later rounds: it is rejected.
+Guarantees what FL-PROVIDER-DP does with placement `client_full`, because λ follows from models and noised messages
+alone; the proof is in docs/proofs/dp-clgecl.md. Any other placement is rejected: w′ would contain updates without
+noise, and λ would carry them into later rounds.
 
-The paper draws the first λ at random. Zero is as public, and gives no client a pull that its data didn't ask for.
+The paper draws the first λ at random. Zero is as public, and gives no client a pull that doesn't come from its data.
 """
 
 from collections.abc import Iterator
@@ -33,12 +33,17 @@ from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP
 
-DUAL, MODEL = "dual", "model"  # λ and w′, what a client keeps
+# The names of λ and w′ in a client's state.
+DUAL, MODEL = "dual", "model"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DPCLGECL(ProviderDP):
-    """`client_step` is η/M: what a client's message times it moves the client's own model by."""
+    """FL-PROVIDER-DP with dual variables.
+
+    Attributes:
+        client_step: η/M, the factor on a client's message in the step of the client's own model.
+    """
 
     client_step: float
 
@@ -54,7 +59,7 @@ class DPCLGECL(ProviderDP):
 
 
 class Settings(fl_provider_dp.Settings):
-    """Of DP-CLGECL: those of FL-PROVIDER-DP, with the noise of the clients."""
+    """Settings of DP-CLGECL: those of FL-PROVIDER-DP, with noise drawn by the clients."""
 
     placement: Placement = Placement.CLIENT_FULL
 
@@ -62,8 +67,8 @@ class Settings(fl_provider_dp.Settings):
     def _duals_follow_from_released_values(self) -> Self:
         if self.placement is not Placement.CLIENT_FULL:
             raise ValueError(
-                f"with placement {self.placement}, a client's dual variable would carry its providers' bare updates "
-                "into later rounds; DP-CLGECL goes with placement client_full only"
+                f"with placement {self.placement}, a client's dual variable would carry its providers' updates without "
+                "noise into later rounds; DP-CLGECL works with placement client_full only"
             )
         return self
 
@@ -72,6 +77,6 @@ class Settings(fl_provider_dp.Settings):
         return DPCLGECL(**vars(method), client_step=method.server_learning_rate / expected_providers)
 
 
-def _dual(weights: Tensor, kept: State) -> Tensor:
-    """λ of a round that starts from `weights` (d,)."""
-    return kept[DUAL] + weights - kept[MODEL] if DUAL in kept else torch.zeros_like(weights)
+def _dual(weights: Tensor, state: State) -> Tensor:
+    """Return λ (d,) of a round that starts from `weights` (d,)."""
+    return state[DUAL] + weights - state[MODEL] if DUAL in state else torch.zeros_like(weights)

@@ -20,7 +20,7 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
-    """Of federated averaging: `clients_per_round` is K."""
+    """Settings of federated averaging: `clients_per_round` is K."""
 
     clients_per_round: int = Field(default=2, ge=1)
 
@@ -42,7 +42,12 @@ class Settings(LocalTrainingSettings):
 
 @dataclass(frozen=True)
 class FedAvg:
-    """`clients_per_round` is K; `local` is how each client trains."""
+    """Federated averaging.
+
+    Attributes:
+        clients_per_round: K.
+        local: How each client trains.
+    """
 
     clients_per_round: int
     local: LocalTraining
@@ -58,5 +63,5 @@ class FedAvg:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """The outcome of a round that started from `weights` (d,): the mean of the updates is added to them."""
+        """Return the outcome of a round that started from `weights` (d,): the mean of the updates is added to them."""
         return Aggregate(received.total, weights + received.total / max(received.contributors, 1))

@@ -1,9 +1,9 @@
 """FedShampoo (PFL-DocVQA competition paper, section 4.4 and appendix D.1, algorithm 1): track 1 without its embedding.
 
 Federated averaging whose clients train with Shampoo: every layer's gradient is preconditioned from both sides, and each
-element of the step is clipped. A client's preconditioners describe its own data: they stay with it, as its `state`,
-from one round in which it takes part to the next, and only the models' changes are sent. The paper also freezes the
-embedding, a quarter of what would be sent, by `frozen`.
+element of the step is clipped. A client's preconditioners describe its own data: they stay at the client, as its
+`state`, from one round in which it takes part to the next, and only the models' changes are sent. The paper also
+freezes the embedding, a quarter of what would be sent; the setting `frozen` does that.
 """
 
 from typing import Self
@@ -14,7 +14,7 @@ from starter_kit.methods import fedavg
 
 
 class Settings(fedavg.Settings):
-    """Of FedShampoo: those of federated averaging, with Shampoo's in `local.shampoo`."""
+    """Settings of FedShampoo: those of federated averaging, with Shampoo's in `local.shampoo`."""
 
     @model_validator(mode="after")
     def _clients_train_with_shampoo(self) -> Self:

@@ -1,18 +1,18 @@
 """Federated learning with provider-level differential privacy: the baseline of track 2.
 
 Guarantees that the sequence of released models is (ε, δ)-indistinguishable whether or not any one provider, with
-all its documents, takes part (add/remove adjacency). ε is the accountant's for `rounds` sampled Gaussian mechanisms;
-where clients are sampled too, for rounds in which everybody sees which clients take part, because a client's coin moves
-all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
+all its documents, takes part (add/remove adjacency). The accountant computes ε for `rounds` sampled Gaussian
+mechanisms. Where clients are sampled too, it assumes that everybody sees which clients take part, because a client's
+coin decides for all its providers at once. The proof is in docs/proofs/fl-provider-dp.md. In each round
 
 1. clients and their providers are sampled as the settings say (`evaluator.mechanisms.sampling`);
 2. each sampled provider trains from the round's model with a fresh optimizer, on its own examples only;
 3. its update, one vector over all trained tensors, is clipped to L2 norm `clip_norm`;
-4. the clipped updates are summed, and Gaussian noise is added as `placement` says (`starter_kit.dp.gaussian_sum`), also
+4. the clipped updates are summed, and Gaussian noise is added as `placement` says (`starter_kit.dp.gaussian_sum`), even
    where nobody was sampled;
 5. the noisy sum is divided by a public constant, the expected number of sampled providers, and added to the model.
 
-Assumes: idealized real arithmetic; with `server`, that clients trust the server with their un-noised sums.
+Assumes ideal real arithmetic and, with `server`, that clients trust the server with sums that have no noise yet.
 """
 
 import math
@@ -47,10 +47,12 @@ class ProviderDP:
     """FL-PROVIDER-DP.
 
     Attributes:
-        noise: Bounds an update and covers the sum.
+        sampling: Who takes part in a round.
+        noise: The mechanism that clips an update and covers the sum.
         divisor: The expected number of sampled providers, a public constant: never the realized number.
-        server_learning_rate: Factor on the averaged noisy update; post-processing.
-        discarded: How many updates of each client were not finite. Private: for the client's eyes, never shown,
+        local: How each provider trains.
+        server_learning_rate: The factor on the averaged noisy update; post-processing.
+        discarded: How many updates of each client were not finite. Private: it stays at the client, and is never shown,
             logged or sent.
     """
 
@@ -77,27 +79,27 @@ class ProviderDP:
         return ClientUpdate(self.noise.noised_by_client(total, task.clients), sampled=len(sampled))
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
-        """The update (d,) of each of `providers`, before it is clipped."""
+        """Yield the update (d,) of each of `providers`, before it is clipped."""
         return task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """The outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
+        """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
         return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
 
 
 class Settings(RecordedSettings):
-    """Of FL-PROVIDER-DP.
+    """Settings of FL-PROVIDER-DP.
 
     Attributes:
         sampling: Who takes part in a round.
         placement: Who draws the noise.
-        server_learning_rate: Factor on the averaged noisy update.
-        max_weight_noise: The most noise, as a standard deviation, that the whole run may leave in a weight; the server
-            learning rate is lowered to keep to it. It follows from public numbers, so it costs no privacy.
+        server_learning_rate: The factor on the averaged noisy update.
+        max_weight_noise: The largest standard deviation of the noise that the whole run may leave in a weight; the
+            server learning rate is lowered to respect it. It follows from public numbers, so it costs no privacy.
     """
 
     server_rule: ClassVar[Literal["sum", "other"]] = "sum"
@@ -125,7 +127,7 @@ class Settings(RecordedSettings):
             )
         if self.secure_aggregation and not isinstance(self.sampling.clients(1), Exactly):
             raise ValueError(
-                "with secure_aggregation leave sampling.client_rate at 1, for each client draws its share of the noise"
+                "with secure_aggregation leave sampling.client_rate at 1: each client draws its share of the noise"
             )
         if self.secure_aggregation and self.secure_aggregation.tolerated_losses:
             raise ValueError(
@@ -165,11 +167,11 @@ class Settings(RecordedSettings):
         )
 
     def extend(self, method: ProviderDP, clients: int) -> ProviderDP:
-        """Return the method of a class that derives from this one, made of `method`, for so many clients."""
+        """Return the method of a derived class, built from `method`, for this number of clients."""
         return method
 
     def _mechanism(self, sizes: Sizes) -> Mechanism:
-        """Return the mechanism with σ as it is given, or the smallest that keeps to the target."""
+        """Return the mechanism with the σ of the settings, or with the smallest σ that stays within the target."""
         with accounting_problems():
             mechanism = Mechanism(
                 sampling=self.sampling.fitted(sizes),
@@ -201,11 +203,11 @@ class Settings(RecordedSettings):
         return ProviderDP(sampling, noise, divisor, self.local, rate)
 
     def _coordinate_bound(self, method: ProviderDP, clients: Sequence[Client]) -> float:
-        """Return the sum of all of a client's clipped updates, and the largest noise, in one coordinate."""
+        """Return the largest value of a coordinate: the sum of a client's clipped updates and the largest noise."""
         largest = max(len(client.providers) for client in clients) * self.clip_norm
         return largest + LARGEST_DRAW * method.noise.noise.multiplier * self.clip_norm
 
 
 def sizes_of(clients: Sequence[Client]) -> Sizes:
-    """Return how many providers each client has."""
+    """Return the number of providers of each client."""
     return {client.id: len(client.providers) for client in clients}

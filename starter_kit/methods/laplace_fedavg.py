@@ -7,17 +7,17 @@ page and answer, is replaced by another (docs/proofs/laplace-fedavg.md). In each
 2. steps to z_p = w − η·(1/I_p)·Σ of these gradients;
 3. adds Laplace noise of scale Δ_p/ε̄ in each coordinate, with Δ_p = 2Cη/I_p, and sends z_p − w.
 
-The server takes the mean of the z_p, weighted by I_p/I; how many records there are, I_p and I, is public.
+The server takes the mean of the z_p, weighted by I_p/I; the numbers of records, I_p and I, are public.
 
-What not to expect of it:
+Limitations:
 
-- A record is one question. Nothing is promised about a provider, whose questions are many, nor about a client.
-- L1 norms grow with the number of weights d, and so does what the noise covers them with: the noise of a message has an
+- A record is one question. Nothing is guaranteed about a provider, who has many questions, nor about a client.
+- L1 norms grow with the number of weights d, and so does the noise that covers them: the noise of a message has an
   expected L1 norm of d·Δ_p/ε̄, its signal one of at most Cη = Δ_p·I_p/2, so that their ratio is at least 2d/(I_p·ε̄). At
-  10⁵ weights and some hundred records that is near a thousand, and next to nothing is learned. Train few weights.
+  10⁵ weights and a few hundred records that is near a thousand, and next to nothing is learned. Train few weights.
 - Δ_p is a bound for this one step. Where clients take several local steps, as implementations of the source do, it
   bounds nothing; and where gradients are clipped in L2, as they do, the L1 norm may exceed C by a factor of √d. Nor is
-  ε̄ the run's: rounds are composed here, and the run is told the sum.
+  ε̄ the ε of the run: rounds are composed here, and the run reports the total.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,13 @@ from starter_kit.settings.laplace import LaplaceSettings, records
 
 @dataclass(frozen=True)
 class LaplaceFedAvg:
-    """`learning_rate` is η; `records` is I_p of each client."""
+    """Federated averaging with Laplace noise.
+
+    Attributes:
+        release: The Laplace mechanism.
+        learning_rate: η.
+        records: I_p of each client.
+    """
 
     release: LaplaceRelease
     learning_rate: float
@@ -56,11 +62,11 @@ class LaplaceFedAvg:
         return ClientUpdate(message, sampled=len(task.client.providers))
 
     def sensitivity(self, client: int) -> float:
-        """Δ_p: how far one record of the client moves its step, in L1 norm."""
+        """Return Δ_p, how far one record of the client moves its step in L1 norm."""
         return FedAvgLaplace.sensitivity_of(self.release.clip_norm, self.learning_rate, self.records[client])
 
     def event(self, rounds: int) -> FedAvgLaplace:
-        """Return what so many rounds release of a record of the smallest client, which has the least noise."""
+        """Return the event of a number of rounds for a record of the smallest client, the worst one."""
         smallest = min(self.records, key=lambda client: self.records[client])
         return FedAvgLaplace(
             adjacency=Adjacency.REPLACE,
@@ -76,7 +82,7 @@ class LaplaceFedAvg:
 
 
 class MeanByRecords:
-    """Adds up the messages (d,), and their mean in which a client counts by its number of `records`."""
+    """Accumulates the sum of the messages (d,), and their mean weighted by each client's number of `records`."""
 
     def __init__(self, weights: Tensor, records: Mapping[int, int]) -> None:
         self._weights = weights
@@ -93,7 +99,7 @@ class MeanByRecords:
 
 
 class Settings(LaplaceSettings):
-    """Of FedAvg with Laplace noise: `learning_rate` is η."""
+    """Settings of FedAvg with Laplace noise: `learning_rate` is η."""
 
     learning_rate: float = Field(gt=0)
 

@@ -1,19 +1,20 @@
 """Inexact ADMM with Laplace output perturbation (APPFL's notes on differential privacy, example 2).
 
 Guarantees that all messages of a run together are (ε, δ)-indistinguishable when any one record, a question with its
-page and answer, is replaced by another (docs/proofs/laplace-iadmm.md). Each client p has a model z_p of its own, which
-is to agree with the server's model w, and a dual variable λ_p for that. In each round, for P clients with I records,
+page and answer, is replaced by another (docs/proofs/laplace-iadmm.md). Each client p has its own model z_p, which
+should agree with the server's model w, and a dual variable λ_p for that constraint. In each round, for P clients with I
+records,
 
 1. the server takes w = (1/P)·Σ (z_p − λ_p/ρ); before the first round, w is the base model;
-2. every client takes the gradient of each of its records at its own last z_p, at first at w, clipped to L1 norm C, and
-   moves to z_p = w + (λ_p − (1/I)·Σ of these gradients)/ρ;
+2. every client takes the gradient of each of its records at its own last z_p, in the first round at w, clipped to L1
+   norm C, and moves to z_p = w + (λ_p − (1/I)·Σ of these gradients)/ρ;
 3. adds Laplace noise of scale Δ/ε̄ in each coordinate, with Δ = 2C/(ρI), and sends z_p − w;
-4. on both sides, λ_p ← λ_p + ρ·(w − z_p), with z_p as it was sent, noise and all. At first λ_p = 0.
+4. on both sides, λ_p ← λ_p + ρ·(w − z_p), with z_p as it was sent, including its noise. Before the first round λ_p = 0.
 
 So duals and models follow from what was sent, and only the gradients of step 2 touch data: with the noiseless z_p in
 step 4, duals would carry data from round to round, and Δ would bound nothing. A round needs every client.
 
-What not to expect of it is said in `laplace_fedavg`; all three points hold here as well.
+The three limitations listed in `laplace_fedavg` apply here as well.
 """
 
 from collections.abc import Sequence
@@ -33,13 +34,22 @@ from starter_kit.learning.local_training import State
 from starter_kit.randomness import Stream
 from starter_kit.settings.laplace import LaplaceSettings, records
 
-OWN, DUAL = "own", "dual"  # z_p and λ_p, what a client keeps: as of its last answer,
-ROUND, EARLIER = "round", "before-"  # which was in this round, and as of before it
+# The names in a client's state: z_p and λ_p after its last answer, the round of that answer, and the prefix of z_p and
+# λ_p before it.
+OWN, DUAL = "own", "dual"
+ROUND, EARLIER = "round", "before-"
 
 
 @dataclass(frozen=True)
 class LaplaceIADMM:
-    """`penalty` is ρ, `records` is I, `clients` is P."""
+    """Inexact ADMM with Laplace noise.
+
+    Attributes:
+        release: The Laplace mechanism.
+        penalty: ρ.
+        records: I.
+        clients: P.
+    """
 
     release: LaplaceRelease
     penalty: float
@@ -67,7 +77,7 @@ class LaplaceIADMM:
         )
 
     def event(self, rounds: int) -> AdmmLaplace:
-        """Return what so many rounds release of one record."""
+        """Return the event of a number of rounds for one record."""
         return AdmmLaplace(
             adjacency=Adjacency.REPLACE,
             rounds=rounds,
@@ -78,7 +88,7 @@ class LaplaceIADMM:
         )
 
     def next_dual(self, dual: Tensor, sent: Tensor) -> Tensor:
-        """λ_p (d,) after a message z_p − w (d,). Client and server come to the same float32 numbers."""
+        """Return λ_p (d,) after a message z_p − w (d,). Client and server compute the same float32 numbers."""
         return dual - self.penalty * sent
 
     def accumulator(self, weights: Tensor, state: State) -> "DualUpdates":
@@ -86,7 +96,7 @@ class LaplaceIADMM:
 
 
 class DualUpdates:
-    """Adds up the messages (d,) of a round from `weights` (d,), and updates each client's λ_p (d,), kept in `state`."""
+    """Accumulates the messages (d,) of a round from `weights` (d,), and updates each client's λ_p (d,) in `state`."""
 
     def __init__(self, method: LaplaceIADMM, weights: Tensor, state: State) -> None:
         self._method = method
@@ -107,9 +117,9 @@ class DualUpdates:
 
 
 def _before(task: ClientTask) -> tuple[Tensor, Tensor]:
-    """z_p and λ_p (d,) of the client as the round begins.
+    """Return z_p (d,) and λ_p (d,) of the client at the beginning of the round.
 
-    In a round that is begun again after a break, the client forgets what it answered, as the server does.
+    In a round that starts again after an interruption, the client discards its earlier answer, as the server does.
 
     Raises:
         ValueError: The client's state is of another round.
@@ -126,7 +136,7 @@ def _before(task: ClientTask) -> tuple[Tensor, Tensor]:
 
 
 class Settings(LaplaceSettings):
-    """Of inexact ADMM with Laplace noise: `penalty` is ρ."""
+    """Settings of inexact ADMM with Laplace noise: `penalty` is ρ."""
 
     needs_every_client: ClassVar[bool] = True
 

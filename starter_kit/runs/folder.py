@@ -19,7 +19,7 @@ FILES = {
 
 
 class RunFolder:
-    """The folder that `pfl train` writes, or one laid out alike.
+    """The folder that `pfl train` writes, or one with the same layout.
 
     A sharded checkpoint is joined into one file when its files are first used.
     """
@@ -28,10 +28,10 @@ class RunFolder:
         self.path = path
 
     def file(self, kind: ArtifactKind) -> Path:
-        """The artifact's file.
+        """Return the artifact's file.
 
         Raises:
-            ProblemError: (`E_ARTIFACT_MISSING`) It isn't there; or the shards of a checkpoint can't be joined.
+            ProblemError: (`E_ARTIFACT_MISSING`) The file is missing; or the shards of a checkpoint can't be joined.
         """
         if kind is ArtifactKind.CHECKPOINT:
             self._join_shards()
@@ -43,12 +43,20 @@ class RunFolder:
         return path
 
     def files(self) -> dict[ArtifactKind, Path]:
-        """The artifacts that are there. Raises `ProblemError` where the shards of a checkpoint can't be joined."""
+        """Return the files of all artifacts in the folder.
+
+        Raises:
+            ProblemError: The shards of a checkpoint can't be joined.
+        """
         self._join_shards()
         return {kind: self.path / name for kind, name in FILES.items() if (self.path / name).is_file()}
 
     def record(self, *, max_rounds: int) -> TrainingRecord:
-        """The training record; raises `ProblemError` if it isn't there, can't be read or its chain doesn't hold."""
+        """Read the training record.
+
+        Raises:
+            ProblemError: The record is missing, can't be read, or its chain doesn't hold.
+        """
         return read_record(self.file(ArtifactKind.TRAINING_RECORD), max_rounds=max_rounds)
 
     def _join_shards(self) -> None:
@@ -69,15 +77,15 @@ class RunFolder:
                 where=str(checkpoint),
                 expected="a folder to write into, with room for the joined checkpoint",
                 found=error.strerror,
-                next_step="Make room, or copy the run into a folder of your own.",
+                next_step="Make room, or copy the run into a folder that you can write to.",
             ) from error
 
 
 def budget_of(record: TrainingRecord, budgets: Sequence[float]) -> float:
-    """The smallest of a track's budgets that covers the ε which the record claims.
+    """Return the smallest of a track's budgets that covers the ε claimed in the record.
 
     Raises:
-        ProblemError: (`E_RECORD_RULES`) It claims more than every budget.
+        ProblemError: (`E_RECORD_RULES`) The record claims more than every budget.
     """
     claimed = record.claimed_epsilon
     covering = [budget for budget in sorted(budgets) if claimed <= budget]

@@ -1,4 +1,4 @@
-"""Opening the folder of a run: a new one, or one that an earlier process left.
+"""Opening the folder of a run: a new one, or one that an earlier process left unfinished.
 
     settings.yaml           the settings, which `pfl train` reads again
     model.safetensors       the checkpoint (config.json and visual_config.json describe its architecture)
@@ -35,7 +35,7 @@ from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, readin
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The files of a run that is not complete; `folder` is the run folder to be."""
+    """The files of a run that is not complete; `folder` is its folder once it is."""
 
     folder: Path
 
@@ -51,7 +51,7 @@ class RunPaths:
 
     @property
     def settings(self) -> Path:
-        """The settings; where they are, there is a run."""
+        """The settings; a folder without them contains no run."""
         return self.unfinished / "settings.yaml"
 
     @property
@@ -61,7 +61,7 @@ class RunPaths:
 
     @property
     def summary(self) -> Path:
-        """The numbers of the whole run, written at its end."""
+        """The metrics of the whole run, written at its end."""
         return self.unfinished / SUMMARY
 
     @property
@@ -72,7 +72,7 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class Complete:
-    """A run that lacked nothing but its proper name."""
+    """A run that is complete, except that its folder has not been renamed."""
 
     paths: RunPaths
 
@@ -83,7 +83,7 @@ class Unfinished:
 
     Attributes:
         state: The state that it resumes from; None where no round had begun.
-        metrics: Those of its whole rounds.
+        metrics: The metrics of its whole rounds.
         log: The communication log of its whole rounds.
     """
 
@@ -97,17 +97,17 @@ class Unfinished:
 def open_run(
     folder: Path, settings: str, inputs: str, *, resume: bool = False
 ) -> Iterator[Complete | Unfinished]:
-    """Inside the block this process alone writes the run, which is then as it was after its last whole round.
+    """Inside the block only this process writes the run, which is in the state after its last whole round.
 
     Args:
-        folder: The run folder to be; must not exist. A run that turns out to be complete gets this name.
+        folder: The run folder, which must not exist yet. A run that turns out to be complete gets this name.
         settings: The settings as YAML.
-        inputs: A hash of what the run is made of beside them; see `RunSetup.inputs`.
-        resume: Resume the run that an earlier process left unfinished, in place of beginning a new one.
+        inputs: A hash of the run's other inputs; see `RunSetup.inputs`.
+        resume: Resume the run that an earlier process left unfinished, instead of starting a new one.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; another process writes it; or there is
-            nothing to resume, or it is a run with other settings or inputs.
+        ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; another process writes it; there is nothing
+            to resume; or the unfinished run has other settings or inputs.
     """
     paths = RunPaths(folder)
     with writing_run(paths):
@@ -115,7 +115,7 @@ def open_run(
         paths.unfinished.mkdir(parents=True, exist_ok=True)
         lock = _acquire(paths.lock)
     try:
-        # Checked again, for another process may have held the lock until now.
+        # Checked again, because another process may have held the lock until now.
         _check_folders(paths, resume=resume)
         run = recover(paths, settings, inputs) if resume else Unfinished(paths)
         if isinstance(run, Complete):
@@ -130,7 +130,7 @@ def open_run(
 
 
 def recover(paths: RunPaths, settings: str, inputs: str) -> Complete | Unfinished:
-    """The run that an earlier process left in the unfinished folder. Nothing is written.
+    """Read the run that an earlier process left in the unfinished folder, without writing anything.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The run has other settings or inputs, or some of its files can't be read.
@@ -155,7 +155,11 @@ def recover(paths: RunPaths, settings: str, inputs: str) -> Complete | Unfinishe
 
 @contextmanager
 def writing_run(paths: RunPaths) -> Iterator[None]:
-    """Reject (`E_RUN_FOLDER`) what can't be written inside the block; rounds that were recorded stay."""
+    """Inside the block, report an error of writing as a problem of the run folder; recorded rounds stay.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) Something can't be written.
+    """
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -200,7 +204,7 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
             where=str(paths.folder),
             expected="a new folder",
             found="a run that is complete" if complete else "an existing one",
-            next_step="Name another with --out, or remove this one.",
+            next_step="Name another folder with --out, or remove this one.",
         )
     if resume and not paths.settings.is_file():
         raise ProblemError.of(
@@ -213,7 +217,7 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
 
 
 def _create(paths: RunPaths, settings: str, inputs: str) -> None:
-    """Begin an empty folder, in which the settings come last: where they are, there is a run."""
+    """Create an empty run folder. The settings are written last: a folder without them contains no run."""
     with writing_run(paths):
         paths.settings.unlink(missing_ok=True)
         for path in paths.unfinished.iterdir():
@@ -238,7 +242,7 @@ def _rewind(run: Unfinished) -> None:
 
 
 def _metrics_of(path: Path, rounds: int) -> list[RoundMetrics]:
-    """The metrics of the first `rounds` rounds."""
+    """Read the metrics of the first `rounds` rounds."""
     metrics = [line for line in read_metrics(path) if line.round <= rounds]
     if [line.round for line in metrics] != list(range(1, rounds + 1)):
         raise ValueError(f"{path.name} lacks some of the first {rounds} rounds")
@@ -246,7 +250,7 @@ def _metrics_of(path: Path, rounds: int) -> list[RoundMetrics]:
 
 
 def _log_of(log: Path, rounds: int) -> str:
-    """The log of the first `rounds` rounds, without later ones, which were never finished."""
+    """Read the log of the first `rounds` rounds, without later ones, which were never finished."""
     head, *lines = log.read_text(encoding="utf-8").splitlines(keepends=True) or [""]
     if not head.endswith("\n"):
         raise ValueError(f"{log.name} has lost its beginning")

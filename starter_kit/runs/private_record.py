@@ -1,9 +1,9 @@
-"""The training record of a private run, written as training goes, and its annex, written at the end.
+"""The training record of a private run, written during training, and its annex, written at the end.
 
 The record is public: it names no provider and shows neither how many took part nor how long that took. How many of each
 client's providers took part goes into the annex, which is for the organizers. Until the end the noised sums uₜ of all
-rounds are kept on disk, 4·d bytes each: which blocks of them the annex shows follows from the finished record, so that
-they can't be chosen to please.
+rounds are stored on disk, 4·d bytes each: the finished record determines which blocks of them the annex shows, so that
+nobody can choose convenient ones.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from starter_kit.runs.folder import FILES
 from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
 
 SUMS = "noised_sums"
-# Private; one line a round, made into the annex at the end.
+# Private; one line per round, converted into the annex at the end.
 SAMPLED = "sampled.jsonl"
 
 _LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
@@ -50,7 +50,7 @@ class RecordedRounds:
 
     Attributes:
         run: The record's first line.
-        lines: Those of its rounds and of its interruptions, in their order.
+        lines: The lines of its rounds and of its interruptions, in their order.
         sampled: For each round, how many providers of each client took part. Private.
     """
 
@@ -59,7 +59,7 @@ class RecordedRounds:
     sampled: Sequence[Mapping[int, int]] = ()
 
     def resumed(self, state: RunState, claimed_epsilon: float) -> "RecordedRounds":
-        """The same with a line for every interruption that is not recorded yet; one at least, for this one."""
+        """Return the record with a line for every interruption not recorded yet; at least one, for this resumption."""
         recorded = sum(isinstance(line, ResumeLine) and line.begun for line in self.lines)
         unrecorded = state.interrupted_rounds - recorded
         added = [
@@ -70,7 +70,7 @@ class RecordedRounds:
 
 
 def recover_record(folder: Path, rounds: int) -> RecordedRounds:
-    """What an interrupted run has recorded of its first `rounds` rounds. Nothing is written.
+    """Read what an interrupted run has recorded of its first `rounds` rounds, without writing anything.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The folder lacks something of these rounds.
@@ -98,15 +98,15 @@ def open_record(
     providers: Mapping[int, int],
     state: RunState | None = None,
 ) -> Iterator["PrivateRecordWriter"]:
-    """The writer of a run's record and annex, which is closed when the block is left.
+    """Inside the block, write a run's record and annex; the writer is closed when the block is left.
 
     Args:
-        folder: The unfinished run's.
+        folder: The folder of the unfinished run.
         run: The record's first line.
         key: Signs the last line.
         providers: How many providers each client has.
-        state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, and its first line as
-            well, with its run token. What `run` claims is claimed from there on.
+        state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, including its first
+            line with its run token. The claim of `run` replaces the earlier one from there on.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) The folder lacks something of the earlier rounds.
@@ -130,8 +130,8 @@ class PrivateRecordWriter:
     """Appends rounds to a run's record, and writes its end and its annex.
 
     Args:
-        folder: The unfinished run's.
-        recorded: The record so far, which replaces what the folder has of one.
+        folder: The folder of the unfinished run.
+        recorded: The record so far, which replaces the one in the folder.
         key: Signs the last line.
         providers: How many providers each client has.
 
@@ -156,7 +156,7 @@ class PrivateRecordWriter:
         fsync_path(folder)
 
     def round(self, finished: Round) -> None:
-        """Record a finished round: its noised sum first, its line last."""
+        """Record a finished round: first its noised sum, last its line."""
         total = finished.aggregate.total.numpy()
         total.astype("<f4", copy=False).tofile(_sum_file(self._sums, finished.number))
         fsync_path(_sum_file(self._sums, finished.number))
@@ -204,7 +204,7 @@ class PrivateRecordWriter:
         )
 
     def _openings(self) -> dict[tuple[int, int], Opening]:
-        """The blocks of the noised sums that the record's challenge asks for."""
+        """Return the blocks of the noised sums that the record's challenge requires."""
         blocks: dict[int, list[int]] = {}
         for number, block in drawn_openings(self._record.challenge, len(self._sampled), self._run.numel):
             blocks.setdefault(number, []).append(block)
@@ -216,7 +216,7 @@ class PrivateRecordWriter:
 
 
 def _write_lines(record: Path, recorded: RecordedRounds) -> tuple[BinaryIO, RecordWriter]:
-    """Replace the record, at once, by these lines, and leave it open to append to."""
+    """Replace the record atomically by these lines, and leave it open to append to."""
     new = record.with_name(f"{record.name}.new")
     file = new.open("wb")
     writer = RecordWriter(file, recorded.run)
@@ -231,7 +231,7 @@ def _write_lines(record: Path, recorded: RecordedRounds) -> tuple[BinaryIO, Reco
 
 
 def _write_counts(path: Path, sampled: Sequence[Mapping[int, int]]) -> None:
-    """Replace the file of the counts, at once."""
+    """Replace the file of the counts atomically."""
     new = path.with_name(f"{path.name}.new")
     new.write_text("".join(map(_counts_line, sampled)), encoding="utf-8")
     fsync_path(new)
@@ -244,7 +244,7 @@ def _flush(file: BinaryIO) -> None:
 
 
 def _whole_lines(record: Path) -> list[RunLine | RoundLine | ResumeLine | EndLine]:
-    """The lines of a record that was interrupted; the last one is left out if the interruption was in its middle."""
+    """Read the lines of a record that was interrupted, without a last line that was not fully written."""
     lines = []
     for text in record.read_text(encoding="utf-8").splitlines(keepends=True):
         if text.endswith("\n"):
@@ -256,7 +256,11 @@ def _whole_lines(record: Path) -> list[RunLine | RoundLine | ResumeLine | EndLin
 
 
 def _sampled_counts(sums: Path, rounds: int, numel: int) -> list[Mapping[int, int]]:
-    """How many providers took part in each of the first `rounds` rounds, whose noised sums are there as well."""
+    """Read how many providers took part in each of the first `rounds` rounds, and check that their sums exist.
+
+    Raises:
+        ValueError: A noised sum or a line of counts is missing.
+    """
     for number in range(1, rounds + 1):
         if _sum_file(sums, number).stat().st_size != 4 * numel:
             raise ValueError(f"{_sum_file(sums, number).name} is not the noised sum of a round")
@@ -275,5 +279,5 @@ def _counts_line(sampled: Mapping[int, int]) -> str:
 
 
 def _sha256(weights: Tensor) -> str:
-    """SHA-256 of a vector's (d,) float32 numbers, little-endian, in the order of the record's tensors."""
+    """Return the SHA-256 of a vector (d,) as little-endian float32, in the order of the record's tensors."""
     return hashlib.sha256(weights.numpy().astype("<f4", copy=False).tobytes()).hexdigest()

@@ -1,6 +1,6 @@
 """The progress of a run, and how a terminal or a log file shows it.
 
-Nothing of it depends on which providers take part: updates of clients are reported one by one, providers never.
+The progress never depends on which providers take part: updates are reported by client, never by provider.
 """
 
 import time
@@ -17,21 +17,21 @@ class Watcher:
     """Receives the progress of a run and ignores it; derive from it to show the progress."""
 
     def pages(self, done: int, total: int) -> None:
-        """So many of all pages were read."""
+        """Receive how many of all pages have been read."""
 
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
-        """Training begins with round `first` of `rounds`, after `sent_bytes` in earlier ones."""
+        """Receive that training begins with round `first` of `rounds`, after `sent_bytes` in earlier rounds."""
 
     def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
-        """So many of the chosen clients' updates have arrived in the round."""
+        """Receive how many of the chosen clients' updates have arrived in the round."""
 
     def round_done(self, metrics: RoundMetrics) -> None:
-        """A round is recorded."""
+        """Receive the metrics of a round that has been recorded."""
 
 
 @contextmanager
 def show_progress(experiment: str) -> Iterator[Watcher]:
-    """Show a bar in a terminal; elsewhere a line every few seconds, so that a log file shows life too."""
+    """Show a progress bar in a terminal, and elsewhere a line every few seconds, as for a log file."""
     if error_console.is_terminal:
         columns = (
             TextColumn("{task.description}", markup=False),
@@ -47,7 +47,7 @@ def show_progress(experiment: str) -> Iterator[Watcher]:
 
 
 def describe(metrics: RoundMetrics, bytes_total: int) -> str:
-    """A round in a few words: who took part, loss, bytes so far, ε so far, ANLS, as far as there are any."""
+    """Describe a round in one line: participants, loss, bytes so far, ε so far and ANLS, where they are known."""
     parts = [f"{metrics.clients} clients"] if metrics.clients is not None else []
     if metrics.providers is not None:
         parts.append(f"{metrics.providers} providers")

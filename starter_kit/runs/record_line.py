@@ -22,14 +22,15 @@ def run_line(
     run_token: str | None,
     apart: bool,
 ) -> RunLine:
-    """The first line of the training record.
+    """Return the first line of the training record.
 
     Args:
-        apart: Whether clients run apart from the server; where they don't, secure aggregation is a simulation.
+        claimed_epsilon: ε that the run will have spent at its end.
+        apart: Whether clients run separately from the server; where they don't, secure aggregation is a simulation.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The record's schema doesn't cover these settings.
-        ValueError: The method keeps no record.
+        ValueError: The method writes no record.
     """
     settings, guarantee, terms = setup.settings, setup.guarantee, setup.record_terms
     if not isinstance(settings, RecordedSettings) or guarantee is None or terms is None:
@@ -66,10 +67,10 @@ def run_line(
 
 
 def code_sha256(settings: str) -> str:
-    """Which trainer made a run: SHA-256 of the kit's sources and the run's settings.
+    """Return the SHA-256 of the kit's sources and the run's settings, which identifies the trainer of a run.
 
-    It is that of a list as `sha256sum` prints it: the kit's Python files, sorted by path, then settings.yaml, which
-    names the file of a participant's own method by its SHA-256.
+    It is the hash of a list as `sha256sum` prints it: the kit's Python files, sorted by path, then settings.yaml, which
+    contains the SHA-256 of the file of a custom method.
 
     Args:
         settings: The content of settings.yaml.

@@ -1,4 +1,4 @@
-"""The numbers of a round and of a run that are kept and shown: of a private run, none that follow from its data."""
+"""The metrics of a round and of a run that are stored and shown; those of a private run don't depend on its data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from starter_kit.runs.setup import RunSetup
 
 @dataclass(frozen=True)
 class PrivacySpending:
-    """ε that a run spends: on its rounds, and on those that were interrupted where anything of them was seen.
+    """ε that a run spends on its rounds, and on interrupted ones where an untrusted server may have seen them.
 
     Attributes:
-        guarantee: None where nothing is private.
+        guarantee: The run's guarantee; None where nothing is private.
         interrupted_rounds: How many rounds began before this process and were never finished.
     """
 
@@ -29,12 +29,16 @@ class PrivacySpending:
     interrupted_rounds: int
 
     def check_before(self, round_number: int) -> None:
-        """Raises `ProblemError` (`E_PRIVACY_BUDGET`) for a round that would exceed the budget."""
+        """Check that a round stays within the budget, before it begins.
+
+        Raises:
+            ProblemError: (`E_PRIVACY_BUDGET`) The round would exceed the budget.
+        """
         if self.guarantee:
             self.guarantee.check_before(round_number + self._seen)
 
     def epsilon(self, rounds: int) -> float | None:
-        """ε after so many whole rounds; None where nothing is private."""
+        """Return ε after a number of whole rounds; None where nothing is private."""
         return self.guarantee.epsilon(rounds + self._seen) if self.guarantee else None
 
     @property
@@ -45,11 +49,11 @@ class PrivacySpending:
 def round_metrics(
     setup: RunSetup, finished: Round, epsilon: float | None, seconds: float, *, masked: bool
 ) -> RoundMetrics:
-    """A round's numbers; of a private run, only those that don't follow from who took part.
+    """Return a round's metrics; of a private run, only those that don't depend on who took part.
 
     Args:
-        epsilon: ε up to and with this round; None where nothing is private.
-        masked: Whether clients run apart and send the server nothing but sums.
+        epsilon: ε including this round; None where nothing is private.
+        masked: Whether clients run separately from the server and it receives only the sum of their updates.
     """
     private = epsilon is not None
     anls, accuracy = _validate(setup, finished)
@@ -74,7 +78,7 @@ def run_summary(
     spending: PrivacySpending,
     checkpoint_sha256: str,
 ) -> RunSummary:
-    """The numbers of a run that ended with `state`."""
+    """Return the summary of a run that ended with `state`."""
     settings, guarantee = setup.settings, setup.guarantee
     last = rounds[-1] if rounds else None
     return RunSummary(
@@ -100,12 +104,16 @@ def run_summary(
 
 
 def sent_bytes(rounds: Sequence[RoundMetrics]) -> int:
-    """The bytes of all messages of the rounds, in both directions."""
+    """Return the bytes of all messages of the rounds, in both directions."""
     return sum(line.bytes_down + line.bytes_up for line in rounds)
 
 
 def check_validation(setup: RunSetup) -> None:
-    """Raises `ProblemError` (`E_DATASET_FORMAT`) where there is nothing to validate on, before a round was trained."""
+    """Check before training that there are questions to validate on, if the settings require validation.
+
+    Raises:
+        ProblemError: (`E_DATASET_FORMAT`) The validation split has no questions.
+    """
     if setup.settings.evaluate_every and not Dataset(setup.data, "valid").questions:
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
@@ -129,7 +137,7 @@ def keep_scores(folder: Path, result: ScoringResult, split: str) -> None:
 
 
 def _validate(setup: RunSetup, finished: Round) -> tuple[float, float] | tuple[None, None]:
-    """ANLS and accuracy of the round's model on the validation split, where the settings have it scored now."""
+    """Return ANLS and accuracy of the round's model on the validation split, where the settings require it now."""
     every = setup.settings.evaluate_every
     if not every or (finished.number % every and finished.number != setup.rounds):
         return None, None

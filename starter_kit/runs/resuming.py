@@ -1,8 +1,8 @@
-"""What a run needs to resume after an interruption, kept in its unfinished folder after every round.
+"""The state that a run needs to resume after an interruption, saved in its unfinished folder after every round.
 
-The models, what the server and the clients keep from round to round, and the numbers of the round and of the
-interruptions are one safetensors file, which is replaced at once: a kill leaves the state of the last whole round.
-Clients' state is private, so the folder is for its owner only; it is deleted when the run is complete.
+The model, the state of the server and the clients, and the numbers of the round and of the interruptions are in one
+safetensors file, which is replaced atomically: a kill leaves the state of the last whole round. Clients' state is
+private, so only the owner can read the folder; it is deleted when the run is complete.
 """
 
 import os
@@ -34,8 +34,8 @@ class RunState:
 
     Attributes:
         weights: The model (d,) float32.
-        server: What the method keeps at the server.
-        clients: What each client keeps, or that it keeps something at its node.
+        server: The method's state at the server.
+        clients: The state of each client, or the note that its node stores it.
         breaks: How often the run was resumed.
         interrupted_rounds: How many rounds began and were never finished; counted by `ResumeFolder`, not saved.
     """
@@ -59,7 +59,11 @@ def fsync_path(path: Path) -> None:
 
 @contextmanager
 def reading_unfinished_run(unfinished: Path) -> Iterator[None]:
-    """Reject (`E_RUN_FOLDER`) an unfinished run of which something can't be read inside the block."""
+    """Inside the block, report an error of reading as a problem of the unfinished run.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) Something can't be read.
+    """
     try:
         yield
     except (OSError, ValueError, SafetensorError) as error:
@@ -67,7 +71,7 @@ def reading_unfinished_run(unfinished: Path) -> Iterator[None]:
             ErrorCode.RUN_FOLDER,
             message="The unfinished run cannot be resumed.",
             where=str(unfinished),
-            expected="its files, as they were when it was interrupted",
+            expected="the run's files, as they were when it was interrupted",
             found=" ".join(str(error).split()),
             next_step="Restore the files, or delete the folder and start the run again.",
         ) from error
@@ -76,8 +80,8 @@ def reading_unfinished_run(unfinished: Path) -> Iterator[None]:
 class ResumeFolder:
     """The part of an unfinished run folder that a later process resumes from.
 
-    Every start of a round is a line of the file `begun`, so that rounds that were interrupted can be counted whatever
-    became of the processes since: those that began, less those that were finished.
+    Every start of a round adds a line to the file `begun`, so that interrupted rounds can be counted whatever happened
+    to the processes since: they are the rounds that began, minus those that were finished.
     """
 
     def __init__(self, unfinished: Path) -> None:
@@ -85,7 +89,7 @@ class ResumeFolder:
         self._complete = unfinished / COMPLETE
 
     def create(self, inputs: str = "") -> None:
-        """Make the folder of a run that starts from `inputs`, a hash of what its settings don't say of it."""
+        """Create the folder of a run with `inputs`, a hash of the inputs that its settings don't contain."""
         self.path.mkdir(mode=0o700)
         (self.path / "inputs").write_text(inputs, encoding="utf-8")
 
@@ -95,7 +99,7 @@ class ResumeFolder:
         return (self.path / "inputs").read_text(encoding="utf-8")
 
     def mark_complete(self) -> None:
-        """Note, at once, that nothing is left to resume: the whole run is on disk."""
+        """Mark atomically that nothing is left to resume, as the whole run is on disk."""
         self.path.rename(self._complete)
         fsync_path(self._complete.parent)
 
@@ -125,7 +129,7 @@ class ResumeFolder:
         metadata = {name: str(getattr(state, name)) for name in NUMBERS}
         at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, AtNode)]
         metadata[AT_NODES] = " ".join(map(str, at_nodes))
-        # Copied, for safetensors rejects tensors that share memory.
+        # Copied, because safetensors rejects tensors that share memory.
         copies = {
             name: value.clone(memory_format=torch.contiguous_format)
             for name, value in _by_name(state).items()
@@ -136,7 +140,7 @@ class ResumeFolder:
         fsync_path(self.path)
 
     def load(self) -> RunState | None:
-        """The state after the last whole round; None before the first.
+        """Load the state after the last whole round; None before the first.
 
         Raises:
             OSError, ValueError, SafetensorError: The file is not as it was saved.
@@ -161,7 +165,7 @@ class ResumeFolder:
 
 
 def _by_name(state: RunState) -> dict[str, Tensor]:
-    """The tensors of a state under the names that they have in the file."""
+    """Return the tensors of a state under their names in the file."""
     tensors = {WEIGHTS: state.weights}
     tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
     for client, kept in state.clients.items():
@@ -171,7 +175,7 @@ def _by_name(state: RunState) -> dict[str, Tensor]:
 
 
 def _of_parties(tensors: Mapping[str, Tensor]) -> tuple[State, dict[int, Kept]]:
-    """What the server and each client keep, from the tensors of the file."""
+    """Return the state of the server and of each client, from the tensors of the file."""
     server: State = {}
     clients: dict[int, Kept] = {}
     for name, tensor in tensors.items():

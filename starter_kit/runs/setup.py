@@ -1,6 +1,6 @@
-"""A run put together from its settings, data and base weights: what server and clients must agree on.
+"""The setup of a run from its settings, data and base weights, on which server and clients must agree.
 
-Every party of a federation makes its own from the same settings and base weights; only the participants read pages.
+Every party of a federation builds its own from the same settings and base weights; only the participants read pages.
 """
 
 import hashlib
@@ -36,13 +36,12 @@ class RunSetup:
     """One party's view of a run.
 
     Attributes:
-        clients: Those of the whole federation, as the method sees them.
-        model: The model, and what of it is trained and sent; in memory once, also where server and clients are in one
-            process.
+        clients: The clients of the whole federation, as the method sees them.
+        model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
 
     Raises:
-        ProblemError: The data or the base can't be read, or the settings don't go with them.
+        ProblemError: The data or the base can't be read, or the settings don't fit them.
     """
 
     def __init__(self, settings: RunSettings, *, data: Path, base: Path) -> None:
@@ -50,7 +49,7 @@ class RunSetup:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="device",
-                expected="cpu, for torch finds no GPU on this machine",
+                expected="cpu, because torch finds no GPU on this machine",
                 found=settings.device,
                 next_step="Add --set device=cpu.",
             )
@@ -83,12 +82,12 @@ class RunSetup:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What is differentially private about the run; None where nothing is."""
+        """The run's differential privacy guarantee; None where nothing is private."""
         return self.plan.guarantee
 
     @property
     def bits_per_parameter(self) -> float:
-        """The bits that a message takes for each parameter, with all that is sent beside the parameters."""
+        """The bits per parameter of a message, including everything that is sent beside the parameters."""
         bits = self.wire.codec.bits_per_parameter
         if isinstance(self.aggregation, SecureAggregation):
             size = self.model.tensors.size
@@ -125,29 +124,36 @@ class RunSetup:
 
     @property
     def record_terms(self) -> RecordTerms | None:
-        """What a training record says of the run; None where none is kept."""
+        """What a training record states about the run; None where none is written."""
         return self.plan.record_terms
 
     @property
     def needs_every_client(self) -> bool:
-        """Whether a round counts only if all clients that were chosen for it have answered."""
+        """Whether a round counts only if every chosen client has answered."""
         return self.record_terms is not None or self.plan.needs_every_client
 
     @cached_property
     def base_sha256(self) -> str:
-        """SHA-256 of the file of the base weights."""
+        """The SHA-256 of the file of the base weights."""
         return sha256_of(self._base / WEIGHTS)
 
     @property
     def inputs(self) -> str:
-        """SHA-256 of what the settings don't contain: the base weights, and who has which examples."""
+        """The SHA-256 of the inputs that the settings don't contain: the base weights, and who has which examples."""
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
     def participant(
         self, on_page: Callable[[int, int], None], only: Collection[int] | None = None
     ) -> Participant:
-        """The clients' side, for all clients or those whose ids are in `only`. Reads their pages."""
+        """Read the pages of all clients, or of those whose ids are in `only`, and return their side of the run.
+
+        Args:
+            on_page: Called with the number of pages read so far, and of all pages.
+
+        Raises:
+            ProblemError: A page can't be read.
+        """
         clients = [client for client in self.clients if only is None or client.id in only]
         documents = Documents(
             self.model,

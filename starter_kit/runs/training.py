@@ -32,7 +32,7 @@ OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
 
 @contextmanager
 def in_process(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
-    """All clients in this process, one after another."""
+    """Run all clients in this process, one after another."""
     yield LocalEngine(setup.participant(watcher.pages))
 
 
@@ -51,8 +51,9 @@ def train(
     """Train from the weights in `base` on the training split of `data`, and write the run folder `out`.
 
     Args:
-        track: Named in the training record.
-        credentials: For the training record; called once, when a private run is about to begin its first round.
+        track: The track to name in the training record.
+        credentials: Returns the token and the key for the training record; called once, before the first round of a
+            private run.
         watcher: Receives the run's progress.
         resume: Resume the unfinished run of `out`, which has the same settings.
         open_engine: Where clients run, for as long as its context is open.
@@ -92,7 +93,7 @@ class Training:
     watcher: Watcher
 
     def run_rounds(self, state: RunState) -> RunState:
-        """Train and record the rounds after `state`; the state after the last one."""
+        """Train and record the rounds after `state`, and return the state after the last one."""
         self.watcher.begins(state.round + 1, self.setup.rounds, sent_bytes(self.writer.metrics))
         for number in range(state.round + 1, self.setup.rounds + 1):
             self.spending.check_before(number)
@@ -133,14 +134,14 @@ class Training:
 
 
 def _check_before_writing(setup: RunSetup) -> None:
-    """Reject what can be rejected before anything is written: no validation data, noise that bounds nothing."""
+    """Reject missing validation data, and noise with which no ε holds, before anything is written."""
     check_validation(setup)
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)
 
 
 def _check_token(setup: RunSetup, run: Unfinished) -> None:
-    """Reject to resume a private run of which no round had begun: it has no run token yet."""
+    """Reject resuming a private run of which no round had begun, because it has no run token yet."""
     if setup.record_terms and run.state is None:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
@@ -161,7 +162,7 @@ def _open_record(
     track: str,
     apart: bool,
 ) -> Iterator[PrivateRecordWriter | None]:
-    """The writer of the run's training record, with its credentials; None where no record is kept."""
+    """Open the writer of the run's training record, with its credentials; None where no record is written."""
     if setup.record_terms is None:
         yield None
         return

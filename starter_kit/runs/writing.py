@@ -22,14 +22,14 @@ class RunWriter:
     """Appends rounds to the folder of an unfinished run.
 
     Args:
-        run: The run, as `open_run` gave it.
-        record: Writes the training record; None where none is kept.
+        run: The run that `open_run` returned.
+        record: Writes the training record; None where none is written.
 
     Attributes:
-        metrics: Those of all rounds so far.
+        metrics: The metrics of all rounds so far.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) The folder can't be written; rounds that were recorded stay.
+        ProblemError: (`E_RUN_FOLDER`) The folder can't be written; recorded rounds stay.
     """
 
     def __init__(self, run: Unfinished, record: PrivateRecordWriter | None = None) -> None:
@@ -42,16 +42,16 @@ class RunWriter:
     def begin(self, round_number: int, state: RunState) -> None:
         """Note that a round begins from `state`, before anything of it is sent."""
         with writing_run(self._paths):
-            # So that there is a state to resume from, and this process counts as a resumption if it is one.
+            # Saved so that there is a state to resume from, and this process counts as a resumption if it is one.
             if not self._begun:
                 self._resume.save(state)
                 self._begun = True
             self._resume.begin(round_number)
 
     def round(self, finished: Round, metrics: RoundMetrics, state: RunState) -> None:
-        """Record a finished round, also one in which nobody took part, and the state that it led to.
+        """Record a finished round, even one in which nobody took part, and the state after it.
 
-        The state comes last, when all else of the round is on disk: where it is, nothing of the round is missing.
+        The state is saved last, when the rest of the round is on disk: a saved state means a complete round.
         """
         with writing_run(self._paths):
             append_to_log(self._paths.log, finished.messages)

@@ -1,4 +1,4 @@
-"""What `pfl new` writes: a method of one's own that works from the start, with its config, its test and its proof.
+"""The files that `pfl new` writes: a custom method that works from the start, with its config, its test and its proof.
 
-The folders `public` and `private` hold the files as they are written, but for the name.
+The folders `public` and `private` contain these files, in which only the method's name is replaced.
 """

@@ -1,4 +1,4 @@
-"""Runs the tests of a file as a program. pytest runs the same file, and is not needed."""
+"""Runs the tests of a file as a program, without pytest, which can run the same file."""
 
 import sys
 import unittest
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 
 class _Test(unittest.FunctionTestCase):
-    """A function, told by its name as a sentence."""
+    """A test function, whose name is shown as a sentence."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         super().__init__(function, description=function.__name__.removeprefix("test_").replace("_", " "))
@@ -16,10 +16,13 @@ class _Test(unittest.FunctionTestCase):
 
 
 def run_tests(module: Mapping[str, object]) -> None:
-    """Run the functions of a module whose names begin with `test_`, and end the program: status 1 where one fails.
+    """Run the functions of a module whose names begin with `test_`, and end the program, with status 1 if one fails.
 
     Args:
-        module: Its `globals()`.
+        module: The `globals()` of the module.
+
+    Raises:
+        SystemExit: Always.
     """
     functions = [value for name, value in module.items() if name.startswith("test_") and callable(value)]
     suite = unittest.TestSuite(map(_Test, functions))

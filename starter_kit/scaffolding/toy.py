@@ -1,6 +1,6 @@
-"""A federation small enough to compute by hand what a round must do: linear regression on made-up points.
+"""A federation small enough to compute a round by hand: linear regression on made-up points.
 
-For tests of a method of one's own; it takes milliseconds, and no base weights.
+It is meant for tests of custom methods, takes milliseconds, and needs no base weights.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,29 +44,29 @@ class Toy:
         ]
 
     def loss(self, examples: Sequence[int]) -> Tensor:
-        """The mean squared error on the points of these indexes."""
+        """Return the mean squared error, a scalar, on the points of these indexes."""
         inputs = self.inputs[list(examples)]
         predicted: Tensor = self.model(inputs).squeeze(-1)
         return (predicted - inputs @ self.truth).square().mean()
 
     def distance(self, weights: Tensor) -> float:
-        """How far `weights` (d,) are from the function."""
+        """Return the distance of `weights` (d,) from the function."""
         return float((weights - self.truth).norm())
 
     def server(self, method: Method, seed: int = 7) -> Server:
-        """The whole federation in this process."""
+        """Build the whole federation in this process, and return its server."""
         stream = Stream(seed)
         aggregation = PlainAggregation(Wire(codec("float32"), self.weights))
         participant = Participant(method, self.clients, self.learner, aggregation, stream)
         return Server(method, LocalEngine(participant), aggregation, stream)
 
     def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
-        """The first `rounds` rounds from `weights`."""
+        """Run the first `rounds` rounds from `weights`."""
         return list(run_rounds(self.server(method, seed), self.weights, range(1, rounds + 1)))
 
 
 def run_rounds(server: Server, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:
-    """The rounds of these numbers, the first from `weights` (d,), each as it ends."""
+    """Run the rounds of these numbers, the first from `weights` (d,), and yield each when it ends."""
     for number in numbers:
         finished = server.round(number, weights)
         yield finished

@@ -1,4 +1,4 @@
-"""Writes the files of a new method, in its own name."""
+"""Writing the files of a new method under its name."""
 
 import keyword
 import re
@@ -8,18 +8,19 @@ from pathlib import Path
 from evaluator.errors import ErrorCode, ProblemError
 
 TEMPLATES = Path(__file__).parent
-NAME, CLASS = "my_method", "MyMethod"  # what the templates call the method and its class
+# The names of the method and its class in the templates.
+NAME, CLASS = "my_method", "MyMethod"
 
 
 def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
-    """Write the files of a method called `name` into `folder`; their paths.
+    """Write the files of a method called `name` into `folder`, and return their paths.
 
     Args:
-        private: Begin with provider-level privacy, and with the parts of its proof.
+        private: Write a method with provider-level privacy, and an outline of its proof.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) The name is no name for a Python file; (`E_RUN_FOLDER`) one of the files is
-            there already, or can't be written.
+        ProblemError: (`E_CONFIGURATION`) The name can't be that of a Python file; (`E_RUN_FOLDER`) one of the files
+            exists already, or can't be written.
     """
     _check(name)
     templates = sorted((TEMPLATES / ("private" if private else "public")).glob(f"*{NAME}*"))
@@ -28,7 +29,7 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
         if path.exists():
             raise ProblemError.of(
                 ErrorCode.RUN_FOLDER,
-                message="A file of that name is there already, and nothing is overwritten.",
+                message="A file of that name already exists, and nothing is overwritten.",
                 where=str(path),
                 next_step="Choose another name, or another folder with --out.",
             )
@@ -44,7 +45,7 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
 
 
 def _check(name: str) -> None:
-    expected = "small letters, digits and underscores, beginning with a letter, such as my_method"
+    expected = "lower-case letters, digits and underscores, beginning with a letter, such as my_method"
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", name) or keyword.iskeyword(name):
         raise _not_a_name(name, expected)
     if find_spec(name) is not None:

@@ -1,7 +1,8 @@
 """Settings of a training run: a YAML file, read safely, with single settings changed on the command line.
 
-The file's `method` names the module that has the settings' class. Unknown and impossible settings are rejected by name,
-so that a misspelt one is never ignored; nothing is converted. A file of the competition's kit is translated first.
+The file's `method` names the module that defines the class of the settings. Unknown and impossible settings are
+rejected by name, so that a misspelled one is never ignored; nothing is converted. A file of the competition's kit is
+translated first.
 """
 
 import importlib
@@ -23,7 +24,8 @@ from starter_kit.settings.run_settings import RunSettings
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 METHODS = Path(__file__).parents[1] / "methods"
-METHOD_SHA256 = "method_sha256"  # of the method's file, in the settings that a run keeps
+# The key of the SHA-256 of the method's file, in the settings that a run stores.
+METHOD_SHA256 = "method_sha256"
 
 
 def load_settings(
@@ -31,25 +33,25 @@ def load_settings(
     changes: Sequence[str] = (),
     *,
     flags: Mapping[str, object] = {},
-    tell: Callable[[str], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> RunSettings:
-    """The settings of `config`, a YAML file or the name of one in starter_kit/configs, with `changes` applied.
+    """Load the settings of `config`, a YAML file or the name of one in starter_kit/configs, with `changes` applied.
 
     A change is `name=value`, with the value in YAML and dots for nested names: `local.learning_rate=0.001`.
 
     Args:
-        flags: Of the competition's kit, see `starter_kit.settings.official_keys.FLAGS`; `changes` have the last word.
-        tell: Given a line on each flag, and on each key of a file that is the competition's.
+        flags: Flags of the competition's kit, see `starter_kit.settings.official_keys.FLAGS`; `changes` override them.
+        on_note: Called with a line on each flag, and on each key of a file of the competition's kit.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) One problem for each setting that is wrong.
+        ProblemError: (`E_CONFIGURATION`) Some settings are wrong; there is one problem for each.
     """
     path = find_config(config)
     values = read_settings_file(path)
     translation = (translate if is_official(values) else translate_flags)(path, values, flags)
-    if tell:
+    if on_note:
         for note in translation.notes:
-            tell(note)
+            on_note(note)
     values, origins = translation.values, translation.origins
     for change in changes:
         name, value = _read_change(change)
@@ -65,7 +67,11 @@ def load_settings(
 
 
 def find_config(config: str) -> Path:
-    """The file that `config` names: a path, or a name among starter_kit/configs."""
+    """Return the file that `config` names: a path, or a name among starter_kit/configs.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There is no such file.
+    """
     for path in (Path(config), CONFIGS / f"{config}.yaml"):
         if _is_file(path):
             return path
@@ -74,29 +80,29 @@ def find_config(config: str) -> Path:
         where=config,
         expected="a YAML file, or the name of one of the kit's configs",
         found="no such file",
-        next_step=f"The kit's are {', '.join(config_names())}; `pfl methods` tells what they are.",
+        next_step=f"The kit's configs are {', '.join(config_names())}; `pfl methods` describes them.",
     )
 
 
 def config_names() -> list[str]:
-    """Of the kit's own configs."""
+    """Return the names of the kit's own configs."""
     return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
 def method_names() -> list[str]:
-    """Of the kit's own methods."""
+    """Return the names of the kit's own methods."""
     return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
 
 
 def method_module(method: str) -> ModuleType:
-    """The module of one of the kit's own methods."""
+    """Import the module of one of the kit's own methods."""
     return importlib.import_module(f"starter_kit.methods.{method.replace('-', '_')}")
 
 
 def settings_class(method: object, config: Path) -> type[RunSettings]:
-    """The settings of a method: one of the kit's by its name, or of a Python file by its path.
+    """Return the class of a method's settings: of one of the kit's methods by its name, of a Python file by its path.
 
-    A path is looked for beside the config, then from the current folder.
+    A path is first resolved from the config's folder, then from the current one.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) There is no such method, its file fails or has no class `Settings` of its own.
@@ -121,7 +127,7 @@ def settings_class(method: object, config: Path) -> type[RunSettings]:
 
 
 def snapshot(settings: RunSettings) -> str:
-    """`settings` as YAML that `load_settings` reads again; with the SHA-256 of the file of a method of one's own."""
+    """Return `settings` as YAML that `load_settings` reads again, with the SHA-256 of a custom method's file."""
     values = settings.model_dump(mode="json")
     if file := own_file(type(settings)):
         values = {"method": settings.method, METHOD_SHA256: file.sha256} | values
@@ -129,15 +135,19 @@ def snapshot(settings: RunSettings) -> str:
 
 
 def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) -> dict[str, Any]:
-    """`values` with the name of the method's file, which must be the one that they were kept with, if they were."""
-    kept = values.get(METHOD_SHA256, file.sha256)
-    if kept != file.sha256:
+    """Return `values` with the name of the method's file.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) They were stored with the SHA-256 of another file.
+    """
+    stored = values.get(METHOD_SHA256, file.sha256)
+    if stored != file.sha256:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=f"{config.name}, {METHOD_SHA256}",
-            expected=f"{kept}, the SHA-256 of the method's file",
+            expected=f"{stored}, the SHA-256 of the method's file",
             found=f"{file.sha256}, of {file.path}",
-            next_step=f"The method has changed. To train with it as it is, take {METHOD_SHA256} out.",
+            next_step=f"The method has changed. To train with it as it is now, remove {METHOD_SHA256}.",
         )
     return {name: value for name, value in values.items() if name != METHOD_SHA256} | {
         "method": file.path.name
@@ -145,7 +155,7 @@ def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) 
 
 
 def _read_change(change: str) -> tuple[str, object]:
-    """Name and value of `name=value`."""
+    """Return the name and the value of `name=value`."""
     name, equals, text = change.partition("=")
     found = change
     try:
@@ -165,7 +175,8 @@ def _read_change(change: str) -> tuple[str, object]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # such as a name that is too long for one
+    except OSError:
+        # For example, a name that is too long for a path.
         return False
 
 
@@ -178,5 +189,5 @@ def _find_method_file(method: object, config: Path) -> Path:
         where=f"{config.name}, method",
         expected="one of the kit's methods, or the path of a Python file",
         found="nothing" if method is None else method,
-        next_step=f"The kit's are {', '.join(method_names())}; `pfl new` begins one of your own.",
+        next_step=f"The kit's methods are {', '.join(method_names())}; `pfl new` creates your own.",
     )

@@ -1,6 +1,6 @@
-"""Settings files: YAML of plain values, read as it is meant.
+"""Settings files: YAML of plain values, read without surprises.
 
-Beyond YAML 1.1, `2e-4` is a number as well. A setting that stands twice is rejected, and so is a number that is none.
+Beyond YAML 1.1, `2e-4` is a number as well. A duplicate setting is rejected, and so are infinity and NaN.
 """
 
 import math
@@ -20,7 +20,7 @@ PYTHON_TAG = "tag:yaml.org,2002:python/"
 
 
 class _Loader(yaml.SafeLoader):
-    """Makes plain values and nothing else."""
+    """A YAML loader that makes plain values and nothing else."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names: set[str] = set()
@@ -48,10 +48,10 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
-    """The settings in `path`, as plain values.
+    """Read the settings in `path`, as plain values.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) It can't be read or holds no settings.
+        ProblemError: (`E_CONFIGURATION`) The file can't be read or contains no settings.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -67,25 +67,23 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             where=str(path),
-            expected="settings, one a line, such as rounds: 5",
+            expected="settings, one per line, such as rounds: 5",
             found="an empty file" if values is None else values,
         )
     return values
 
 
 def parse(text: str) -> Any:
-    """The value that `text` is in a settings file. Raises yaml.YAMLError."""
+    """Parse `text` as the value of a setting. Raises yaml.YAMLError for text that isn't one."""
     loader = _Loader(text)
     try:
         value = loader.get_single_data()
         if _size(value, {}) > MAX_VALUES:
-            raise yaml.YAMLError(f"more than {MAX_VALUES} values, or values that hold themselves")
+            raise yaml.YAMLError(f"more than {MAX_VALUES} values, or values that contain themselves")
     except RecursionError as error:
-        raise yaml.YAMLError("values that hold each other, or are nested too deeply") from error
-    except (
-        ValueError,
-        LookupError,
-    ) as error:  # of what looks like a date or says that it is a number, and is none
+        raise yaml.YAMLError("values that contain each other, or are nested too deeply") from error
+    except (ValueError, LookupError) as error:
+        # For example, an impossible date, or text that is tagged as a number.
         raise yaml.YAMLError(f"a value that can't be read: {error}") from error
     finally:
         loader.dispose()
@@ -93,10 +91,11 @@ def parse(text: str) -> Any:
 
 
 def _size(value: object, known: dict[int, float]) -> float:
-    """How many values `value` holds, each as often as it stands there; infinitely many if it holds itself.
+    """Count the values in `value`, each as often as it occurs; infinitely many if it contains itself.
 
     Args:
-        known: That of lists and groups that were met before, by identity: aliases make few of them stand for many.
+        known: The counts of the lists and groups that were visited before, by identity, since an alias repeats one of
+            them cheaply.
     """
     if not isinstance(value, list | set | tuple | dict):
         return 1
@@ -108,10 +107,10 @@ def _size(value: object, known: dict[int, float]) -> float:
 
 
 def with_setting(values: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
-    """`values` with the setting of that dotted name.
+    """Return `values` with the setting of that dotted name set to `value`.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) The name goes through a plain value.
+        ProblemError: (`E_CONFIGURATION`) Part of the name is a plain value, not a group.
     """
     first, dot, rest = name.partition(".")
     if not dot:
@@ -136,7 +135,7 @@ def _rejection(path: Path, error: yaml.YAMLError) -> ProblemError:
             where=where,
             expected="plain values",
             found=f"the Python object {found.split(PYTHON_TAG)[1].rstrip(chr(39))}",
-            next_step="Of the competition's kit, name a file in configs/models, not an experiment_config.yml that it "
+            next_step="Name a file in configs/models of the competition's kit, not an experiment_config.yml that it "
             "wrote.",
         )
     return ProblemError.of(

@@ -17,27 +17,26 @@ from starter_kit.settings.run_settings import PrivateSettings
 
 
 class LaplaceMethod(Method, Protocol):
-    """A method whose clients perturb what they send."""
+    """A method whose clients perturb their messages."""
 
     def event(self, rounds: int) -> Event:
-        """Return what so many rounds release of one record, of the worst client."""
+        """Return the event of this number of rounds for one record of the worst client."""
 
 
 class LaplaceSettings(PrivateSettings):
-    """What these methods have in common. No optimizer runs: a client makes one step a round, from all its records.
+    """Settings that these methods share. No optimizer runs: a client makes one step per round, from all its records.
 
-    Of `target_epsilon` and `epsilon_per_round` one is given, or both: the first alone, and the noise is computed for
-    all rounds to fit into it; the second alone says the noise; with both, as many rounds are run as fit into the
-    target.
+    Set `target_epsilon`, `epsilon_per_round` or both. With the first alone, the noise is computed so that all rounds
+    fit into the target; the second alone determines the noise; with both, as many rounds are run as fit into it.
 
-    The noise for a target is the least with which the accountant lets all T rounds pass: but for its grid never more
-    than that of ε/T a round, and much less where rounds are many.
+    The noise for a target is the smallest with which all T rounds fit into it by the accountant. Apart from the
+    accountant's grid it is never more than the noise of ε/T per round, and much less for many rounds.
 
     Attributes:
         epsilon_per_round: ε̄ of one client's message in one round, at δ = 0.
         clip_norm: C, the bound on the L1 norm of one record's gradient.
-        dropout: Off: its masks come from one generator, so that one record would reach into the gradients of others.
-        codec, secure_aggregation: Fixed: every message is read as the client sent it.
+        dropout: Always off: its masks come from one generator, so one record would influence the gradients of others.
+        codec, secure_aggregation: Fixed, because every message is read as the client sent it.
     """
 
     needs_every_client: ClassVar[bool] = False
@@ -58,7 +57,7 @@ class LaplaceSettings(PrivateSettings):
         """Return the method for these clients, which perturbs by `release`.
 
         Raises:
-            ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients.
+            ProblemError: (`E_CONFIGURATION`) A setting doesn't fit the clients.
         """
 
     def plan(self, clients: Sequence[Client]) -> Plan:
@@ -86,10 +85,10 @@ class LaplaceSettings(PrivateSettings):
         )
 
     def _relative_scale(self) -> float:
-        """Return the noise as it is given, or the least with which all rounds keep to the target.
+        """Return the scale that the settings determine, or the smallest with which all rounds stay within the target.
 
         Raises:
-            ProblemError: (`E_CONFIGURATION`) No noise that the accountant knows does.
+            ProblemError: (`E_CONFIGURATION`) No noise in the accountant's range is enough.
         """
         if self.epsilon_per_round is not None:
             return 1 / self.epsilon_per_round
@@ -110,5 +109,5 @@ class LaplaceSettings(PrivateSettings):
 
 
 def records(clients: Sequence[Client]) -> dict[int, int]:
-    """How many records each client has: its questions."""
+    """Return the number of records, which are questions, of each client."""
     return {client.id: len(client.examples) for client in clients}

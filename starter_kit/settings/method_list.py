@@ -1,7 +1,7 @@
 """The methods and configs that come with the kit, read from their modules and YAML files.
 
-What a method is and where it was published is the first line of its module; a config that isn't named after its method
-is described by the comment at its head. Whose data a method protects follows from its guarantee.
+A method is described by the first line of its module; a config that isn't named after its method, by the comment at its
+head. Whose data a method protects follows from its guarantee.
 """
 
 import inspect
@@ -20,7 +20,7 @@ class Config:
     """One of the kit's configs.
 
     Attributes:
-        about: What it trains, in a sentence.
+        about: A sentence on what it trains.
         unit: The privacy unit; empty where nothing is private.
     """
 
@@ -31,7 +31,7 @@ class Config:
 
 
 def kit_configs() -> list[Config]:
-    """Return all of them, sorted by name."""
+    """Return the kit's configs, sorted by name."""
     return [_config(name) for name in config_names()]
 
 

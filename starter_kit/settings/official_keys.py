@@ -1,7 +1,7 @@
 """The competition's configuration files and command-line flags, as settings of this kit.
 
-A `configs/models/VT5.yml` of the competition's kit is trained with as it is, and the flags of that kit may stand on the
-command line. What becomes of every key is told, one line a key; a key that is not known is rejected by name.
+`pfl train` accepts a `configs/models/VT5.yml` of the competition's kit unchanged, and the flags of that kit on the
+command line. It reports the translation of every key, one line per key, and rejects an unknown key by name.
 """
 
 import re
@@ -16,12 +16,13 @@ from starter_kit.settings.files import read_settings_file, with_setting
 from starter_kit.settings.words import choices, written
 
 MARKS = ("model_name", "training_parameters", "fl_parameters", "dp_parameters")
-MODEL_CONFIGS = Path("configs") / "models"  # in the competition's kit
+# The folder of model files in the competition's kit.
+MODEL_CONFIGS = Path("configs") / "models"
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the official kit's code says of a method, and its file doesn't."""
+    """Settings that the official kit sets in its code rather than in its file."""
 
     settings: dict[str, Any]
     remark: str
@@ -46,13 +47,13 @@ PRIVATE = Chosen(
 
 @dataclass(frozen=True)
 class Meaning:
-    """What becomes of an official key.
+    """The translation of an official key.
 
     Attributes:
-        setting: Ours; empty where there is none.
-        private_setting: Ours where the method is private, if that is another one.
-        remark: What to know of it; where there is no setting, why.
-        private: Whether it says something of private training only.
+        setting: The setting of this kit; empty where there is none.
+        private_setting: The setting of this kit for a private method, if that is another one.
+        remark: A remark on it; where there is no setting, the reason.
+        private: Whether it concerns private training only.
     """
 
     setting: str = ""
@@ -62,11 +63,11 @@ class Meaning:
 
     @property
     def settings(self) -> list[str]:
-        """All settings that the key may become."""
+        """All settings that the key may be translated to."""
         return [name for name in (self.setting, self.private_setting) if name]
 
     def setting_of(self, *, private: bool) -> str:
-        """Return the setting that the key becomes."""
+        """Return the setting that the key is translated to."""
         return self.private_setting if private and self.private_setting else self.setting
 
 
@@ -124,19 +125,19 @@ FLAGS: dict[str, str] = {
     "--sensitivity": "dp_parameters.sensitivity",
     "--noise_multiplier": "dp_parameters.noise_multiplier",
 }
-"""The flags, and the keys that they overwrite."""
+"""The flags, and the keys that they override."""
 
 GROUPS = {key.partition(".")[0] for key in KEYS if "." in key}
 
 
 @dataclass
 class Translation:
-    """Settings of this kit, made of others.
+    """Settings of this kit, translated from official keys and flags.
 
     Attributes:
-        values: As a file of ours would have them.
-        notes: What became of each key and flag, one line each.
-        origins: Where a setting stands, for those that don't stand under their own name.
+        values: The settings as a file of this kit contains them.
+        notes: One line on each key and flag and its translation.
+        origins: Where a setting comes from, if it doesn't come from a key of the same name.
     """
 
     values: dict[str, Any]
@@ -144,23 +145,28 @@ class Translation:
     origins: dict[str, str] = field(default_factory=dict)
 
     def put(self, label: str, value: object, setting: str, remark: str) -> None:
-        """Set `setting`, and note it."""
+        """Set `setting`, and add a note about it."""
         self.values = with_setting(self.values, setting, value)
         if label.startswith("--"):
             self.origins[setting] = f"{label} ({setting})"
         self.note(label, value, f"{setting}: {written(value)}", remark)
 
     def note(self, label: str, value: object, outcome: str, remark: str = "") -> None:
+        """Add a note about the key or flag `label`."""
         self.notes.append(f"{label}: {written(value)} -> {outcome}" + (f" ({remark})" if remark else ""))
 
 
 def is_official(values: Mapping[str, Any]) -> bool:
-    """Whether a file with these settings is the competition's."""
+    """Return whether a file with these settings belongs to the competition's kit."""
     return "method" not in values and any(key in values for key in MARKS)
 
 
 def find_model_config(model: str) -> Path:
-    """The file that `--model` names: a path, or a name among configs/models."""
+    """Return the file that `--model` names: a path, or a name among configs/models.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There is no such file.
+    """
     paths = [Path(model), MODEL_CONFIGS / f"{model}.yml"]
     for path in paths:
         if path.is_file():
@@ -174,7 +180,7 @@ def find_model_config(model: str) -> Path:
 
 
 def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
-    """The settings that an official file means; `flags`, of those in `FLAGS`, overwrite its keys.
+    """Translate an official file into settings of this kit; `flags`, which are among `FLAGS`, override its keys.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) Keys are unknown, or a file that is included can't be read.
@@ -212,10 +218,10 @@ def translate(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]
 
 
 def translate_flags(path: Path, values: Mapping[str, Any], flags: Mapping[str, object]) -> Translation:
-    """The settings of a file of this kit; `flags`, of those in `FLAGS`, overwrite them.
+    """Return the settings of a file of this kit; `flags`, which are among `FLAGS`, override them.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) `--use_dp`: the file says itself whether its method is private.
+        ProblemError: (`E_CONFIGURATION`) `--use_dp` is given, but the file itself determines the method.
     """
     translation = Translation(dict(values))
     for flag, value in flags.items():
@@ -224,9 +230,9 @@ def translate_flags(path: Path, values: Mapping[str, Any], flags: Mapping[str, o
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="--use_dp",
-                expected="an official file, of which it chooses the method",
+                expected="an official file, whose method the flag chooses",
                 found=f"{path.name}, with the method {values.get('method')}",
-                next_step="Leave it out, and name the config of a private method: `pfl methods` lists them.",
+                next_step="Omit the flag, and name the config of a private method: `pfl methods` lists them.",
             )
         if meaning.setting in ("", "experiment"):
             translation.note(flag, value, "ignored", meaning.remark)
@@ -236,7 +242,11 @@ def translate_flags(path: Path, values: Mapping[str, Any], flags: Mapping[str, o
 
 
 def with_includes(path: Path, values: Mapping[str, Any], above: Sequence[Path] = ()) -> dict[str, Any]:
-    """The keys of an official file and of those that it includes, whose keys it overwrites."""
+    """Return the keys of an official file and of the files that it includes, whose keys it overrides.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The file includes itself, or an included file can't be read.
+    """
     if path.resolve() in above:
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
@@ -253,12 +263,12 @@ def with_includes(path: Path, values: Mapping[str, Any], above: Sequence[Path] =
 
 
 def _experiment(names: Sequence[str], private: bool) -> str:
-    """The run's name, without the time that the competition's kit puts after it."""
+    """Return the run's name, without the time that the competition's kit appends to it."""
     return re.sub(r"[^\w.-]", "-", "_".join([*names, "dp"] if private else names))
 
 
 def _keys(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The file's keys, those of groups with the group's name before them."""
+    """Return the file's keys, those of groups with the group's name before them."""
     keys: dict[str, Any] = {}
     for name, value in values.items():
         if name in GROUPS and isinstance(value, Mapping):
@@ -283,4 +293,5 @@ def _unknown(path: Path, key: str) -> Problem:
         next_step=f"Is {alike[0]} meant?" if alike else listed,
     )
     expected = "a group of keys" if key in GROUPS else f"one of {', '.join(known)}"
-    return problem.model_copy(update={"expected": expected})  # in full: it is no input
+    # Set afterwards, so that it isn't truncated as input would be.
+    return problem.model_copy(update={"expected": expected})

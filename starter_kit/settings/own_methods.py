@@ -1,7 +1,7 @@
 """A participant's own method: one Python file, known by its name and its SHA-256.
 
-The file is run as the program that it is. Its SHA-256 goes into the settings that a run keeps, so that another file of
-the same name is never taken for it; what the file imports from elsewhere is not covered.
+The file runs with all rights of any program. Its SHA-256 goes into the settings that a run stores, so that another file
+of the same name is never mistaken for it; what the file imports from elsewhere is not covered.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ class MethodFile(ModuleType):
     """The module that a file was run as.
 
     Attributes:
-        path: Of the file.
-        source: What was run; `sha256` is its hash.
+        path: The path of the file.
+        source: The code that was run; `sha256` is its hash.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,16 +38,15 @@ def run_method_file(path: Path) -> MethodFile:
     """Run the Python file `path`.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) It can't be read, or it fails.
+        ProblemError: (`E_CONFIGURATION`) The file can't be read, or it fails.
     """
     try:
         module = MethodFile(path)
-        sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up
-        exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (it is what was asked for)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # a script that ends by sys.exit() would end the command without a word
+        # Dataclasses and pydantic look their module up.
+        sys.modules[module.__name__] = module
+        exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (as the user requested)
+    except (Exception, SystemExit) as error:
+        # A script that calls sys.exit() would otherwise end the command without a message.
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             message="The file of a method can't be run.",
@@ -60,13 +59,13 @@ def run_method_file(path: Path) -> MethodFile:
 
 
 def own_file(settings: type[RunSettings]) -> MethodFile | None:
-    """The file that `settings` is the class of; None where it is one of the kit's methods."""
+    """Return the file that defines the class `settings`; None for one of the kit's methods."""
     module = sys.modules[settings.__module__]
     return module if isinstance(module, MethodFile) else None
 
 
 def _line(error: BaseException, path: Path) -> int | None:
-    """The last line of `path` on the way to `error`."""
+    """Return the last line of `path` in the traceback of `error`."""
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return error.lineno
     lines = [

@@ -1,4 +1,4 @@
-"""What a run does, made once from its settings and the clients that there are."""
+"""The plan of a run, made once from its settings and the clients of the data set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from starter_kit.federation.rounds import Client, Method
 
 @dataclass(frozen=True)
 class RecordTerms:
-    """What the training record's first line says of the mechanism; see `evaluator.records.lines.RunLine`."""
+    """The mechanism as the training record's first line states it; see `evaluator.records.lines.RunLine`."""
 
     mechanism: Mechanism
     clip_norm: float
@@ -21,7 +21,7 @@ class RecordTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A run as it is planned.
+    """The plan of a run.
 
     Attributes:
         clients: The clients as the method sees them: the data set's own, unless a method pools them.
@@ -29,9 +29,9 @@ class Plan:
         rounds: How many rounds are planned: those of the settings, or fewer where a budget allows no more.
         most_clients: The most clients that take part in a round; None for all.
         coordinate_bound: The largest absolute value of a coordinate of one client's update, where the method knows it;
-            None where the settings of secure aggregation must say it.
-        guarantee: What is differentially private about the run; None where nothing is.
-        record_terms: What the training record says; None where the run keeps none.
+            None where the settings of secure aggregation must give it.
+        guarantee: The run's differential privacy guarantee; None where nothing is private.
+        record_terms: What the training record states; None where the run writes none.
         needs_every_client: Whether a round counts only if all chosen clients answered.
     """
 

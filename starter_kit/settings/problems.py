@@ -1,4 +1,4 @@
-"""What is wrong with settings, one problem for each, in words that name the setting and what it may be."""
+"""Problems of settings, one for each setting that is wrong, with its name and the values that it accepts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ NUMBER_WANTED = ("int_type", "float_type", "int_parsing", "float_parsing")
 def problems_of(
     error: ValidationError, settings: type[BaseModel], file: str, origins: Mapping[str, str]
 ) -> list[Problem]:
-    """The problems in `error`, which the class `settings` raised.
+    """Return the problems in `error`, which the class `settings` raised.
 
     Args:
-        file: Where the settings stand.
-        origins: Where else some of them stand, by their dotted names.
+        file: The file that contains the settings.
+        origins: Where some of them come from instead, by their dotted names.
     """
     return [_problem(detail, settings, file, origins) for detail in error.errors(include_url=False)]
 
@@ -36,7 +36,8 @@ def _problem(
         found=_found(detail),
         next_step=_next_step(detail, settings),
     )
-    return problem.model_copy(update={"expected": _expected(detail, settings)})  # in full: it is no input
+    # Set afterwards, so that it isn't truncated as input would be.
+    return problem.model_copy(update={"expected": _expected(detail, settings)})
 
 
 def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
@@ -53,7 +54,7 @@ def _expected(detail: ErrorDetails, settings: type[BaseModel]) -> str:
 
 
 def _where(name: str, file: str, origins: Mapping[str, str]) -> str:
-    """Where a setting stands, or one of the group that it is."""
+    """Return where a setting comes from, or for a group where one of its settings does."""
     for said, where in origins.items():
         if said == name or said.startswith(f"{name}."):
             return where
@@ -77,7 +78,7 @@ def _next_step(detail: ErrorDetails, settings: type[BaseModel]) -> str:
         if alike := get_close_matches(str(detail["loc"][-1]), last_parts, n=1, cutoff=0.7):
             return f"Is {last_parts[alike[0]]} meant?"
     if detail["type"] == "list_type" and isinstance(value, str):
-        return f"Put a list into brackets: [{value}]"
+        return f"Write a list in brackets: [{value}]"
     return "Correct the setting; docs/settings.md lists all of them."
 
 

@@ -1,4 +1,4 @@
-"""Settings that all methods share. A method's own stand in its module, as a class `Settings` derived from these."""
+"""Settings that all methods share. A method's module adds its own in a class `Settings` derived from these."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from starter_kit.settings.plan import Plan
 
 
 class SecureAggregationSettings(BaseModel):
-    """Masks under which the server learns sums of updates only.
+    """Settings of secure aggregation, by which the server learns only the sum of the updates.
 
     Attributes:
         bound: The largest absolute value of a coordinate of one client's update; null where the method knows it.
@@ -29,22 +29,22 @@ class SecureAggregationSettings(BaseModel):
 
 
 class RunSettings(BaseModel, ABC):
-    """What every method needs.
+    """Settings of every method.
 
     Attributes:
         method: Name of the module in starter_kit/methods, with hyphens, or path of a Python file.
         experiment: Name of the run.
-        seed: Of all randomness that nothing private rests on. Coins and noise of a private run don't follow from it.
-        rounds: Federated rounds. With none of them the run gives the base weights as they are, for reference.
+        seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run have no seed.
+        rounds: Number of federated rounds. With 0 the run gives the base weights unchanged, for reference.
         max_input_tokens: Longest text, question and words, that is read of a page in training.
         trainable: Patterns of the names of the tensors that are trained and sent, such as `*.layer_norm.weight`; null
             for all of them, or for none beside the adapters where `lora` is set.
-        frozen: Patterns of those among them that stay as they are.
+        frozen: Patterns of those among them that are not trained.
         lora: Low-rank adapters; null for none.
         codec: How vectors are packed into messages, in both directions.
         secure_aggregation: Null for updates that the server sees.
         dropout: Whether the model's dropout is on in training.
-        evaluate_every: Score the model on the validation split after every so many rounds; 0 for never.
+        evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
         device: Where the model trains.
     """
 
@@ -66,10 +66,10 @@ class RunSettings(BaseModel, ABC):
 
     @abstractmethod
     def plan(self, clients: Sequence[Client]) -> Plan:
-        """Return what the run does with the data set's `clients`.
+        """Return the plan of the run for the data set's `clients`.
 
         Raises:
-            ProblemError: (`E_CONFIGURATION`) A setting doesn't go with the clients; (`E_PRIVACY_BUDGET`) not even one
+            ProblemError: (`E_CONFIGURATION`) A setting doesn't fit the clients; (`E_PRIVACY_BUDGET`) not even one
                 round fits into the budget.
         """
 
@@ -89,7 +89,7 @@ class RunSettings(BaseModel, ABC):
 
 
 class LocalTrainingSettings(RunSettings):
-    """What methods need whose clients train with an optimizer.
+    """Further settings of methods whose clients train with an optimizer.
 
     Attributes:
         local: How a client, or a provider, trains within a round.
@@ -99,11 +99,11 @@ class LocalTrainingSettings(RunSettings):
 
 
 class PrivateSettings(RunSettings):
-    """What differentially private methods need beyond that.
+    """Further settings of differentially private methods.
 
     Attributes:
         target_epsilon: ε that no round may exceed.
-        clip_norm: Bound on one unit's update.
+        clip_norm: The bound on the update of one privacy unit.
     """
 
     rounds: int = Field(ge=1)
@@ -113,10 +113,10 @@ class PrivateSettings(RunSettings):
 
 
 class RecordedSettings(PrivateSettings, LocalTrainingSettings):
-    """What methods need beyond that whose runs leave a training record.
+    """Further settings of methods whose runs write a training record.
 
-    Of `target_epsilon` and `noise_multiplier` one is given, or both: the first alone, and σ is computed for all rounds
-    to fit into it; the second alone is σ itself; with both, as many rounds are run as fit into the target.
+    Set `target_epsilon`, `noise_multiplier` or both. With the first alone, σ is computed so that all rounds fit into
+    the target; the second alone is σ itself; with both, as many rounds are run as fit into the target.
 
     Attributes:
         tuning: How these settings were chosen.

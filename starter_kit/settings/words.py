@@ -1,4 +1,4 @@
-"""What a setting may be, in words: for messages, and for the reference in docs/settings.md."""
+"""Descriptions of the values that a setting accepts, for messages and for the reference in docs/settings.md."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ PATTERNS = {r"^[\w.-]{1,100}$": "up to 100 letters, digits, dots, hyphens and un
 
 
 def kind(field: FieldInfo) -> str:
-    """Type and range of a setting: `whole number, at least 1, or null`."""
+    """Describe the type and the range of a setting: `whole number, at least 1, or null`."""
     words = ", ".join([_type(field.annotation), *_limits(field.metadata)])
     return f"{words}, or null" if NoneType in get_args(field.annotation) else words
 
@@ -37,13 +37,13 @@ def groups_of(annotation: object) -> list[type[BaseModel]]:
 
 
 def tag_of(group: type[BaseModel]) -> str | None:
-    """Return the `type` by which a group is told from others that may be in its place; None for one without."""
+    """Return the `type` that distinguishes a group from others in its place; None for a group without one."""
     field = group.model_fields.get("type")
     return field.default if field and isinstance(field.default, str) else None
 
 
 def dotted_names(settings: type[BaseModel]) -> list[str]:
-    """All settings, those of groups with the group's name before them: `local.learning_rate`."""
+    """Return the names of all settings, those of groups with the group's name before them: `local.learning_rate`."""
     names = []
     for name, field in settings.model_fields.items():
         names.append(name)
@@ -53,13 +53,13 @@ def dotted_names(settings: type[BaseModel]) -> list[str]:
 
 
 def choices(values: Sequence[object]) -> str:
-    """`a, b or c`."""
+    """Join values with commas and `or`: `a, b or c`."""
     *most, last = map(written, values)
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def written(value: object) -> str:
-    """A value as a settings file has it."""
+    """Return a value as a settings file contains it."""
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -81,7 +81,7 @@ def _type(annotation: Any) -> str:
 
 
 def _number(bound: object) -> str:
-    """As it is best read: long powers of two as such, other long ones by their exponent."""
+    """Format a bound: a long power of two as such, any other long number by its exponent."""
     if isinstance(bound, int) and bound > 10**9 and bound.bit_count() == 1:
         return f"2^{bound.bit_length() - 1}"
     return f"{bound:g}" if isinstance(bound, float) else str(bound)

@@ -138,7 +138,7 @@ def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
     assert codes == {ErrorCode.RECORD_CHECKPOINT, ErrorCode.RECORD_RULES}
 
 
-def test_scoring_tells_how_far_it_is_and_where_its_means_come_from(inputs: StepInputs) -> None:
+def test_scoring_reports_its_progress_and_what_its_means_are_over(inputs: StepInputs) -> None:
     reported: list[tuple[int, int]] = []
     result = run_step(Step.SCORING, inputs, lambda done, total: reported.append((done, total))).result
     assert reported[0] == (0, 3)

@@ -1,1 +1,1 @@
-"""The privacy calculator: ε of a planned training, by every rule and accountant."""
+"""The privacy calculator: ε of a planned training run, by every amplification rule and accountant."""

@@ -1,4 +1,4 @@
-"""What the calculator computes: bounded in time, and remembered."""
+"""The answers of the calculator: computed in bounded time, and cached."""
 
 import hashlib
 import time
@@ -13,22 +13,25 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from portal.calculator.curves import Curve
 from portal.calculator.scenario import Scenario
 
-SECONDS = 1.5  # of computing, after which no further point is added to a curve
+# The seconds of computing after which no further point is added to a curve.
+SECONDS = 1.5
 REMEMBERED_SECONDS = 7 * 24 * 3600
-SHORTEST_CURVE = 10  # rounds
-NOISE_FACTOR = 4  # a curve of noise reaches from σ/4 to 4σ
+# The fewest rounds that a curve covers.
+SHORTEST_CURVE = 10
+# A curve of noise reaches from σ/4 to 4σ.
+NOISE_FACTOR = 4
 
 
 @dataclass(frozen=True)
 class Question:
-    """A scenario; with a `target`, its noise is sought so that ε under the two-stage rule doesn't exceed it."""
+    """A scenario; with a `target`, its noise is calibrated so that ε under the two-stage rule doesn't exceed it."""
 
     scenario: Scenario
     target: float | None
 
     @property
     def key(self) -> str:
-        """Names the question in the cache."""
+        """The key of the question in the cache."""
         scenario = self.scenario
         mechanism = scenario.mechanism.model_dump_json()
         text = f"{evaluator_version()} {self.target} {scenario.rounds} {scenario.delta} {mechanism}"
@@ -37,11 +40,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a scenario comes to.
+    """The result of a scenario.
 
     Attributes:
-        scenario: As asked, with the noise that was found.
-        found: The noise multiplier that each rule asks for; empty where none was sought.
+        scenario: The scenario of the question, with the calibrated noise.
+        effective_noise_multiplier: The noise multiplier that protects one provider.
+        found: The noise multiplier that each amplification rule requires; empty where the noise was given.
+        bounds: ε by every rule and method.
         curves: ε by PLD against the rounds and against the noise.
     """
 
@@ -53,13 +58,13 @@ class Answer:
 
 
 def remembered(question: Question) -> Answer | None:
-    """The answer, if the question was asked before."""
+    """Return the cached answer, if the question was asked before."""
     answer: Answer | None = cache.get(question.key)
     return answer
 
 
 def answer(question: Question) -> Answer:
-    """Compute and remember the answer.
+    """Compute and cache the answer.
 
     Raises:
         ValueError: The scenario can't be accounted, with the reason.
@@ -91,7 +96,7 @@ def _with_noise(question: Question) -> tuple[Scenario, dict[SamplingRule, float]
 
 
 def _curves(scenario: Scenario, bounds: list[Bound]) -> list[Curve]:
-    """The two curves, so far with the scenario's own point, whose ε are known."""
+    """Return the two curves with one point each, the scenario's own, whose ε is known."""
     sigma = scenario.noise_multiplier
     curves = [
         Curve("rounds", 1, max(SHORTEST_CURVE, 2 * scenario.rounds)),

@@ -9,7 +9,8 @@ from evaluator.accounting.comparison import distinct
 from evaluator.mechanisms.mechanism import SamplingRule
 from portal.calculator.scenario import Scenario
 
-HALVINGS = 4  # a curve has at most 2⁴ pieces
+# A curve has at most 2⁴ pieces.
+HALVINGS = 4
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Curve:
     points: dict[float, dict[SamplingRule, float]] = field(default_factory=dict)
 
     def values(self) -> Iterator[float]:
-        """Both ends, the middle, the middles of the halves and so on; evenly spaced on a logarithmic axis."""
+        """Yield both ends, the middle, the middles of the halves and so on, evenly spaced on a logarithmic axis."""
         yield self.low
         yield self.high
         for halving in range(1, HALVINGS + 1):
@@ -34,7 +35,7 @@ class Curve:
                 yield self._between(odd / 2**halving)
 
     def add(self, scenario: Scenario, value: float) -> None:
-        """Compute the point at `value`, unless it is there; one that can't be accounted is left out."""
+        """Compute the point at `value`, unless it is known; a point that can't be accounted is left out."""
         if value in self.points:
             return
         try:

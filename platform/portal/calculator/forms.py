@@ -1,4 +1,4 @@
-"""What the calculator asks for. The bounds keep one answer to a few seconds; the library itself takes more."""
+"""The form of the calculator. Its limits keep one answer to a few seconds; the library itself accepts more."""
 
 from fractions import Fraction
 from typing import Any
@@ -23,10 +23,10 @@ WHOLE = 1e-9
 
 
 class Wanted(TextChoices):
-    """What is asked for."""
+    """The quantity to compute."""
 
     EPSILON = "epsilon", "ε, from the noise"
-    NOISE = "noise", "the least noise for the budget"
+    NOISE = "noise", "the smallest noise for the budget"
 
 
 def _number(label: str, initial: float, low: float, high: float) -> forms.FloatField:
@@ -44,7 +44,7 @@ class Participation(TextChoices):
 
 
 class ScenarioForm(forms.Form):
-    """A scenario and a budget. What a kind of sampling has no use for is ignored, and may stay as it is."""
+    """A scenario and a budget. Fields that a kind of sampling doesn't use are ignored."""
 
     find = forms.ChoiceField(label="Compute", choices=Wanted.choices, initial=Wanted.EPSILON)
     sampling = forms.ChoiceField(
@@ -52,8 +52,8 @@ class ScenarioForm(forms.Form):
         initial=Participation.TWO_STAGES,
         choices=Participation.choices,
     )
-    client_rate = _number("Client rate C", 0.2, MIN_RATE, 1)
-    provider_rate = _number("Provider rate p", 0.1125, MIN_RATE, 1)
+    client_rate = _number("Client sampling rate C", 0.2, MIN_RATE, 1)
+    provider_rate = _number("Provider sampling rate p", 0.1125, MIN_RATE, 1)
     noise_multiplier = _number("Noise multiplier σ", 1.21, MIN_NOISE, MAX_NOISE)
     rounds = forms.IntegerField(label="Rounds", initial=30, min_value=1, max_value=MAX_ROUNDS)
     budget = _number("Budget ε", 1, MIN_BUDGET, MAX_BUDGET)
@@ -89,11 +89,11 @@ class ScenarioForm(forms.Form):
     )
 
     def target(self) -> float | None:
-        """The ε for which noise is sought; None where the noise is given."""
+        """Return the ε for which noise is calibrated; None where the noise is given."""
         return self.cleaned_data["budget"] if self.cleaned_data["find"] == Wanted.NOISE else None
 
     def clean(self) -> dict[str, Any]:
-        """Reject a fixed number of clients that is no whole number."""
+        """Reject a fixed number of clients that is not a whole number."""
         data: dict[str, Any] = super().clean() or {}
         if {"client_rate", "clients"} <= data.keys() and data.get("sampling") == Participation.FIXED_SIZE:
             wanted = data["client_rate"] * data["clients"]
@@ -104,7 +104,7 @@ class ScenarioForm(forms.Form):
         return data
 
     def scenario(self) -> Scenario:
-        """Return the scenario of a valid form; where its noise is sought, that of the form doesn't count.
+        """Return the scenario of a valid form; where the noise is to be computed, the form's own value is ignored.
 
         Raises:
             ValueError: The numbers don't fit together.
@@ -133,7 +133,7 @@ class ScenarioForm(forms.Form):
                 return Poisson(provider_rate=data["provider_rate"])
             case Participation.TWO_STAGES:
                 return Poisson(client_rate=data["client_rate"], provider_rate=data["provider_rate"])
-        # The rate as typed, as a number of providers out of as many as it takes.
+        # The rate as typed, as an exact fraction of two numbers of providers.
         rate = Fraction(str(data["provider_rate"]))
         return FixedSize(
             clients_per_round=round(data["client_rate"] * data["clients"]),

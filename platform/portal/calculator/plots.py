@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 16, 26, 46  # margins around the area of the lines
-STEPS = (1, 2, 5)  # of a decade: an axis starts, ends and has its ticks there
-MOST_TICKS = 8  # of an axis; a longer one counts in decades, or in so many decades that they are no more
+# The margins around the area of the lines.
+LEFT, RIGHT, TOP, BOTTOM = 52, 16, 26, 46
+# The steps within a decade at which an axis starts, ends and has its ticks.
+STEPS = (1, 2, 5)
+# The most ticks of an axis; a longer axis has ticks at decades, or at every second decade and so on.
+MOST_TICKS = 8
 
 Point = tuple[float, float]
 
@@ -44,6 +47,7 @@ class Axis:
         self.ticks = [Tick(f"{number:g}", self.at(number)) for number in numbers]
 
     def at(self, value: float) -> float:
+        """Return the position of a value."""
         part = (math.log(value) - self._low) / (self._high - self._low)
         return round(self._start + part * (self._end - self._start), 1)
 
@@ -53,8 +57,8 @@ class Plot:
     """ε, as lines over one setting.
 
     Attributes:
-        name: Of the setting.
-        axis: What the x axis is called.
+        name: The name of the setting.
+        axis: The title of the x axis.
         level: A value of y to draw across.
         here: The value of x that is marked on each line.
     """
@@ -108,7 +112,7 @@ class Plot:
 
 
 def round_numbers(low: float, high: float) -> list[float]:
-    """Rising round numbers, from two to `MOST_TICKS`: the first is at most `low`, the last at least `high`."""
+    """Return from two to `MOST_TICKS` rising round numbers: the first is at most `low`, the last at least `high`."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1
     fine = [step * 10.0**power for power in range(first, last + 1) for step in STEPS]
     numbers = _covering(fine, low, high)
@@ -120,7 +124,7 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def _covering(numbers: Sequence[float], low: float, high: float) -> list[float]:
-    """The part of rising `numbers` that just covers what is from `low` to `high`, two at least."""
+    """Return the shortest part of rising `numbers` that covers the range from `low` to `high`, at least two."""
     start = max((index for index, number in enumerate(numbers) if number <= low), default=0)
     end = next((index for index, number in enumerate(numbers) if number >= high), len(numbers) - 1)
     return list(numbers[start : max(end, start + 1) + 1])

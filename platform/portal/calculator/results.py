@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from evaluator.mechanisms.mechanism import SamplingRule
 from portal.calculator.plots import Line, Plot
 
-if TYPE_CHECKING:  # loading the accountants takes a second
+# Loading the accountants takes a second.
+if TYPE_CHECKING:
     from evaluator.accounting.comparison import Bound
     from portal.calculator.answers import Answer
     from portal.calculator.curves import Curve
@@ -35,12 +36,12 @@ class Row:
 
     @property
     def margin(self) -> float | None:
-        """What is left of the budget; below 0 where ε is over it."""
+        """The rest of the budget; below 0 where ε is over it."""
         return None if self.bound.epsilon is None else self.budget - self.bound.epsilon
 
     @property
     def excess(self) -> float | None:
-        """What ε is over the budget; below 0 where it is within."""
+        """The amount by which ε is over the budget; below 0 where it is within."""
         return None if self.margin is None else -self.margin
 
 
@@ -58,7 +59,7 @@ class Result:
 
     @property
     def found(self) -> list[tuple[str, float]]:
-        """The noise that each rule asks for, where it was sought."""
+        """The noise that each amplification rule requires, where it was to be computed."""
         return [(RULES[rule], noise) for rule, noise in self.answer.found.items()]
 
     @property
@@ -79,10 +80,11 @@ class Result:
 
 
 def _line(curve: "Curve", rules: tuple[SamplingRule, ...]) -> Line:
+    # A logarithmic axis shows neither 0 nor infinity.
     points = [
         (float(value), curve.points[value][rules[0]])
         for value in sorted(curve.points)
-        if 0 < curve.points[value].get(rules[0], 0) < float("inf")  # what a logarithmic axis can show
+        if 0 < curve.points[value].get(rules[0], 0) < float("inf")
     ]
     return Line(rules[0].replace("_", "-"), _label(rules), points)
 

@@ -1,4 +1,4 @@
-"""What the calculator is asked about: equal rounds of a mechanism."""
+"""A scenario of the calculator: equal rounds of a mechanism."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -17,7 +17,7 @@ class Scenario:
 
     @property
     def noise_multiplier(self) -> float:
-        """σ, as a record has it."""
+        """σ, with the meaning that it has in a record."""
         return self.mechanism.noise.multiplier
 
     def with_setting(self, name: str, value: float) -> Self:
@@ -31,7 +31,7 @@ class Scenario:
         return replace(self, mechanism=self.mechanism.with_noise_multiplier(value))
 
     def releases(self) -> dict[SamplingRule, list[Event]]:
-        """Return what the rounds release under every rule, the deciding one first.
+        """Return what the rounds release under every amplification rule, the deciding one first.
 
         Raises:
             ValueError: The scenario can't be accounted, with the reason.

@@ -1,4 +1,4 @@
-"""The privacy calculator: one page whose address holds the question."""
+"""The privacy calculator: one page whose address contains the question."""
 
 from http import HTTPStatus
 
@@ -13,7 +13,7 @@ from portal.calculator.visits import may_ask
 
 @require_safe
 def calculator(request: HttpRequest) -> HttpResponse:
-    """The form, and what the scenario in the address comes to."""
+    """Show the form, and the result of the scenario in the address."""
     form = ScenarioForm(request.GET or None)
     if not form.is_valid():
         return _page(request, form)

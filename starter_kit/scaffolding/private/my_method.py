@@ -1,11 +1,11 @@
 """Provider-level differential privacy with momentum at the server.
 
-This is where your method begins: it works as it is. Say above, in a line, what it is and where it comes from.
+This is a working method to start from. Replace the line above with what your method is and where it was published.
 
-Guarantees what FL-PROVIDER-DP does; my_method_proof.md says why, and must say so of whatever you change. In each round
+Guarantees what FL-PROVIDER-DP does; my_method_proof.md says why, and must cover whatever you change. In each round
 
-1. providers are sampled, each by a coin of its own that no seed knows;
-2. each of them trains from the model w by itself, and what that changed is clipped to L2 norm S, `clip_norm`;
+1. providers are sampled, each by its own coin, which has no seed;
+2. each of them trains by itself from the model w, and its update is clipped to L2 norm S, `clip_norm`;
 3. their sum is noised: u = Σ clip(Δᵢ) + N(0, σ²S²);
 4. with the expected number M of sampled providers, a public constant, the server sets
 
@@ -30,13 +30,13 @@ from starter_kit.methods.fl_provider_dp import ProviderDP
 
 
 class Settings(fl_provider_dp.Settings):
-    """What my_method.yaml may say beside the settings of FL-PROVIDER-DP. Whatever isn't named here is rejected.
+    """Settings of my_method.yaml in addition to those of FL-PROVIDER-DP. Any other setting is rejected.
 
     Attributes:
         momentum: β. (η is `server_learning_rate`, S is `clip_norm`.)
     """
 
-    # The record says that the server does something else than to add u/M: whoever checks it can't recompute w.
+    # Declares in the record that the server does more than add u/M, so that nobody can recompute w from u.
     server_rule: ClassVar[Literal["sum", "other"]] = "other"
 
     momentum: float = Field(default=0.5, ge=0, lt=1)
@@ -47,19 +47,19 @@ class Settings(fl_provider_dp.Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class MyMethod(ProviderDP):
-    """FL-PROVIDER-DP, with two steps to change."""
+    """FL-PROVIDER-DP with two steps that you may change."""
 
     momentum: float
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
-        # What one provider contributes, before it is clipped. It may be anything that follows from the round's model,
-        # from released values and from this provider's own examples; never from another provider's, which is what
-        # clipping can't fix. What is yielded is clipped and noised afterwards, whatever it is.
+        # The update of one provider, before it is clipped. It may depend on the round's model, on released values and
+        # on this provider's own examples, but never on another provider's: clipping doesn't protect against that.
+        # Whatever is yielded is clipped and noised afterwards.
         yield from task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        # What `super()` gives has its noise and is released: anything may be made of it, at no cost of privacy.
-        # Never use how many providers took part; M is their expected number.
+        # The total that `super()` returns has its noise and is released: computing anything from it costs no privacy.
+        # Never use the number of providers that took part; M is their expected number.
         released = super().aggregate(weights, received, state).total
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + released / self.divisor
         state["velocity"] = velocity

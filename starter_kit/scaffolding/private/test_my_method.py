@@ -1,4 +1,4 @@
-"""my_method on a federation that can be computed by hand. To run it: python test_my_method.py"""
+"""Tests of my_method on a federation that can be computed by hand. To run them: python test_my_method.py"""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ NO_NOISE = ["target_epsilon=null", "noise_multiplier=1e-9"]
 
 
 def rounds(toy: Toy, count: int, *changes: str) -> list[Round]:
-    """So many rounds with the settings of the config, some of them changed."""
+    """Run a number of rounds with the settings of the config, some of them changed."""
     settings = load_settings(CONFIG, [f"rounds={count}", *changes])
     return toy.run(settings.plan(toy.clients).method, count)
 
@@ -41,12 +41,11 @@ def test_no_provider_moves_the_sum_by_more_than_the_clip_norm() -> None:
     assert 0.009 < moved <= 0.01 * (1 + 1e-6)
 
 
-def test_the_sum_has_the_noise_that_was_asked_for() -> None:
+def test_the_sum_has_the_requested_noise() -> None:
     toy = Toy()
     settings = ("target_epsilon=null", "noise_multiplier=100", "clip_norm=1", "sampling.provider_rate=1")
-    noise = torch.cat(
-        [r.aggregate.total for r in rounds(toy, 50, *settings)]
-    )  # 400 numbers, hardly any signal
+    # 400 numbers, with hardly any signal.
+    noise = torch.cat([r.aggregate.total for r in rounds(toy, 50, *settings)])
     assert 75 < float(noise.std()) < 125
 
 

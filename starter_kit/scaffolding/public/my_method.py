@@ -1,9 +1,9 @@
 """Federated averaging with momentum at the server (Hsu, Qi and Brown 2019, arXiv:1909.06335).
 
-This is where your method begins: it works as it is. Say above, in a line, what it is and where it comes from.
+This is a working method to start from. Replace the line above with what your method is and where it was published.
 
-In each round, K clients drawn at random train from the model w on all their examples. With the mean Δ of what that
-changed, the server sets
+In each round, K clients drawn at random train from the model w on all their examples. With the mean Δ of their updates,
+the server sets
 
     v ← β·v + Δ
     w ← w + η·v
@@ -27,7 +27,7 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
-    """What my_method.yaml may say beside the settings of all methods. Whatever isn't named here is rejected.
+    """Settings of my_method.yaml in addition to those of all methods. Any other setting is rejected.
 
     Attributes:
         clients_per_round: K.
@@ -40,7 +40,7 @@ class Settings(LocalTrainingSettings):
     server_learning_rate: float = Field(default=1.0, gt=0)
 
     def plan(self, clients: Sequence[Client]) -> Plan:
-        # The place to reject settings that don't go with the clients.
+        # Reject settings that don't fit the clients here.
         if self.clients_per_round > len(clients):
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
@@ -66,10 +66,10 @@ class MyMethod:
         return sorted(stream.random().sample(list(clients), self.clients_per_round))
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
-        # `task.learner` also has `provider_changes`, one provider after another, and `gradient`. What a client keeps
-        # from round to round, such as dual variables, goes into `task.state`, by name; it is never sent.
+        # `task.learner` also has `provider_changes`, one provider after another, and `gradient`. State that a client
+        # keeps from round to round, such as dual variables, goes into `task.state`, by name; it is never sent.
         trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, task.state)
-        # The message is all that the server gets, one vector as long as the model, and its bytes are what is counted.
+        # The server receives nothing but the message, one vector as long as the model, and its bytes are counted.
         return ClientUpdate(trained.change, sampled=len(task.client.providers), loss=trained.loss)
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:
@@ -78,7 +78,7 @@ class MyMethod:
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
         mean = received.total / max(received.contributors, 1)
-        # What the server keeps from round to round goes into `state`, where a run that is interrupted finds it again.
+        # State that the server keeps from round to round goes into `state`, which is saved with the run.
         velocity = self.momentum * state.get("velocity", torch.zeros_like(weights)) + mean
         state["velocity"] = velocity
         return Aggregate(received.total, weights + self.server_learning_rate * velocity)

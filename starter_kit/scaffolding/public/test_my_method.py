@@ -1,4 +1,4 @@
-"""my_method on a federation that can be computed by hand. To run it: python test_my_method.py"""
+"""Tests of my_method on a federation that can be computed by hand. To run them: python test_my_method.py"""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CONFIG = str(Path(__file__).with_name("my_method.yaml"))
 
 
 def rounds(toy: Toy, count: int, *changes: str) -> list[Round]:
-    """So many rounds with the settings of the config, some of them changed."""
+    """Run a number of rounds with the settings of the config, some of them changed."""
     settings = load_settings(CONFIG, ["local.learning_rate=0.02", *changes])
     return toy.run(settings.plan(toy.clients).method, count)
 

@@ -28,7 +28,7 @@ def test_different_compositions_keep_their_rules_in_order() -> None:
     assert distinct(releases) == {(one,): BOTH[:1], (other,): BOTH[1:]}
 
 
-def test_what_an_accountant_rejects_stands_in_its_own_row() -> None:
+def test_what_an_accountant_rejects_has_its_own_row() -> None:
     sampled = PoissonGaussian(sampling_rate=0.1, effective_noise_multiplier=1, adjacency=Adjacency.REPLACE)
     found = bounds(sampled)
     assert found[OFFICIAL].epsilon is not None

@@ -198,7 +198,7 @@ def test_tensors_must_lie_end_to_end(checkpoint: Path, header: object) -> None:
     assert header_rejection(checkpoint, raw(header, bytes(12))).code is ErrorCode.CHECKPOINT_OFFSETS
 
 
-def test_everything_that_differs_is_told_at_once(reference: Path, checkpoint: Path) -> None:
+def test_everything_that_differs_is_reported_at_once(reference: Path, checkpoint: Path) -> None:
     content = tensors(
         **{SHARED: torch.zeros(16, 5), "visual.scale": torch.zeros(7), "adapter": torch.zeros(1)}
     )

@@ -74,7 +74,7 @@ def test_every_page_image_is_encoded_once(dataset: Dataset, monkeypatch: pytest.
     assert encoded == len(dataset.pages)
 
 
-def test_progress_is_told_after_every_pass_and_ends_complete(dataset: Dataset) -> None:
+def test_progress_is_reported_after_every_pass_and_ends_complete(dataset: Dataset) -> None:
     reported: list[tuple[int, int]] = []
     predict(
         MODEL,
@@ -87,7 +87,7 @@ def test_progress_is_told_after_every_pass_and_ends_complete(dataset: Dataset) -
     assert reported == [(0, questions)] * pages + [(done, questions) for done in range(1, questions + 1)]
 
 
-def test_a_model_in_training_goes_on_training(dataset: Dataset, one_by_one: list[Prediction]) -> None:
+def test_a_model_in_training_stays_in_training(dataset: Dataset, one_by_one: list[Prediction]) -> None:
     model = make_model().train()
     assert_same(predict(model, TOKENIZER, dataset), one_by_one)
     assert model.training

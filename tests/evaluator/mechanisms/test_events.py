@@ -1,4 +1,4 @@
-"""Events are data that can't be out of range, and compositions have one unit and one adjacency."""
+"""Events are data that can't be out of range, and compositions have one privacy unit and one adjacency."""
 
 import math
 from typing import Any
@@ -67,7 +67,7 @@ def test_equal_mechanisms_are_merged_in_any_order(events: list[Event]) -> None:
     [gaussian(1.0, adjacency=REPLACE), Gaussian(effective_noise_multiplier=1, unit=PrivacyUnit.CLIENT)],
 )
 def test_what_protects_something_else_does_not_compose(other: Event) -> None:
-    with pytest.raises(ValueError, match="one unit and one adjacency"):
+    with pytest.raises(ValueError, match="one privacy unit and one adjacency"):
         merged([gaussian(1.0), other])
 
 

@@ -57,7 +57,7 @@ def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
         assert np.array_equal(opening.values, ANNEX.openings[place].values)
 
 
-def test_the_hash_of_an_annex_tells_nothing_of_its_counts(path: Path, content: bytes) -> None:
+def test_the_hash_of_an_annex_reveals_nothing_of_its_counts(path: Path, content: bytes) -> None:
     write_annex(path, ANNEX)
     ours, others = (json.loads(text.splitlines()[0]) for text in (path.read_bytes(), content))
     assert ours.pop("salt") != others.pop("salt")

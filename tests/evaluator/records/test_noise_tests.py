@@ -127,7 +127,7 @@ def test_shape_is_not_judged_where_the_signal_may_be_strong() -> None:
     assert "shape" not in flagged_by(values, signal=1000, numel=10**7)
 
 
-def test_limits_that_depend_on_the_number_of_providers_are_not_told() -> None:
+def test_limits_that_depend_on_the_number_of_providers_are_not_reported() -> None:
     values = [20 * one for one in same_every_round(np.random.default_rng(8))]
     for test in (noise_tests.size, noise_tests.repetition):
         few, more = (

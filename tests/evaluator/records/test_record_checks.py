@@ -328,7 +328,7 @@ def test_a_signal_of_all_sampled_providers_in_one_direction_is_tolerated(tmp_pat
     assert odd(checks(make_record(tmp_path, sums=with_signal, rounds=20))) == {}
 
 
-def test_nothing_found_tells_how_many_providers_took_part(tmp_path: Path) -> None:
+def test_no_finding_reveals_how_many_providers_took_part(tmp_path: Path) -> None:
     """The same findings whatever the counts: here 3 and 17 of 20."""
 
     def found(count: int, sampling: Any) -> list[tuple[str, str]]:

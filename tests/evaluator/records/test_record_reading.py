@@ -251,7 +251,7 @@ def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", ["pfl-dp-record/1", None, 7, ["x"]])
-def test_a_record_of_another_version_is_told_which_is_expected(
+def test_a_record_of_another_version_is_rejected_with_the_expected_one(
     made: MadeRun, path: Path, schema: object
 ) -> None:
     (problem,) = rejections(path, resealed(made, 1, schema=schema))
@@ -378,7 +378,7 @@ def with_resumes(made: MadeRun, *places: tuple[int, int, bool]) -> bytes:
     return b"".join(lines)
 
 
-def test_a_run_that_was_broken_off_tells_where_it_went_on(made: MadeRun, path: Path) -> None:
+def test_a_run_that_was_interrupted_says_where_it_was_resumed(made: MadeRun, path: Path) -> None:
     path.write_bytes(with_resumes(made, (1, 1, False), (2, 2, True), (2, 2, False), (3, 3, False)))
     record = read_record(path, max_rounds=2)
     assert [(line.round, line.begun) for line in record.resumes] == [
@@ -394,7 +394,7 @@ def test_a_run_that_was_broken_off_tells_where_it_went_on(made: MadeRun, path: P
 @pytest.mark.parametrize(
     ("place", "line"), [((2, 1, True), "line 3"), ((1, 2, False), "line 2"), ((3, 3, True), "line 5")]
 )
-def test_a_run_goes_on_at_the_next_round_and_repeats_one_that_was_begun(
+def test_a_run_resumes_at_the_next_round_and_repeats_one_that_was_begun(
     made: MadeRun, path: Path, place: tuple[int, int, bool], line: str
 ) -> None:
     (problem,) = rejections(path, with_resumes(made, place))

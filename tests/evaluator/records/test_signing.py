@@ -1,4 +1,4 @@
-"""Keys: made once, private, and told apart from anything else."""
+"""Keys: made once, private, and distinguished from anything else."""
 
 import os
 import stat

@@ -45,7 +45,7 @@ def test_answers_are_those_of_a_single_pass_in_the_order_of_the_questions(
     assert (expected.without_image, expected.precision) == ([], "float32")
 
 
-def test_killed_at_any_moment_it_goes_on_and_gives_the_same(
+def test_killed_at_any_moment_it_resumes_and_gives_the_same(
     scoring: Scoring, expected: Answered, tmp_path: Path
 ) -> None:
     context = multiprocessing.get_context("forkserver")
@@ -89,14 +89,17 @@ def test_progress_begins_where_the_finished_shards_end(
     answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
     for path in shard_files(tmp_path)[10:]:
         path.unlink()
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     again = answer_all(
-        scoring, kept=tmp_path, budget=ONE_PAGE, on_progress=lambda done, total: told.append((done, total))
+        scoring,
+        kept=tmp_path,
+        budget=ONE_PAGE,
+        on_progress=lambda done, total: reported.append((done, total)),
     )
     assert again == expected
-    assert told[0] == (20, 2 * PAGES)
-    assert told[-1] == (2 * PAGES, 2 * PAGES)
-    assert told == sorted(told)
+    assert reported[0] == (20, 2 * PAGES)
+    assert reported[-1] == (2 * PAGES, 2 * PAGES)
+    assert reported == sorted(reported)
 
 
 def test_a_finished_scoring_needs_no_model(
@@ -132,16 +135,16 @@ def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path
     changed.language_backbone.shared.weight.data.mul_(-1)
     changed.save(tmp_path / "saved")
     (tmp_path / "saved" / "model.safetensors").rename(other)
-    told: list[int] = []
+    reported: list[int] = []
     answer_all(
         Scoring(other, scoring.reference, scoring.dataset),
         kept=tmp_path / "kept",
         budget=ONE_PAGE,
-        on_progress=lambda done, _: told.append(done),
+        on_progress=lambda done, _: reported.append(done),
     )
-    assert told[0] == 0
-    answer_all(scoring, kept=tmp_path / "kept", on_progress=lambda done, _: told.append(done))
-    assert told.count(0) >= 2  # another budget, other rounding
+    assert reported[0] == 0
+    answer_all(scoring, kept=tmp_path / "kept", on_progress=lambda done, _: reported.append(done))
+    assert reported.count(0) >= 2  # another budget, other rounding
 
 
 def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> None:
@@ -154,17 +157,17 @@ def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> N
 
 
 def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, tmp_path: Path) -> None:
-    told: list[int] = []
+    reported: list[int] = []
     shared = answer_all(
         scoring,
         kept=tmp_path,
         devices=["cpu", "cpu"],
         budget=ONE_PAGE,
-        on_progress=lambda done, _: told.append(done),
+        on_progress=lambda done, _: reported.append(done),
     )
     assert shared == expected
-    assert told[0] == 0
-    assert told == sorted(told)
+    assert reported[0] == 0
+    assert reported == sorted(reported)
 
 
 def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_good_log_is_totalled(office: Office, tmp_path: Path, checkpoint: Arti
     assert report.result.model_dump()["bytes_total"] == 15
 
 
-def test_what_the_worker_lacks_is_our_fault_and_told_to_the_operators_only(
+def test_what_the_worker_lacks_is_reported_to_the_operators_only(
     office: Office, checkpoint: ArtifactRef
 ) -> None:
     rules = RULES.model_copy(update={"test_set": "not-here"})
@@ -240,9 +240,7 @@ def test_a_malformed_job_is_dropped_and_the_next_one_runs(office: Office, checkp
     assert office.report_on(Step.VALIDATE, [checkpoint]).outcome is Outcome.PASSED
 
 
-def test_a_worker_that_is_told_to_stop_finishes_its_step_first(
-    office: Office, checkpoint: ArtifactRef
-) -> None:
+def test_a_worker_that_must_stop_finishes_its_step_first(office: Office, checkpoint: ArtifactRef) -> None:
     worker = office.workers[-1]
     job = office.send(Step.SCORING, [checkpoint])
     office.receive(lambda: any(beat["evaluation"] == str(job.evaluation) for beat in office.progress))

@@ -20,7 +20,9 @@ from evaluator.worker.time_left import MAX_REMAINING_S, Pace, in_words
         (71 * 3600, "about 3 days left"),
     ],
 )
-def test_what_remains_is_told_no_finer_than_it_is_known(remaining_s: float | None, words: str) -> None:
+def test_the_remaining_time_is_reported_no_finer_than_it_is_known(
+    remaining_s: float | None, words: str
+) -> None:
     assert in_words(remaining_s) == words
 
 
@@ -57,5 +59,5 @@ def test_an_absurd_estimate_is_none() -> None:
     assert pace((0, 10, 0), (1, 10, 0), (2, 10, MAX_REMAINING_S / 9)).remaining_s(0) is not None
 
 
-def test_being_told_the_same_again_changes_nothing() -> None:
+def test_reporting_the_same_again_changes_nothing() -> None:
     assert pace((0, 10, 0), (1, 10, 1), (2, 10, 2), (2, 10, 50)).remaining_s(2) == 8

@@ -50,7 +50,7 @@ def test_another_seed_gives_other_invoices(folder: Path, summary: ImportSummary,
     assert Dataset(tmp_path / "secret", "test").sha256() != Dataset(folder / "secret", "test").sha256()
 
 
-def test_the_public_folder_tells_nothing_of_the_test_set(folder: Path, summary: ImportSummary) -> None:
+def test_the_public_folder_reveals_nothing_of_the_test_set(folder: Path, summary: ImportSummary) -> None:
     public, test = folder / "public", Dataset(folder / "secret", "test")
     assert not (public / "test").exists()
     assert {path.stem for path in (folder / "secret" / "images").iterdir()} == test.pages.keys()

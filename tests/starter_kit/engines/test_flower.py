@@ -360,7 +360,7 @@ def test_a_run_whose_clients_kept_something_at_their_nodes_is_not_resumed_withou
     with pytest.raises(ProblemError) as rejected:
         run(statistics, base, data, tmp_path / "statistics", resume=True)
     assert rejected.value.problem.code is ErrorCode.CLIENTS_LOST
-    assert rejected.value.problem.found == "nothing of client 0, 1, 2 here"
+    assert rejected.value.problem.found == "no state of client 0, 1, 2 on this machine"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -49,7 +49,7 @@ def test_what_was_left_at_a_node_is_not_restored_here() -> None:
     method = FedAvg(2, LocalTraining(learning_rate=0.1))
     aggregation = PlainAggregation(wire_from(toy.weights))
     engine = LocalEngine(Participant(method, toy.clients, toy.learner, aggregation, STREAM))
-    with pytest.raises(ProblemError, match="nothing of client 2 here"):
+    with pytest.raises(ProblemError, match="no state of client 2 on this machine"):
         engine.restore({1: Kept({"rounds": toy.weights}), 2: AtNode()})
     assert engine.states[1] == Kept()
     engine.restore({1: Kept({"rounds": toy.weights})})

@@ -12,7 +12,7 @@ from starter_kit.compression.lora import LoRA
 from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner
-from starter_kit.learning.stacking import _bytes_kept
+from starter_kit.learning.stacking import _bytes_saved
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 
@@ -91,7 +91,7 @@ def test_keys_and_values_of_the_page_are_not_kept_unless_keys_have_adapters(
     base: Path, data: Path, targets: Sequence[str], less: bool
 ) -> None:
     exact = Exact(base, data, LoRA(targets=list(targets)))
-    before = _bytes_kept(lambda: exact.documents.loss([0]))
+    before = _bytes_saved(lambda: exact.documents.loss([0]))
     shorten_cross_attention(exact.model)
-    after = _bytes_kept(lambda: exact.documents.loss([0]))
+    after = _bytes_saved(lambda: exact.documents.loss([0]))
     assert (after < before) is less

@@ -54,10 +54,10 @@ def test_the_longest_example_is_the_one_with_the_longest_text(base: Path, data: 
 
 
 @pytest.mark.parametrize(("examples", "pages"), [(range(12), len(PROVIDERS)), ([0, 1, 3], 2), ([], None)])
-def test_every_page_that_is_needed_is_read_once_and_told(
+def test_every_page_that_is_needed_is_read_once_and_reported(
     base: Path, data: Path, examples: Sequence[int], pages: int | None
 ) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     model, tokenizer = open_reference(base)
     Documents(
         TrainableModel(model, stream=Stream(7)),
@@ -65,9 +65,9 @@ def test_every_page_that_is_needed_is_read_once_and_told(
         Dataset(data, "train"),
         examples=examples,
         max_input_tokens=64,
-        on_page=lambda done, total: told.append((done, total)),
+        on_page=lambda done, total: reported.append((done, total)),
     )
-    assert told == ([(pages, pages)] if pages else [])
+    assert reported == ([(pages, pages)] if pages else [])
 
 
 def test_the_page_image_matters(base: Path, data: Path) -> None:

@@ -107,7 +107,7 @@ def test_sgd_takes_steps_along_the_gradient_with_momentum() -> None:
     assert torch.allclose(change, -0.1 * (first + second), atol=1e-6)
 
 
-def test_adamw_takes_the_steps_of_pytorch_s_default_one() -> None:
+def test_adamw_takes_the_same_steps_as_the_default_of_pytorch() -> None:
     toy, examples = Toy(), [0, 1, 2, 3]
     local = LocalTraining(learning_rate=0.05, batch_size=2, epochs=3, weight_decay=0.3, adam_epsilon=1e-4)
     change = toy.learner.train(toy.weights + 1, examples, local, STREAM).change

@@ -189,6 +189,6 @@ def test_rows_that_depend_on_others_are_not_stacked(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize(("config", "kind"), [("dp-lora", StackedLearner), ("fl-provider-dp", Learner)])
-def test_a_run_s_settings_choose_the_learner(base: Path, data: Path, config: str, kind: type) -> None:
+def test_settings_of_a_run_choose_the_learner(base: Path, data: Path, config: str, kind: type) -> None:
     run = RunSetup(load_settings(config, []), data=data, base=base)
     assert type(run.participant(lambda done, total: None)._learner) is kind

@@ -239,7 +239,7 @@ def test_settings_that_the_proof_has_no_room_for_are_rejected(change: str) -> No
     assert caught.value.problem.where.endswith(change.split("=")[0])
 
 
-def test_a_run_stops_at_its_budget_tells_its_unit_and_keeps_no_record(
+def test_a_run_stops_at_its_budget_reports_its_unit_and_writes_no_record(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=50", "target_epsilon=3", "client_rate=0.7", "delta=1.0e-3"]

@@ -301,7 +301,7 @@ def test_divisors_are_the_expected_numbers(
 def test_noise_that_does_not_cover_a_single_message_is_rejected_with_the_reason(changes: list[str]) -> None:
     with pytest.raises(ProblemError) as caught:
         settings(*changes)
-    assert "bare updates" in caught.value.problem.expected
+    assert "updates without noise" in caught.value.problem.expected
     assert "client_full" in caught.value.problem.expected
 
 

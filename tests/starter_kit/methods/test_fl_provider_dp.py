@@ -180,7 +180,7 @@ def test_a_provider_without_examples_contributes_nothing_rather_than_everything(
     assert (with_it.sampled, without.sampled) == (3, 2)
 
 
-def test_how_many_took_part_is_told_beside_the_message_and_shown_nowhere() -> None:
+def test_how_many_took_part_is_recorded_beside_the_message_and_shown_nowhere() -> None:
     clients, learner = one_provider_each(4, 5), FixedUpdates(torch.ones(20, 1))
     exact = method(clip_norm=100.0, noise_multiplier=1e-9)
     only = server(exact, clients, learner, torch.zeros(1)).round(1, torch.zeros(1))

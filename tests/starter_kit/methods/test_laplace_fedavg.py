@@ -225,7 +225,7 @@ def test_a_client_with_one_record_is_rejected_by_its_number() -> None:
     assert caught.value.problem.found == "1"
 
 
-def test_a_run_tells_its_unit_keeps_no_record_and_counts_messages_of_a_broken_round(
+def test_a_run_reports_its_unit_writes_no_record_and_counts_messages_of_an_interrupted_round(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     changes = ["rounds=3", "target_epsilon=null", "epsilon_per_round=1"]

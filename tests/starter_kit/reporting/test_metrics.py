@@ -122,7 +122,7 @@ def test_a_private_round_has_no_place_for_what_it_hides(file: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", ["loss", "seconds", "providers"])
-def test_a_round_without_epsilon_may_not_tell_it_either_in_a_private_run(name: str) -> None:
+def test_a_round_without_epsilon_may_not_report_it_either_in_a_private_run(name: str) -> None:
     line = RoundMetrics.model_validate({"round": 7, "bytes_down": 0, "bytes_up": 0, name: 3})
     check_private([line], open_summary())
     with pytest.raises(ProblemError) as error:
@@ -154,7 +154,7 @@ def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"sampled": 7}, "sampled"),
     ],
 )
-def test_a_private_summary_is_rejected_that_lacks_or_tells_what_it_must_not(
+def test_a_private_summary_that_lacks_a_field_or_reports_a_private_one_is_rejected(
     changes: dict[str, object], named: str
 ) -> None:
     with pytest.raises(ValidationError, match=named):

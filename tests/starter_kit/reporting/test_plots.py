@@ -51,7 +51,7 @@ def test_a_private_run_shows_epsilon_and_no_loss(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["bytes.png", "epsilon.png"]
 
 
-def test_a_private_run_that_tells_its_loss_is_not_drawn(tmp_path: Path) -> None:
+def test_a_private_run_that_reports_its_loss_is_not_drawn(tmp_path: Path) -> None:
     with pytest.raises(ProblemError):
         write_plots(tmp_path, [*private_rounds(4), open_round(5)], private_summary())
     assert list(tmp_path.rglob("*.png")) == []

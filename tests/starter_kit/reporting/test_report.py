@@ -97,7 +97,7 @@ def test_a_report_has_one_heading_and_a_section_for_everything() -> None:
     assert page.all("pre") == [SETTINGS]
 
 
-def test_the_summary_tells_scores_cut_and_bytes_exactly() -> None:
+def test_the_summary_gives_truncated_scores_and_exact_bytes() -> None:
     pairs = document().pairs()
     assert pairs["ANLS"] == "0.7123, on the split valid"
     assert pairs["accuracy"] == "0.6123, on the split valid"
@@ -119,7 +119,7 @@ def test_a_run_without_privacy_says_so() -> None:
     assert "This run is not private" in document().all("section")[1]
 
 
-def test_epsilon_is_told_with_unit_delta_and_whose_claim_it_is() -> None:
+def test_epsilon_is_shown_with_unit_delta_and_whose_claim_it_is() -> None:
     section = private_document().all("section")[1]
     assert "whether any one provider, with all its documents, took part" in section
     assert "ε = 2.0000 at δ = 1e-05" in section
@@ -165,11 +165,11 @@ def test_a_private_report_has_no_loss_no_time_and_no_number_of_providers() -> No
 
 
 @pytest.mark.parametrize("name", ["loss", "providers", "seconds"])
-def test_no_report_is_written_of_a_private_run_whose_files_tell_what_it_hides(
+def test_no_report_is_written_of_a_private_run_whose_files_reveal_what_it_hides(
     tmp_path: Path, name: str
 ) -> None:
-    told = RoundMetrics.model_validate({"round": 5, "bytes_down": 1, "bytes_up": 1, name: 4242})
-    folder = run_folder(tmp_path / "run", [*private_rounds(4), told], private_summary())
+    revealing = RoundMetrics.model_validate({"round": 5, "bytes_down": 1, "bytes_up": 1, name: 4242})
+    folder = run_folder(tmp_path / "run", [*private_rounds(4), revealing], private_summary())
     with pytest.raises(ProblemError) as error:
         write_report(folder)
     assert error.value.problem.code is ErrorCode.RUN_FOLDER
@@ -177,7 +177,7 @@ def test_no_report_is_written_of_a_private_run_whose_files_tell_what_it_hides(
     assert not (folder / "report.html").exists()
 
 
-def test_no_report_is_written_of_a_private_summary_that_tells_its_time(tmp_path: Path) -> None:
+def test_no_report_is_written_of_a_private_summary_that_reveals_its_time(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", private_rounds(4), private_summary())
     (folder / SUMMARY).write_text((folder / SUMMARY).read_text().replace("{", '{"seconds": 4242.0, ', 1))
     with pytest.raises(ProblemError):
@@ -231,7 +231,7 @@ def test_ids_are_unique_and_regions_named_by_one() -> None:
     assert {at["aria-labelledby"] for at in page.attributes("div") if "role" in at} <= set(ids)
 
 
-def test_every_plot_is_told_in_words() -> None:
+def test_every_plot_is_described_in_words() -> None:
     assert (
         document()
         .attributes("img")[0]["alt"]
@@ -299,7 +299,7 @@ def test_a_browser_shows_the_dark_plots_in_the_dark_and_the_light_ones_in_the_li
     assert image.evaluate("image => image.currentSrc") == light
 
 
-def test_the_style_is_applied_under_the_page_s_own_policy(shown: Page) -> None:
+def test_the_style_is_applied_under_the_policy_of_the_page(shown: Page) -> None:
     policy = shown.locator("meta[http-equiv]").get_attribute("content") or ""
     assert re.fullmatch(
         r"default-src 'none'; img-src data:; style-src 'sha256-[\w+/]{43}='; base-uri 'none'; form-action 'none'",

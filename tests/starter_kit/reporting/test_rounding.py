@@ -44,7 +44,7 @@ def test_three_digits_are_significant(value: float, text: str) -> None:
         (10**19, "10000 PB"),
     ],
 )
-def test_a_size_is_told_in_decimal_units(size_bytes: int, text: str) -> None:
+def test_a_size_is_given_in_decimal_units(size_bytes: int, text: str) -> None:
     assert size_text(size_bytes) == text
 
 

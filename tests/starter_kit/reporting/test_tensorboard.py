@@ -52,7 +52,7 @@ def test_a_private_run_writes_no_loss_no_seconds_and_no_providers(tmp_path: Path
     assert events["privacy/epsilon"] == [(1, 0.5), (2, 1.0), (3, 1.5)]
 
 
-def test_a_private_run_s_numbers_carry_their_round_and_not_the_time(tmp_path: Path) -> None:
+def test_numbers_of_a_private_run_carry_their_round_and_not_the_time(tmp_path: Path) -> None:
     with EventWriter(tmp_path / "private") as events, EventWriter(tmp_path / "open") as others:
         for line, other in zip(private_rounds(3), open_rounds(3), strict=False):
             events.write(line)
@@ -61,14 +61,14 @@ def test_a_private_run_s_numbers_carry_their_round_and_not_the_time(tmp_path: Pa
     assert min(stamps(tmp_path / "open")) > 1e9
 
 
-def test_a_private_run_that_tells_its_loss_is_not_written(tmp_path: Path) -> None:
+def test_a_private_run_that_reports_its_loss_is_not_written(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", [*private_rounds(3), open_round(4)], private_summary())
     with pytest.raises(ProblemError):
         write_events(folder, tmp_path / "logs")
     assert not (tmp_path / "logs").exists()
 
 
-def test_every_round_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
+def test_every_round_can_be_read_while_the_run_continues(tmp_path: Path) -> None:
     with EventWriter(tmp_path) as events:
         for number in (1, 2, 3):
             events.write(open_round(number))
@@ -81,7 +81,7 @@ def test_a_run_that_is_still_training_has_no_summary_and_is_written(tmp_path: Pa
     assert len(read(tmp_path / "logs")["bytes/up"]) == 3
 
 
-def test_without_tensorboard_it_is_told_how_to_install_it(
+def test_without_tensorboard_the_message_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "tensorboard"]:

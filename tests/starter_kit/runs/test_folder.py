@@ -85,7 +85,7 @@ def test_asking_for_the_checkpoint_joins_it_and_asking_for_another_file_does_not
     assert folder.file(ArtifactKind.CHECKPOINT).is_file()
 
 
-def test_a_missing_shard_is_told_without_a_traceback(run: Path, base: Path) -> None:
+def test_a_missing_shard_is_reported_without_a_traceback(run: Path, base: Path) -> None:
     (run / "model-00002-of-00003.safetensors").unlink()
     output = pfl("check", run, "--base", base, status=2)
     assert "E_CHECKPOINT_SHARD" in output
@@ -93,7 +93,7 @@ def test_a_missing_shard_is_told_without_a_traceback(run: Path, base: Path) -> N
     assert not (run / "model.safetensors").exists()
 
 
-def test_a_folder_without_room_is_told_and_nothing_is_left_in_it(run: Path, base: Path) -> None:
+def test_a_folder_without_room_is_reported_and_nothing_is_left_in_it(run: Path, base: Path) -> None:
     before = sorted(run.iterdir())
     output = pfl("check", run, "--base", base, status=2, file_limit=4096)
     assert "E_RUN_FOLDER" in output

@@ -11,7 +11,7 @@ OPEN = RoundMetrics(
 PRIVATE = RoundMetrics(round=2, clients=10, bytes_down=10, bytes_up=10, epsilon=1.25)
 
 
-def test_a_round_is_told_in_a_few_words() -> None:
+def test_a_round_is_described_in_a_few_words() -> None:
     assert describe(OPEN, 3_000_000) == "2 clients · 7 providers · loss 2.500 · 3.00 MB · ANLS 0.2500"
     assert describe(PRIVATE, 40) == "10 clients · 0.0 kB · ε 1.250"
     assert "2.50 GB" in describe(PRIVATE, 2_500_000_000)

@@ -98,7 +98,7 @@ def test_the_evaluator_accepts_what_a_baseline_leaves(
             assert result.epsilon == pytest.approx(result.epsilon_claimed, rel=1e-3)
 
 
-def test_the_record_tells_what_was_done(private: RunFolder) -> None:
+def test_the_record_states_what_was_done(private: RunFolder) -> None:
     record = private.record(max_rounds=10)
     assert len(record.rounds) == record.end.rounds == 2
     assert 3.9 < record.run.claimed_epsilon <= 4
@@ -137,7 +137,7 @@ def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Pa
         assert torch.allclose(after[where], before[where] + step, atol=1e-6)
 
 
-def test_the_annex_tells_the_organizers_how_many_took_part(base: Path, data: Path, tmp_path: Path) -> None:
+def test_the_annex_informs_the_organizers_how_many_took_part(base: Path, data: Path, tmp_path: Path) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["sampling.client_rate=0.5", "rounds=8"])
     record = run.record(max_rounds=8)
     annex = read_annex(run.file(ArtifactKind.TRAINING_ANNEX), max_rounds=8, clients=3)
@@ -271,7 +271,7 @@ def test_settings_are_kept_so_that_the_run_can_be_repeated(base: Path, data: Pat
     assert again == load_settings("fl-provider-dp", [*FEW_STEPS, "target_epsilon=4"])
 
 
-def test_nothing_public_tells_about_single_providers(
+def test_nothing_public_reveals_single_providers(
     base: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = trained("fl-provider-dp", base, data, tmp_path / "run", ["sampling.provider_rate=0.5", "rounds=6"])
@@ -283,7 +283,7 @@ def test_nothing_public_tells_about_single_providers(
     follows_from_noise = {"round", "model_in_sha256", "model_out_sha256", "update_root"}
     for field in rounds[0].keys() - follows_from_noise:
         assert len({str(line[field]) for line in rounds}) == 1, f"{field} differs between rounds"
-    told = capfd.readouterr()
+    captured = capfd.readouterr()
     private = {
         FILES[ArtifactKind.TRAINING_ANNEX],
         FILES[ArtifactKind.CHECKPOINT],
@@ -292,7 +292,7 @@ def test_nothing_public_tells_about_single_providers(
     public = [re.sub('base64,[^"]*', "", path.read_text()) for path in files]  # pictures are no words
     for secret in [*PROVIDERS, "Ghost", "sampled"]:
         said = re.compile(rf"\b{secret}\b")
-        assert not any(said.search(text) for text in (told.out, told.err, *public)), secret
+        assert not any(said.search(text) for text in (captured.out, captured.err, *public)), secret
 
 
 def test_the_annex_is_for_its_owner_and_nothing_else_is_left_of_what_it_was_made_from(
@@ -324,14 +324,14 @@ def test_a_folder_that_exists_is_never_written_to(base: Path, data: Path, tmp_pa
 
 
 def test_a_checkpoint_is_scored_by_the_evaluator(base: Path, data: Path) -> None:
-    told: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     checkpoint = base / "model.safetensors"
     result = score_checkpoint(
-        checkpoint, base=base, data=data, split="valid", on_progress=lambda *step: told.append(step)
+        checkpoint, base=base, data=data, split="valid", on_progress=lambda *step: steps.append(step)
     ).result
     assert result.questions == 12
     assert result.checkpoint_sha256 == sha256_of(checkpoint)
-    assert told[-1] == (12, 12)
+    assert steps[-1] == (12, 12)
 
 
 def test_a_run_over_every_budget_has_none(base: Path, data: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_pytest_runs_its_own_test_too(tmp_path: Path) -> None:
     assert "4 passed" in ran.stdout
 
 
-def test_its_own_test_tells_a_failure_by_its_status_too(tmp_path: Path) -> None:
+def test_its_own_test_reports_a_failure_by_its_status_too(tmp_path: Path) -> None:
     write_method("clever_idea", tmp_path, private=False)
     method = tmp_path / "clever_idea.py"
     method.write_text(method.read_text().replace("self.momentum * state", "0.9 * state"))

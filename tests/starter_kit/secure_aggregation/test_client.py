@@ -89,7 +89,7 @@ def test_the_same_request_gets_the_same_answer_again() -> None:
 
 
 def test_requests_that_differ_between_clients_never_give_both_secrets_of_one() -> None:
-    """With t > n/2: whatever each client is told of the last one, only one of its secrets comes together."""
+    """With t > n/2: whatever each client learns of the last one, only one of its secrets comes together."""
     others = IDS[:-1]
     for told_lost in product([True, False], repeat=len(others)):
         played = a_round()
@@ -159,7 +159,7 @@ def test_changed_shares_are_rejected_and_the_true_ones_taken_afterwards(position
     assert played.clients[0].mask(routed, ZEROS)
 
 
-def test_shares_of_another_sender_recipient_or_the_client_s_own_don_t_open() -> None:
+def test_shares_of_another_sender_or_recipient_or_the_clients_own_do_not_open() -> None:
     played = a_round()
     own = {}
     key_list = played.advertise()
@@ -173,7 +173,7 @@ def test_shares_of_another_sender_recipient_or_the_client_s_own_don_t_open() -> 
             played.clients[0].mask(rerouted(routed, 0, {3: replayed}), ZEROS)
 
 
-def test_shares_of_another_run_don_t_open() -> None:
+def test_shares_of_another_run_do_not_open() -> None:
     replayed = a_round().until_shared()[0]
     played = a_round()
     played.until_shared()
@@ -210,7 +210,7 @@ def test_shares_of_an_unknown_client_are_rejected() -> None:
         played.clients[0].mask(write_sealed(envelope, sealed), ZEROS)
 
 
-def test_clients_that_were_shown_different_lists_of_keys_can_t_open_each_other_s_shares() -> None:
+def test_clients_with_different_lists_of_keys_cannot_open_shares_of_each_other() -> None:
     played = a_round()
     key_list = played.advertise()
     keys = read_key_list(key_list, ROUND, 5)
@@ -304,7 +304,7 @@ def test_anything_but_a_vector_of_uint32_is_rejected(vector: np.ndarray) -> None
         played.clients[0].mask(routed[0], vector)
 
 
-def test_masking_leaves_the_caller_s_vector_alone() -> None:
+def test_masking_does_not_change_the_vector_of_the_caller() -> None:
     played = a_round()
     vector = played.vectors[0].copy()
     played.until_masked()
@@ -336,7 +336,7 @@ def test_anything_but_a_saved_state_is_rejected_without_showing_it(
     assert "input_value" not in str(rejected.value.__context__)
 
 
-def test_the_state_s_secrets_are_not_printed() -> None:
+def test_secrets_of_the_state_are_not_printed() -> None:
     played = a_round()
     played.until_masked()
     state = ClientState.from_bytes(played.clients[0].to_bytes())

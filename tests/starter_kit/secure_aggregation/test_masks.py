@@ -53,7 +53,7 @@ def test_pairwise_masks_of_all_clients_cancel() -> None:
         assert not total.any()
 
 
-def test_a_mask_s_key_is_not_shown() -> None:
+def test_the_key_of_a_mask_is_not_shown() -> None:
     assert repr(KEY) not in repr(Mask(KEY, 1))
 
 

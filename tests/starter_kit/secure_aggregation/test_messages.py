@@ -114,7 +114,7 @@ def test_a_masked_vector_is_read_without_a_copy() -> None:
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=300).map(lambda tail: KEY_LIST[:24] + tail))
-def test_arbitrary_bytes_are_rejected_with_the_protocol_s_error_or_read_as_what_they_are(data: bytes) -> None:
+def test_arbitrary_bytes_are_rejected_with_a_protocol_error_or_read_as_what_they_are(data: bytes) -> None:
     try:
         keys = read_key_list(data, ROUND, 3)
     except ProtocolError:

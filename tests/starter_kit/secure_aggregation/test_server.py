@@ -143,8 +143,8 @@ def test_with_a_false_share_among_more_than_enough_nothing_is_released() -> None
             played.server.total()
 
 
-def test_with_a_false_share_of_a_lost_client_s_key_nothing_is_released() -> None:
-    """Here there are no more shares than enough, and the public key tells."""
+def test_with_a_false_share_of_the_key_of_a_lost_client_nothing_is_released() -> None:
+    """Here there are no more shares than enough, and the public key reveals it."""
     played = a_round()
     routed = played.until_shared()
     played.lose(9)

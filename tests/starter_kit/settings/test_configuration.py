@@ -77,14 +77,14 @@ def test_an_unknown_setting_is_named_never_ignored() -> None:
     assert "lora.rank" in nested.next_step
 
 
-def test_all_settings_that_there_are_are_told_however_many(tmp_path: Path) -> None:
+def test_all_known_settings_are_listed_however_many(tmp_path: Path) -> None:
     text = SMALL.replace("fedavg", "fl-provider-dp") + "nothing: 1"
     unknown = rejection(written(tmp_path, text)).problems[-1]
     assert unknown.where == "mine.yaml, nothing"
     assert unknown.expected == f"one of {', '.join(sorted(fl_provider_dp.Settings.model_fields))}"
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     error = rejection("fl-provider-dp", "clip_norm=0", "sampling.provider_rate=2", "local.batch_size=none")
     assert {problem.where: problem.expected for problem in error.problems} == {
         "--set local.batch_size": "whole number, at least 1",
@@ -115,7 +115,7 @@ def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tm
         ("local.optimizer=adam", "adamw, sgd or shampoo", '"adam"'),
     ],
 )
-def test_the_type_that_is_wanted_is_told_in_words_and_nothing_is_converted(
+def test_the_expected_type_is_described_and_nothing_is_converted(
     change: str, expected: str, found: str
 ) -> None:
     problem = rejection("fedavg", change).problem
@@ -166,7 +166,7 @@ def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
         ("seed: !!int many", "a value that can't be read"),
         ("dropout: !!bool perhaps", "a value that can't be read"),
         ("seed: " + "9" * 5000, "a value that can't be read"),
-        ("frozen: &all [*all]", "values that hold themselves"),
+        ("frozen: &all [*all]", "values that contain themselves"),
         (
             "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(9)).replace(
                 "*a-1", "x"
@@ -186,7 +186,7 @@ def test_a_name_that_no_file_can_have_is_one_of_no_file(tmp_path: Path) -> None:
     rejection(written(tmp_path, SMALL), f"method={'a' * 5000}.py")
 
 
-def test_the_line_of_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+def test_the_line_of_a_file_that_can_not_be_read_is_reported(tmp_path: Path) -> None:
     assert rejection(written(tmp_path, "rounds: 3\nseed: 1\nrounds: 4")).problem.where.endswith(
         "mine.yaml, line 3"
     )

@@ -60,7 +60,7 @@ def loaded(config: Path, *changes: str, **flags: object) -> tuple[RunSettings, l
     """The settings of a file, with flags named without their dashes, and the notes on them."""
     notes: list[str] = []
     named = {f"--{name}": value for name, value in flags.items()}
-    return load_settings(str(config), changes, flags=named, tell=notes.append), notes
+    return load_settings(str(config), changes, flags=named, on_note=notes.append), notes
 
 
 def rejections(config: Path, *changes: str, **flags: object) -> dict[str, str]:
@@ -111,7 +111,7 @@ def test_fixed_numbers_do_cost_more_than_coins_at_the_same_noise(config: Path) -
     assert fixed_epsilon > 1.5 * coin_epsilon
 
 
-def test_every_key_is_told_in_a_line_with_what_becomes_of_it(config: Path) -> None:
+def test_every_key_is_reported_in_a_line_with_its_translation(config: Path) -> None:
     written(config, f"{MODEL}{DATASET}flower: true\nuse_dp: true\n")
     _, notes = loaded(config)
     assert sorted(note.split(":")[0] for note in notes) == sorted(KEYS)
@@ -177,7 +177,7 @@ def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path: Path) -
     assert caught.value.problem.next_step == "Is fl_parameters.sample_clients meant?"
 
 
-def test_what_is_wrong_is_told_by_the_name_that_it_has_there(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_by_its_name_there(tmp_path: Path) -> None:
     text = MODEL.replace("num_rounds: 5", "num_rounds: five").replace("  lr: 2e-4\n", "")
     assert rejections(written(tmp_path / "VT5.yml", text)) == {
         "VT5.yml, fl_parameters.num_rounds (rounds)": "whole number, at least 0",
@@ -226,7 +226,7 @@ def test_a_file_of_this_kit_is_none_of_theirs() -> None:
 
 def test_flags_go_with_a_config_of_this_kit_as_well() -> None:
     notes: list[str] = []
-    settings = load_settings("fedavg", flags={"--num_rounds": 3, "--flower": True}, tell=notes.append)
+    settings = load_settings("fedavg", flags={"--num_rounds": 3, "--flower": True}, on_note=notes.append)
     assert settings.rounds == 3
     assert notes[0] == "--num_rounds: 3 -> rounds: 3"
     assert notes[1].startswith("--flower: true -> ignored")

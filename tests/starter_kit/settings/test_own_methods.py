@@ -39,7 +39,7 @@ def rejection(config: str, *changes: str) -> ProblemError:
     return caught.value
 
 
-def test_it_stands_beside_the_config_and_has_settings_of_its_own(config: str) -> None:
+def test_it_is_found_beside_the_config_and_has_its_own_settings(config: str) -> None:
     assert load_settings(config, ["own=4"]).model_dump()["own"] == 4
     assert "own" in rejection(config, "own=x").problem.where
 
@@ -69,7 +69,7 @@ def test_a_file_without_settings_of_its_own_is_no_method(config: str, text: str)
         ("import sys\nsys.exit(0)", 2, "SystemExit"),
     ],
 )
-def test_what_is_wrong_with_the_file_is_told_by_its_line(
+def test_what_is_wrong_with_the_file_is_reported_with_its_line(
     config: str, text: str, line: int, found: str
 ) -> None:
     Path(config).with_name("my_method.py").write_text(text)

@@ -30,7 +30,7 @@ def test_every_setting_has_a_meaning(method: str) -> None:
     assert without(method_module(method).Settings) == []
 
 
-def test_nothing_stands_there_twice() -> None:
+def test_nothing_is_listed_twice() -> None:
     titles = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
     assert len(titles) == len(set(titles))
 
@@ -45,8 +45,8 @@ class Above(BaseModel):
 
     Attributes:
         first, second: Both of them,
-            told over two lines.
-        third: Told above.
+            explained over two lines.
+        third: Explained above.
     """
 
     first: int = Field(ge=1, lt=2**40)
@@ -58,16 +58,16 @@ class Below(Above):
     """Of the one below.
 
     Attributes:
-        third: Told below.
+        third: Explained below.
     """
 
     third: list[str] = Field(default=[], min_length=1)
 
 
 def test_a_meaning_is_read_from_the_docstring_of_the_class_or_of_one_above() -> None:
-    assert meaning(Above, "second") == "Both of them, told over two lines."
-    assert meaning(Below, "first") == "Both of them, told over two lines."
-    assert meaning(Below, "third") == "Told below."
+    assert meaning(Above, "second") == "Both of them, explained over two lines."
+    assert meaning(Below, "first") == "Both of them, explained over two lines."
+    assert meaning(Below, "third") == "Explained below."
     assert meaning(Below, "fourth") == ""
 
 

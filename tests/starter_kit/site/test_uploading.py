@@ -49,7 +49,7 @@ def parts_sent(site: LiveSite) -> dict[str, int]:
     return {call: count for call, count in site.calls.items() if call.startswith("PUT")}
 
 
-def test_a_file_arrives_as_it_is_in_parts_of_the_site_s_choice(
+def test_a_file_arrives_unchanged_in_parts_that_the_site_chooses(
     site: LiveSite, site_client: SiteClient, file: Path
 ) -> None:
     submission, run = draft(site_client)
