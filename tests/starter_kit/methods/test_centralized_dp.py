@@ -29,7 +29,8 @@ CLIENTS = one_provider_each(4, 5)
 
 
 def settings(*changes: str) -> Settings:
-    loaded = load_settings("centralized-dp", changes)
+    # Everybody takes part in every round, unless a test says otherwise.
+    loaded = load_settings("centralized-dp", ["sampling.provider_rate=1", *changes])
     assert isinstance(loaded, Settings)
     return loaded
 

@@ -310,7 +310,9 @@ def test_the_guarantee_is_that_of_fl_provider_dp_whose_messages_are_seen_one_by_
     changes: list[str],
 ) -> None:
     clients = one_provider_each(4, 5)
-    loaded = load_settings("fl-provider-dp", [*changes, "placement=client_full"])
+    # As dp-clgecl has it.
+    common = ["rounds=4", "sampling.provider_rate=1", "server_learning_rate=6", "max_weight_noise=0.25"]
+    loaded = load_settings("fl-provider-dp", [*common, *changes, "placement=client_full"])
     assert isinstance(loaded, fl_provider_dp.Settings)
     plain, dual = loaded.plan(clients), settings(*changes).plan(clients)
     assert dual.guarantee.seen_by_server

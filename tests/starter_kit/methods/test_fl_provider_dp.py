@@ -58,7 +58,8 @@ class FixedUpdates(Learner):
 
 
 def settings(*changes: str) -> Settings:
-    loaded = load_settings("fl-provider-dp", changes)
+    # Everybody takes part in every round, unless a test says otherwise.
+    loaded = load_settings("fl-provider-dp", ["sampling.provider_rate=1", *changes])
     assert isinstance(loaded, Settings)
     return loaded
 

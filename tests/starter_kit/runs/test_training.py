@@ -123,6 +123,7 @@ def test_the_rounds_lead_from_the_base_weights_to_the_checkpoint(private: RunFol
 
 def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Path, tmp_path: Path) -> None:
     changes = ["rounds=1", "max_weight_noise=0.01", "server_learning_rate=6"]
+    changes += ["trainable=['language_backbone.shared.weight']", "sampling.provider_rate=1"]
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes)
     line = run.record(max_rounds=1).run
     assert line.server.learning_rate < 6
@@ -138,7 +139,8 @@ def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Pa
 
 
 def test_the_annex_informs_the_organizers_how_many_took_part(base: Path, data: Path, tmp_path: Path) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["sampling.client_rate=0.5", "rounds=8"])
+    changes = ["sampling.client_rate=0.5", "sampling.provider_rate=1", "rounds=8"]
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", changes)
     record = run.record(max_rounds=8)
     annex = read_annex(run.file(ArtifactKind.TRAINING_ANNEX), max_rounds=8, clients=3)
     assert annex.run_token == record.run.run_token

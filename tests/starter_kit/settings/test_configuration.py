@@ -224,7 +224,7 @@ def test_a_change_goes_through_groups_only() -> None:
         (["codec=zip"], "float32 or nf4"),
         (["local.optimizer=adam"], "adamw, sgd or shampoo"),
         (["lora={dropout: 0.1}"], "lora.dropout does nothing"),
-        (["local.momentum=0.5"], "momentum does nothing under adamw"),
+        (["local.optimizer=adamw", "local.momentum=0.5"], "momentum does nothing under adamw"),
         (["delta=1"], "below 1"),
     ],
 )
