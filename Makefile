@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 WHEELS ?= $(or $(UV_FIND_LINKS),$(PIP_FIND_LINKS))
 TORCH_BACKEND ?= cpu
 TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addprefix --find-links ,$(WHEELS)),--torch-backend $(TORCH_BACKEND))
-INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt $(TORCH)
+INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint benchmark reproduce base-weights docs constraints clean
