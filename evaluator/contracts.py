@@ -1,8 +1,8 @@
 """The messages between the site and the workers.
 
 The site sends an `EvaluationJob` for one step of one attempt; a worker answers with `Progress` while it works
-and ends with one `StepReport`. All of them travel as JSON. Messages carry no secret of the site, and nothing
-of the test set but aggregate scores.
+and ends with one `StepReport`, both signed with the secret that the job carries. All of them travel as JSON. Messages
+carry no other secret of the site, and nothing of the test set but aggregate scores.
 """
 
 from datetime import datetime
@@ -132,11 +132,16 @@ class TrackRules(Message):
 
 
 class EvaluationJob(Message):
-    """One step of one attempt at one run. A worker that gets it twice does the same thing twice."""
+    """One step of one attempt at one run. A worker that gets it twice does the same thing twice.
+
+    Attributes:
+        secret: What progress and the report are signed with; it is valid for this step of this attempt.
+    """
 
     evaluation: UUID
     attempt: int = Field(ge=1)
     step: Step
+    secret: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     rules: TrackRules
     artifacts: list[ArtifactRef]
 

@@ -23,17 +23,22 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from kombu import Queue
 from kombu.transport import virtual
 from kombu.utils.json import dumps, loads
+
+from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE
 
 logger = logging.getLogger(__name__)
 
 LEASE_S = 10.0
 POLLING_INTERVAL_S = 0.1
 BUSY_TIMEOUT_S = 30.0
-# Redis hands a message out again after this long, whether or not its consumer still works on it, so it must
-# be longer than any step. A lost worker is noticed much sooner, by its missing heartbeat.
-LONGEST_STEP_S = 6 * 3600
+# A message is acknowledged when its step begins, not when it ends: what isn't by then, its consumer lost. The longest
+# wait before is for a broker that comes back while a worker reports that it begins.
+VISIBILITY_S = 300
+# A broker that keeps silent for so long is away: whoever waits for it does something else, and tries again.
+SILENCE_S = 5.0
 
 DELIVERIES_HEADER = "deliveries"
 
@@ -54,7 +59,8 @@ def broker_settings(url: str) -> dict[str, Any]:
     """Return the Celery settings under which no message is lost on the broker at `url`.
 
     Both ends use them: the site's Celery app and the workers'. Messages are JSON, acknowledged when the task
-    is done and given back when its process dies; a worker takes one at a time; no results are stored.
+    is done or says so, and given back when its process dies; a consumer takes one at a time; no results are stored.
+    Nobody can be controlled through the broker.
 
     Args:
         url: `sqlite:////absolute/path`, `redis://…`, `rediss://…`, `amqp://…` or `amqps://…`.
@@ -62,42 +68,84 @@ def broker_settings(url: str) -> dict[str, Any]:
     Raises:
         ValueError: The scheme is another one, or the path of a SQLite file is not absolute.
     """
-    scheme = urlsplit(url).scheme
     common: dict[str, Any] = {
         "broker_url": url,
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "broker_channel_error_retry": True,
+        "broker_connection_timeout": SILENCE_S,
+        # A process that works answers no heartbeats. TCP notices the end of a peer.
+        "broker_heartbeat": 0,
         "accept_content": ["json"],
         "task_serializer": "json",
         "task_ignore_result": True,
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
+        # Whoever has a visitor waiting can't wait for the broker; the watchdog sends a step again.
+        "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.2},
         "worker_prefetch_multiplier": 1,
+        "worker_consumer": "evaluator.worker.consuming:Consumer",
+        # Whoever can write to the broker could end or inspect every process that listens.
+        "worker_enable_remote_control": False,
     }
-    match scheme:
+    match urlsplit(url).scheme:
         case "sqlite":
             broker_path(url)
-            return common | {
-                "broker_transport": "evaluator.worker.broker:Transport",
-                # It needs broadcasts, which a polled file does badly.
-                "worker_enable_remote_control": False,
-            }
+            return common | {"broker_transport": "evaluator.worker.broker:Transport"}
         case "redis" | "rediss":
-            return common | {
-                "broker_transport_options": {
-                    "visibility_timeout": LONGEST_STEP_S,
-                    "unacked_restore_interval": 10,
-                    "unacked_restore_throttle": 1,
-                }
-            }
+            return common | {"broker_transport_options": _redis_options()}
         case "amqp" | "amqps":
             return common | {
-                "broker_transport_options": {"confirm_publish": True},
+                "broker_transport_options": {
+                    "confirm_publish": True,
+                    "read_timeout": SILENCE_S,
+                    "write_timeout": SILENCE_S,
+                },
                 "task_default_queue_type": "quorum",
                 "task_create_missing_queue_type": "quorum",
                 "worker_detect_quorum_queues": True,
             }
-        case _:
+        case scheme:
             raise ValueError(f"The broker's scheme must be sqlite, redis(s) or amqp(s), not {scheme!r}.")
+
+
+def _redis_options() -> dict[str, Any]:
+    return {
+        "visibility_timeout": VISIBILITY_S,
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "socket_timeout": SILENCE_S,
+        "socket_connect_timeout": SILENCE_S,
+        "socket_keepalive": True,
+        # One key for each queue, which an account's permissions can name.
+        "priority_steps": [0],
+    }
+
+
+def worker_settings(url: str) -> dict[str, Any]:
+    """Return the settings of a worker, whose account at the broker may do nothing but its work.
+
+    It declares no queue: the site does. On Redis it has keys of its own for the messages that it holds.
+
+    Raises `ValueError` as `broker_settings`.
+    """
+    settings = broker_settings(url)
+    queues = [Queue(name, no_declare=True) for name in (EVALUATOR_QUEUE, SCORING_QUEUE)]
+    if is_redis(url):
+        settings["broker_transport_options"] |= {
+            f"{key}_key": f"{EVALUATOR_QUEUE}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")
+        }
+    return settings | {"task_queues": queues, "task_default_queue": EVALUATOR_QUEUE}
+
+
+def is_redis(url: str) -> bool:
+    """Return whether the broker is a Redis server."""
+    return urlsplit(url).scheme in {"redis", "rediss"}
+
+
+def is_rabbitmq(url: str) -> bool:
+    """Return whether the broker is a RabbitMQ server."""
+    return urlsplit(url).scheme in {"amqp", "amqps"}
 
 
 def broker_path(url: str) -> Path:
@@ -108,12 +156,14 @@ def broker_path(url: str) -> Path:
     return Path(path[1:])
 
 
-def delivery_number(headers: Mapping[str, object]) -> int:
-    """Return which hand-over of its message this is, from 1 on; always 1 where the broker doesn't count (Redis)."""
+def delivery_number(headers: Mapping[str, object], *, redelivered: bool = False) -> int:
+    """Return which hand-over of its message this is, from 1 on; at most 2 where the broker doesn't count (Redis)."""
     counted, rabbitmq = headers.get(DELIVERIES_HEADER), headers.get("x-delivery-count")
     if isinstance(counted, int):
         return counted
-    return rabbitmq + 1 if isinstance(rabbitmq, int) else 1
+    if isinstance(rabbitmq, int):
+        return rabbitmq + 1
+    return 2 if redelivered else 1
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,33 @@
 """The workers' Celery app, and what they send back to the site."""
 
 import os
-import socket
+import secrets
 from pathlib import Path
 from typing import Any
 
 from celery import Celery
 
-from evaluator.contracts import EVALUATOR_QUEUE, INTAKE_QUEUE, Progress, StepReport
-from evaluator.worker.broker import broker_settings
+from evaluator.contracts import INTAKE_QUEUE, Progress, StepReport
+from evaluator.signed_messages import sign
+from evaluator.worker.broker import is_rabbitmq, worker_settings
 
 app = Celery("evaluator", include=["evaluator.worker.tasks"])
-app.conf.update(
-    broker_settings(os.environ.get("PFL_BROKER_URL") or f"sqlite:///{Path.cwd()}/var/broker.sqlite3")
+_url = os.environ.get("PFL_BROKER_URL") or f"sqlite:///{Path.cwd()}/var/broker.sqlite3"
+app.conf.update(worker_settings(_url))
+
+# RabbitMQ lets an account write to exchanges, not to queues: to the one that leads to the intake and to no other.
+TO_INTAKE: dict[str, Any] = {"queue": INTAKE_QUEUE, "declare": []} | (
+    {"exchange": INTAKE_QUEUE, "routing_key": INTAKE_QUEUE} if is_rabbitmq(_url) else {}
 )
-app.conf.update(task_default_queue=EVALUATOR_QUEUE, worker_send_task_events=False)
+
+# The name under which this process reports. It says nothing of the machine unless the organizers choose that.
+WORKER_NAME = os.environ.get("PFL_WORKER_NAME") or f"worker-{secrets.token_hex(4)}"
 
 
-def worker_name() -> str:
-    """Return the name under which this process reports: its host and process id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def send_to_site(task: str, message: Progress | StepReport, **options: Any) -> None:
-    """Send a message to the site's intake; `options` are those of Celery's `send_task`.
+def send_to_site(task: str, message: Progress | StepReport, secret: str, **options: Any) -> None:
+    """Send a message to the site's intake, signed with the job's secret; `options` are those of `send_task`.
 
     Raises:
         OperationalError: The broker is away.
     """
-    app.send_task(task, [message.model_dump(mode="json")], queue=INTAKE_QUEUE, **options)
+    app.send_task(task, [sign(message, secret).model_dump(mode="json")], **TO_INTAKE, **options)

@@ -5,16 +5,19 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from kombu.exceptions import OperationalError
 
 from evaluator.contracts import PROGRESS_TASK, EvaluationJob, Progress
-from evaluator.worker.celery import send_to_site, worker_name
+from evaluator.worker.celery import WORKER_NAME, send_to_site
 from evaluator.worker.time_left import Pace
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 2.0
+# Nothing is lost yet when a step can't begin, so a minute of a broker's absence is enough.
+ANNOUNCEMENT_RETRIES = {"max_retries": 10, "interval_start": 1, "interval_step": 1, "interval_max": 5}
 
 
 class Heartbeat:
@@ -29,6 +32,14 @@ class Heartbeat:
     def set(self, done: int, total: int) -> None:
         self.pace = self.pace.at(done, total, time.monotonic())
 
+    def announce(self) -> None:
+        """Report that the step begins, and return when the broker has that.
+
+        Raises:
+            OperationalError: The broker is away, for longer than its message needs to be handed out again.
+        """
+        self._send(retry=True, retry_policy=ANNOUNCEMENT_RETRIES)
+
     @contextlib.contextmanager
     def beating(self) -> Iterator["Heartbeat"]:
         self._thread.start()
@@ -39,20 +50,21 @@ class Heartbeat:
             self._thread.join()
 
     def _beat(self) -> None:
-        while True:
-            pace, job = self.pace, self.job
-            message = Progress(
-                evaluation=job.evaluation,
-                attempt=job.attempt,
-                step=job.step,
-                done=pace.done,
-                total=pace.total,
-                remaining_s=pace.remaining_s(time.monotonic()),
-                worker=worker_name(),
-            )
+        while not self._stop.wait(HEARTBEAT_S):
             try:
-                send_to_site(PROGRESS_TASK, message, retry=False)
+                self._send(retry=False)
             except OperationalError:
                 logger.warning("a heartbeat could not be sent; the next one follows")
-            if self._stop.wait(HEARTBEAT_S):
-                return
+
+    def _send(self, **options: Any) -> None:
+        pace, job = self.pace, self.job
+        message = Progress(
+            evaluation=job.evaluation,
+            attempt=job.attempt,
+            step=job.step,
+            done=pace.done,
+            total=pace.total,
+            remaining_s=pace.remaining_s(time.monotonic()),
+            worker=WORKER_NAME,
+        )
+        send_to_site(PROGRESS_TASK, message, job.secret, **options)

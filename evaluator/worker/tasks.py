@@ -5,6 +5,7 @@ import logging
 import os
 import platform
 import sys
+import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,14 +31,13 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.pipeline import StepOutput, run_step
 from evaluator.traces import trace_of
 from evaluator.worker.broker import delivery_number
-from evaluator.worker.celery import app, send_to_site, worker_name
+from evaluator.worker.celery import WORKER_NAME, app, send_to_site
+from evaluator.worker.consuming import NotAcknowledgedError
 from evaluator.worker.folder import WorkerFolder
 from evaluator.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger(__name__)
 
-# A job that has killed so many workers is reported as failed, not tried again.
-MAX_DELIVERIES = 5
 # A problem with the worker's own folders is the organizers' to fix, and would reveal something of the test set.
 OPERATOR_ERRORS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
 LIBRARIES = {
@@ -48,33 +48,60 @@ LIBRARIES = {
 }
 # A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
 REPORT_RETRIES = {"max_retries": 60, "interval_start": 1, "interval_step": 1, "interval_max": 10}
+# How long a worker that can't begin a step waits before it gives the message back.
+GIVE_BACK_S = 5.0
 
 
-@app.task(name=STEP_TASK, bind=True)
+@app.task(name=STEP_TASK, bind=True, Request="evaluator.worker.consuming:HeldRequest")
 def take_job(self: "Task[Any, None]", message: dict[str, Any]) -> None:
-    """Run one step of an evaluation and report how it ended."""
+    """Run one step of an evaluation and report how it ended.
+
+    The message is acknowledged when the site has been sent a first sign of life, before the step begins. From then on
+    the site's watchdog notices the end of this process, and no broker cares how long the step takes.
+    """
     try:
         job = EvaluationJob.model_validate(message)
     except ValidationError as error:
         # There is nobody to report to: the message names no evaluation that could be trusted.
         logger.error("dropped a malformed job: %s", [detail["loc"] for detail in error.errors()])
         return
-    started_at = datetime.now(UTC)
-    logger.info("evaluation %s, attempt %d: %s begins", job.evaluation, job.attempt, job.step)
-    report = _report(job, started_at, delivery_number(self.request.headers or {}))
+    heartbeat = Heartbeat(job)
+    _begin(self.request, job, heartbeat)
+    # Until the report is sent: a broker that comes back sees a sign of life at once.
+    with heartbeat.beating():
+        report = _report(job, heartbeat, datetime.now(UTC))
+        try:
+            send_to_site(REPORT_TASK, report, job.secret, retry=True, retry_policy=REPORT_RETRIES)
+        except OperationalError:
+            logger.error("%s: the report is lost, the broker is away; the watchdog starts over", _name(job))
+            return
+    logger.info("%s %s", _name(job), report.outcome)
+
+
+def _begin(request: Any, job: EvaluationJob, heartbeat: Heartbeat) -> None:
+    """Report that the step begins, and acknowledge its message. Raises `Reject` to give the message back."""
+    redelivered = bool((request.delivery_info or {}).get("redelivered"))
+    delivery = delivery_number(request.headers or {}, redelivered=redelivered)
+    if delivery > 1:
+        logger.warning("%s: handed out again (delivery %d)", _name(job), delivery)
     try:
-        send_to_site(REPORT_TASK, report, retry=True, retry_policy=REPORT_RETRIES)
-    except OperationalError as error:
-        raise Reject("the report could not be sent", requeue=True) from error
-    logger.info("evaluation %s, attempt %d: %s %s", job.evaluation, job.attempt, job.step, report.outcome)
+        heartbeat.announce()
+        request.held.acknowledge_now()
+    except (OperationalError, NotAcknowledgedError) as error:
+        # Others may have more luck, or this worker later.
+        time.sleep(GIVE_BACK_S)
+        raise Reject("the broker was away when the step was to begin", requeue=True) from error
+    logger.info("%s begins", _name(job))
 
 
-def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepReport:
+def _name(job: EvaluationJob) -> str:
+    return f"evaluation {job.evaluation}, attempt {job.attempt}: {job.step}"
+
+
+def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> StepReport:
     outcome, output, problems, trace = Outcome.PASSED, None, [], ""
     try:
-        if deliveries > MAX_DELIVERIES:
-            raise RuntimeError(f"this job has ended {deliveries - 1} workers before it could be reported")
-        output = _run(job)
+        output = _run(job, heartbeat)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
         if isinstance(error, ProblemError) and not OPERATOR_ERRORS & {
             problem.code for problem in error.problems
@@ -83,7 +110,7 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         else:
             outcome, problems = Outcome.FAILED, [Problem.of(ErrorCode.PLATFORM_FAULT)]
             trace = trace_of(error, quoted=job.step is not Step.SCORING)
-            logger.error("evaluation %s, attempt %d: %s\n%s", job.evaluation, job.attempt, job.step, trace)
+            logger.error("%s\n%s", _name(job), trace)
     return StepReport(
         evaluation=job.evaluation,
         attempt=job.attempt,
@@ -97,10 +124,9 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
     )
 
 
-def _run(job: EvaluationJob) -> StepOutput[StepResult]:
+def _run(job: EvaluationJob, heartbeat: Heartbeat) -> StepOutput[StepResult]:
     folder = WorkerFolder(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
-    with Heartbeat(job).beating() as heartbeat:
-        return run_step(job.step, folder.step_inputs(job, heartbeat.set), heartbeat.set)
+    return run_step(job.step, folder.step_inputs(job, heartbeat.set), heartbeat.set)
 
 
 def _provenance(step: Step, started_at: datetime) -> Provenance:
@@ -110,7 +136,7 @@ def _provenance(step: Step, started_at: datetime) -> Provenance:
         with contextlib.suppress(PackageNotFoundError):
             libraries[name] = version(name)
     return Provenance(
-        worker=worker_name(),
+        worker=WORKER_NAME,
         evaluator_version=evaluator_version(),
         libraries=libraries,
         hardware=_hardware(step),

@@ -24,17 +24,31 @@ def binary() -> str | None:
 
 
 class Redis:
+    """Started at construction; `stop` ends it and removes its files."""
+
     def __init__(self) -> None:
         program = binary()
         if program is None:
             raise RuntimeError("No Redis server found: `python -m tests.install` installs one.")
         self.folder = tempfile.mkdtemp(prefix="pfl-redis-")
         port = free_port()
-        self.process = subprocess.Popen(
-            [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder],
-            stdout=subprocess.DEVNULL,
-        )
         self.url = f"redis://127.0.0.1:{port}/0"
+        self.command = [
+            program,
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            self.folder,
+        ]
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, also again after `kill`, and wait until it answers."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
         client = redis.Redis.from_url(self.url)
         for _ in range(100):
             try:
@@ -44,7 +58,11 @@ class Redis:
                 time.sleep(0.05)
         raise RuntimeError("Redis did not start")
 
+    def kill(self) -> None:
+        """End the server at once; it forgets everything."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(10)
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -8,9 +8,9 @@ from django.utils.safestring import SafeString
 
 from evaluator.contracts import GroupScore, ScoringDetail
 from evaluator.scoring.metrics import cut
-from portal.audit.admin import ReadOnlyAdmin
+from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
-from portal.evaluation.models import Evaluation, StepReport
+from portal.evaluation.models import Evaluation, StepReport, TestSet
 from portal.evaluation.services import evaluate_again
 
 
@@ -97,3 +97,16 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
                 self.message_user(request, f"{run} is {run.state}, not finished.", messages.WARNING)
             else:
                 self.message_user(request, f"{run} is queued again.", messages.SUCCESS)
+
+
+@admin.register(TestSet)
+class TestSetAdmin(AuditedAdmin[TestSet]):
+    """The test sets that runs were scored on. An entry is deleted to accept another content under its name."""
+
+    list_display = ("name", "sha256", "first_scored_at")
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: TestSet | None = None) -> bool:
+        return False

@@ -15,6 +15,7 @@ from django.db.models import Max
 
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
+    INTAKE_QUEUE,
     SCORING_QUEUE,
     STEP_ARTIFACTS,
     STEP_TASK,
@@ -26,6 +27,7 @@ from evaluator.contracts import (
 )
 from portal.celery import app
 from portal.evaluation.models import Evaluation
+from portal.evaluation.step_secrets import step_secret
 from portal.submissions.models import Run
 from portal.uploads.stores import current_store
 
@@ -61,6 +63,8 @@ def _send(evaluation_id: UUID) -> None:
         STEP_TASK,
         [message.model_dump(mode="json")],
         queue=QUEUES[message.step],
+        # Workers may declare no queue, and answer to the intake's.
+        declare=[app.amqp.queues[name] for name in (QUEUES[message.step], INTAKE_QUEUE)],
         expires=evaluation.sent_at + MESSAGE_LIFETIME,
         # The message itself has signed URLs, which no log needs.
         argsrepr="(job)",
@@ -74,6 +78,7 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         evaluation=evaluation.pk,
         attempt=evaluation.attempt,
         step=step,
+        secret=step_secret(evaluation.pk, evaluation.attempt, step),
         rules=TrackRules.model_validate(run.rules),
         artifacts=[
             ArtifactRef(

@@ -7,6 +7,7 @@ an effect; all others are logged and dropped, so that a dead attempt never overw
 import logging
 import math
 from datetime import datetime
+from typing import TypeVar
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,17 +21,21 @@ from evaluator.contracts import (
     StepReport,
     TrackRules,
 )
-from evaluator.errors import ProblemError, shorten
+from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.results import RunResults
+from evaluator.signed_messages import SignedMessage
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import models, outcomes
+from portal.evaluation import models, outcomes, report_checks
 from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import send_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
+from portal.evaluation.step_secrets import is_authentic
 from portal.evaluation.truncation import truncate_for_storage
 from portal.submissions.models import Run, RunState
 from portal.submissions.states import move_run
+
+Content = TypeVar("Content", Progress, StepReport)
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +46,7 @@ LARGEST_NUMBER = 2**63 - 1
 
 def parse_progress(message: object) -> Progress:
     """Return the progress that a message reports. Raises `ValueError` unless one of our workers could send it."""
-    progress = Progress.model_validate(message)
+    progress = _opened(message, Progress)
     if not (0 <= progress.done <= LARGEST_UNITS and 0 <= progress.total <= LARGEST_UNITS):
         raise ValueError(f"{progress.done} of {progress.total} is not progress")
     if progress.remaining_s is not None and not 0 <= progress.remaining_s <= MAX_REMAINING_S:
@@ -51,7 +56,7 @@ def parse_progress(message: object) -> Progress:
 
 def parse_report(message: object) -> StepReport:
     """Return the report that a message holds. Raises `ValueError` unless one of our workers could send it."""
-    report = StepReport.model_validate(message)
+    report = _opened(message, StepReport)
     if report.outcome is Outcome.PASSED and (report.result is None or report.result.kind != report.step):
         raise ValueError(f"the step {report.step} passed without a result of its own")
     for name, value in report.result or ():
@@ -60,6 +65,17 @@ def parse_report(message: object) -> StepReport:
     if report.detail is not None:
         _require_plausible(report.detail)
     return report
+
+
+def _opened(message: object, kind: type[Content]) -> Content:
+    """Return the content of a signed message. Raises `ValueError` unless its job's secret has signed it."""
+    signed = SignedMessage.model_validate(message)
+    content = kind.model_validate_json(signed.content)
+    if not is_authentic(signed, content):
+        raise ValueError(
+            f"evaluation {content.evaluation}, {content.step}: it isn't signed by the job's worker"
+        )
+    return content
 
 
 def _require_plausible(detail: ScoringDetail) -> None:
@@ -101,7 +117,7 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
         run = Run.objects.select_for_update().get(pk=evaluation.run_id)
         if evaluation.state == EvaluationState.QUEUED:
             _begin(evaluation, run)
-        report = truncate_for_storage(report)
+        report = _without_faults(run, truncate_for_storage(report))
         outcome, problems, results = report.outcome, report.problems, run.results
         if outcome is Outcome.PASSED:
             try:
@@ -126,6 +142,24 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
                 outcomes.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
                 outcomes.fail_or_retry(evaluation, run, EvaluationState.FAILED, now)
+
+
+def _without_faults(run: Run, report: StepReport) -> StepReport:
+    """Return the report, as one of a platform fault if its result can't be true of the run."""
+    faults = report_checks.faults(run, report) if report.outcome is Outcome.PASSED else []
+    if not faults:
+        return report
+    text = f"The site doesn't believe {report.provenance.worker}: " + "; ".join(faults)
+    logger.error("Evaluation %s, step %s: %s", report.evaluation, report.step, text)
+    return report.model_copy(
+        update={
+            "outcome": Outcome.FAILED,
+            "problems": [Problem.of(ErrorCode.PLATFORM_FAULT)],
+            "result": None,
+            "detail": None,
+            "operator_trace": text,
+        }
+    )
 
 
 def _lock_current(message: Progress | StepReport) -> Evaluation | None:

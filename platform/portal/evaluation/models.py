@@ -96,3 +96,14 @@ class StepReport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step}: {self.outcome}"
+
+
+class TestSet(models.Model):
+    """A test set by the name that tracks give it. The first run that is scored on it fixes its content."""
+
+    name = models.CharField(max_length=64, unique=True)
+    sha256 = models.CharField("SHA-256", max_length=64)
+    first_scored_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.name

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class ArtifactServer:
     """Serves `content` at any address.
 
-    `cuts` connections break after `cut_bytes`; `status` replaces 200; without `knows_ranges` everything is sent.
+    It answers while `released` is set. `cuts` connections break after `cut_bytes`; `status` replaces 200; without `knows_ranges` everything is sent.
     """
 
     def __init__(self, content: bytes, *, says_length: bool = True) -> None:
@@ -18,6 +18,8 @@ class ArtifactServer:
         self.status = 0
         self.knows_ranges = True
         self.ranges: list[str] = []
+        self.released = threading.Event()
+        self.released.set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,6 +38,7 @@ class ArtifactServer:
         self.server.server_close()
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.released.wait()
         asked = request.headers.get("Range", "")
         self.ranges.append(asked)
         if not self.knows_ranges:

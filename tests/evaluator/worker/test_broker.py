@@ -10,13 +10,14 @@ from contextlib import closing
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import pytest
 from celery import Celery
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.worker.broker import MessageFile, broker_settings, delivery_number
+from evaluator.worker.broker import MessageFile, broker_settings, delivery_number, worker_settings
 
 # How long to wait for what happens in any case; longer than the busiest machine takes.
 PATIENCE_S = 300
@@ -166,6 +167,7 @@ def test_delivery_numbers_of_both_counting_brokers() -> None:
     assert delivery_number({"deliveries": 3}) == 3
     assert delivery_number({"x-delivery-count": 1}) == 2
     assert delivery_number({}) == 1
+    assert delivery_number({}, redelivered=True) == 2  # Redis
 
 
 @pytest.mark.parametrize("url", ["sqlite:///relative.sqlite3", "filesystem://", "memory://", ""])
@@ -181,6 +183,14 @@ def test_every_broker_acknowledges_late_and_speaks_json_only(url: str) -> None:
     assert conf["task_reject_on_worker_lost"]
     assert conf["worker_prefetch_multiplier"] == 1
     assert conf["accept_content"] == ["json"]
+
+
+@pytest.mark.parametrize("url", ["sqlite:////tmp/b.sqlite3", "redis://h/0", "amqp://h/v"])
+@pytest.mark.parametrize("settings_of", [broker_settings, worker_settings])
+def test_nobody_is_controlled_through_a_broker(
+    url: str, settings_of: Callable[[str], dict[str, Any]]
+) -> None:
+    assert settings_of(url)["worker_enable_remote_control"] is False
 
 
 class Site:

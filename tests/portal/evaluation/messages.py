@@ -23,6 +23,8 @@ from evaluator.contracts import (
 )
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.signed_messages import sign
+from portal.evaluation.step_secrets import step_secret
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64
@@ -103,7 +105,26 @@ def make_accounting(run, record=None, **changes):
 
 
 def make_result(evaluation, step):
-    return make_accounting(evaluation.run) if step is Step.ACCOUNTING else RESULTS[step]
+    if step is Step.ACCOUNTING:
+        return make_accounting(evaluation.run)
+    if step is Step.VALIDATE:
+        return RESULTS[step].model_copy(update={"sha256": checkpoint_sha256(evaluation.run)})
+    if step is Step.SCORING:
+        return RESULTS[step].model_copy(update={"checkpoint_sha256": checkpoint_sha256(evaluation.run)})
+    return RESULTS[step]
+
+
+def checkpoint_sha256(run):
+    """That of the run's checkpoint, which is made if there is none."""
+    checkpoint = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT).first()
+    checkpoint = checkpoint or make_artifact(run, ArtifactKind.CHECKPOINT, f"weights {run.pk}".encode())
+    return checkpoint.upload.sha256
+
+
+def signed(message):
+    """The message as its job's worker sends it."""
+    secret = step_secret(message.evaluation, message.attempt, message.step)
+    return sign(message, secret).model_dump(mode="json")
 
 
 def make_report(evaluation, step, outcome=Outcome.PASSED, **fields):

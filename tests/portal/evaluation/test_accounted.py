@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import CheckStatus, Outcome, Step, TrustLevel
+from evaluator.contracts import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from portal.audit.models import AuditEntry
@@ -111,7 +111,7 @@ class TestToken:
         token = make_token(team, track)
         run = account(queued_run(team, track), run_token=token.token)
         assert run.token == token
-        assert run.token.record_sha256 == run.artifacts.get().upload.sha256
+        assert run.token.record_sha256 == run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD).upload.sha256
         entry = AuditEntry.objects.get(action="run_token.claimed")
         assert entry.details == {"run": str(run.pk), "before": None}
 

@@ -1,3 +1,5 @@
+import hmac
+import json
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +27,17 @@ from portal.challenge.models import Ranking
 from portal.evaluation import dispatch, intake, outcomes, tasks, truncation
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.results import column_epsilons
+from portal.evaluation.step_secrets import step_secret
 from portal.submissions.models import Run, RunState
-from tests.portal.evaluation.messages import RESULTS, make_detail, make_group, make_progress, make_report
+from tests.portal.evaluation.messages import (
+    RESULTS,
+    make_detail,
+    make_group,
+    make_progress,
+    make_report,
+    make_result,
+    signed,
+)
 from tests.portal.factories import make_run, make_submission, make_track
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -67,7 +78,7 @@ class TestProgress:
 
     @pytest.mark.parametrize("fields", [{"done": -1}, {"total": 2**31}])
     def test_progress_beyond_what_the_database_stores_is_dropped(self, evaluation, fields):
-        tasks.receive_progress(make_progress(evaluation, **fields).model_dump(mode="json"))
+        tasks.receive_progress(signed(make_progress(evaluation, **fields)))
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
     def test_the_time_left_is_the_newest_estimate_of_the_worker(self, evaluation):
@@ -78,8 +89,11 @@ class TestProgress:
 
     @pytest.mark.parametrize("remaining_s", [-1, 1e9, math.nan, math.inf, "soon"])
     def test_an_impossible_time_left_is_dropped(self, evaluation, remaining_s, caplog):
-        message = make_progress(evaluation).model_dump(mode="json")
-        tasks.receive_progress({**message, "remaining_s": remaining_s})
+        sound = make_progress(evaluation)
+        content = json.dumps({**sound.model_dump(mode="json"), "remaining_s": remaining_s})
+        secret = step_secret(sound.evaluation, sound.attempt, sound.step)
+        signature = hmac.new(secret.encode(), content.encode(), "sha256").hexdigest()
+        tasks.receive_progress({"content": content, "signature": signature})
         assert "malformed" in caplog.text
         assert fresh(evaluation).state == EvaluationState.QUEUED
 
@@ -96,7 +110,7 @@ class TestPassing:
             queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
             (job,) = broker.jobs(queue)
             assert job.step == step
-            committed(tasks.receive_report, make_report(evaluation, step).model_dump(mode="json"))
+            committed(tasks.receive_report, signed(make_report(evaluation, step)))
 
         run, evaluation = fresh(run), fresh(evaluation)
         assert (run.state, evaluation.state) == (RunState.SCORED, EvaluationState.PASSED)
@@ -166,7 +180,7 @@ class TestDetail:
 
     def test_that_of_a_score_is_stored(self, scoring):
         detail = make_detail(make_group(), make_group(by="provider", group="seen"))
-        tasks.receive_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="json"))
+        tasks.receive_report(signed(make_report(scoring, Step.SCORING, detail=detail)))
         assert self.stored(scoring) == detail.model_dump(mode="json")
 
     def test_a_score_may_have_none(self, scoring):
@@ -201,7 +215,7 @@ class TestDetail:
         ],
     )
     def test_impossible_numbers_are_rejected(self, scoring, detail, caplog):
-        tasks.receive_report(make_report(scoring, Step.SCORING, detail=detail).model_dump(mode="python"))
+        tasks.receive_report(signed(make_report(scoring, Step.SCORING, detail=detail)))
         assert "malformed" in caplog.text
         assert fresh(scoring).run.state == RunState.RUNNING
 
@@ -254,7 +268,8 @@ class TestRejection:
         assert "\0" not in checks[0].found
 
     def test_names_of_tensors_are_capped(self, evaluation):
-        result = RESULTS[Step.VALIDATE].model_copy(update={"changed": ["x\0" * 1000] * 20_001})
+        changes = {"changed": ["x\0" * 1000] * 20_001, "tensors": 20_001, "parameters": 20_001}
+        result = make_result(evaluation, Step.VALIDATE).model_copy(update=changes)
         intake.receive_report(make_report(evaluation, Step.VALIDATE, result=result))
         changed = (StepReport.objects.get().result or {})["changed"]
         assert len(changed) == truncation.MAX_TENSORS
@@ -354,9 +369,8 @@ class TestDisorder:
     def test_a_passed_step_without_a_sound_result_is_dropped(self, evaluation, fields, caplog):
         for step in (Step.VALIDATE, Step.COMMUNICATION):
             intake.receive_report(make_report(evaluation, step))
-        message = make_report(evaluation, Step.SCORING).model_dump(mode="python")
-        message |= {name: value and value.model_dump() for name, value in fields.items()}
-        tasks.receive_report(message)
+        report = make_report(evaluation, Step.SCORING).model_copy(update=fields)
+        tasks.receive_report(signed(report))
         assert "malformed" in caplog.text
         assert fresh(evaluation).run.state == RunState.RUNNING
 

@@ -40,6 +40,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='TestSet',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=64, unique=True)),
+                ('sha256', models.CharField(max_length=64, verbose_name='SHA-256')),
+                ('first_scored_at', models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+        ),
+        migrations.CreateModel(
             name='StepReport',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,0 +1,41 @@
+"""Real brokers of every kind for the worker, and a worker's folder."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.evaluator.tiny_track import write_reference, write_test_set
+from tests.evaluator.worker.brokers import Broker, Brokers
+from tests.evaluator.worker.office import Office
+
+
+@pytest.fixture(scope="session")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    """The running brokers by kind."""
+    brokers = Brokers(tmp_path_factory.mktemp)
+    yield brokers
+    brokers.stop()
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A worker's folder with a reference and a test set."""
+    home = tmp_path_factory.mktemp("evaluator")
+    write_reference(home / "references" / "tiny")
+    write_test_set(home / "test_sets" / "secret")
+    return home
+
+
+@pytest.fixture
+def new_office(home: Path, tmp_path: Path) -> Iterator[Callable[[Broker], Office]]:
+    """Opens offices without workers, which end with the test."""
+    offices: list[Office] = []
+
+    def open_office(broker: Broker) -> Office:
+        offices.append(Office(broker.url, home, tmp_path))
+        return offices[-1]
+
+    yield open_office
+    for office in offices:
+        office.close()

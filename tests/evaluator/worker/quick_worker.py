@@ -1,0 +1,28 @@
+"""The worker's Celery app with short patience, and places where it stops; run by test_delivery.py."""
+
+import os
+import time
+from pathlib import Path
+
+from evaluator.worker.broker import is_rabbitmq, is_redis
+from evaluator.worker.celery import _url, app
+from evaluator.worker.heartbeat import Heartbeat
+
+# Shorter than the steps of the tests.
+VISIBILITY_S = 3
+if is_redis(_url):
+    app.conf.broker_transport_options |= {
+        "visibility_timeout": VISIBILITY_S,
+        "unacked_restore_interval": 1,
+    }
+elif not is_rabbitmq(_url):
+    app.conf.broker_transport_options |= {"lease_s": VISIBILITY_S, "polling_interval": 0.05}
+
+
+def _never_begin(_: Heartbeat) -> None:
+    Path(os.environ["STOPS_BEFORE_BEGINNING"]).touch()
+    time.sleep(3600)
+
+
+if "STOPS_BEFORE_BEGINNING" in os.environ:
+    Heartbeat.announce = _never_begin  # type: ignore[method-assign]

@@ -1,0 +1,141 @@
+"""What every broker does with a job: none is lost, and none is run twice while its worker lives."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.contracts import ArtifactRef, EvaluationJob, Outcome, Step
+from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
+from tests.evaluator.worker.office import PATIENCE_S, Office
+
+pytestmark = pytest.mark.xdist_group("rabbitmq")
+
+QUICK = "tests.evaluator.worker.quick_worker"
+# Longer than the brokers' patience with a consumer: twice the heartbeat and the consumer timeout of RabbitMQ, four
+# times the visibility timeout of Redis and the lease of the embedded broker.
+LONG_S = 12
+
+
+@pytest.fixture(params=BROKERS)
+def broker(request: pytest.FixtureRequest, brokers: Brokers) -> Broker:
+    return brokers.get(request.param)
+
+
+@pytest.fixture
+def office(broker: Broker, new_office: Callable[[Broker], Office]) -> Office:
+    return new_office(broker)
+
+
+@pytest.fixture
+def slow(office: Office) -> Iterator[ArtifactRef]:
+    """A checkpoint whose bytes are held back, so that a step takes as long as the test wants."""
+    ref = office.serve_checkpoint()
+    office.servers[-1].released.clear()
+    yield ref
+    office.servers[-1].released.set()
+
+
+def begins(office: Office, job: EvaluationJob) -> None:
+    office.receive(lambda: bool(office.progress_of(job)))
+
+
+def test_a_step_longer_than_any_timeout_is_run_once_by_one_of_two_workers(
+    office: Office, slow: ArtifactRef
+) -> None:
+    office.start_worker(QUICK)
+    office.start_worker(QUICK)
+    job = office.send(Step.VALIDATE, [slow])
+    begins(office, job)
+    office.receive_for(LONG_S)
+    office.servers[-1].released.set()
+    office.receive(lambda: bool(office.reports_on(job)))
+    (report,) = office.reports_on(job)
+    assert report.outcome is Outcome.PASSED
+    assert {progress.worker for progress in office.progress_of(job)} == {report.provenance.worker}
+    assert office.log().count("validate begins") == 1
+    assert "handed out again" not in office.log()
+
+
+def test_a_busy_worker_holds_no_message_that_another_could_take(office: Office, slow: ArtifactRef) -> None:
+    office.start_worker(QUICK)
+    first = office.send(Step.VALIDATE, [slow])
+    begins(office, first)
+    # One for each queue that the busy worker listens to.
+    waiting = [office.send(Step.VALIDATE, []), office.send(Step.SCORING, [])]
+    office.receive_for(1)
+    office.start_worker(QUICK)
+    office.receive(lambda: all(office.reports_on(job) for job in waiting))
+    assert not office.reports_on(first)
+    office.servers[-1].released.set()
+    office.receive(lambda: bool(office.reports_on(first)))
+    assert len(office.reports) == 3
+
+
+def test_a_job_whose_worker_is_killed_before_it_begins_is_taken_by_another(
+    office: Office, tmp_path: Path
+) -> None:
+    holds = tmp_path / "holds"
+    worker = office.start_worker(QUICK, STOPS_BEFORE_BEGINNING=str(holds))
+    job = office.send(Step.VALIDATE, [office.serve_checkpoint()])
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds.exists():
+        assert time.monotonic() < deadline, office.log()
+        time.sleep(0.05)
+    worker.kill()
+    worker.wait()
+    office.start_worker(QUICK)
+    office.receive(lambda: bool(office.reports_on(job)))
+    assert [report.outcome for report in office.reports_on(job)] == [Outcome.PASSED]
+    assert "handed out again (delivery 2)" in office.log()
+
+
+def test_a_job_whose_worker_is_killed_after_it_began_is_left_to_the_watchdog(
+    office: Office, slow: ArtifactRef
+) -> None:
+    worker = office.start_worker(QUICK)
+    job = office.send(Step.VALIDATE, [slow])
+    begins(office, job)
+    # The acknowledgement follows the first sign of life; the second comes later.
+    office.receive(lambda: len(office.progress_of(job)) > 1)
+    worker.kill()
+    worker.wait()
+    office.start_worker(QUICK)
+    office.receive_for(5)
+    assert office.log().count("validate begins") == 1
+
+
+def test_a_worker_that_must_stop_reports_its_step_and_takes_no_other(
+    office: Office, slow: ArtifactRef
+) -> None:
+    worker = office.start_worker(QUICK)
+    first = office.send(Step.VALIDATE, [slow])
+    begins(office, first)
+    worker.send_signal(signal.SIGTERM)
+    second = office.send(Step.VALIDATE, [])
+    office.servers[-1].released.set()
+    assert worker.wait(PATIENCE_S) == 0
+    office.receive(lambda: bool(office.reports_on(first)))
+    assert not office.progress_of(second)
+    office.start_worker(QUICK)
+    office.receive(lambda: bool(office.reports_on(second)))
+
+
+@pytest.mark.parametrize("broker", ["redis", "rabbitmq"], indirect=True)
+def test_a_broker_that_was_away_during_a_step_gets_the_report(
+    broker: Broker, office: Office, slow: ArtifactRef
+) -> None:
+    office.start_worker(QUICK)
+    job = office.send(Step.VALIDATE, [slow])
+    office.receive(lambda: len(office.progress_of(job)) > 1)
+    assert broker.server is not None
+    broker.server.kill()
+    office.servers[-1].released.set()
+    time.sleep(3)
+    broker.server.start()
+    office.receive(lambda: bool(office.reports_on(job)))
+    assert [report.outcome for report in office.reports_on(job)] == [Outcome.PASSED]
+    # It listens again.
+    assert office.report_on(Step.VALIDATE, []).outcome is Outcome.REJECTED
