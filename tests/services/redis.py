@@ -48,7 +48,7 @@ class Redis:
 
     def start(self) -> None:
         """Start the server, also again after `kill`, and wait until it answers."""
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, start_new_session=True)
         client = redis.Redis.from_url(self.url)
         for _ in range(100):
             try:

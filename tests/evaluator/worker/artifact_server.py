@@ -5,9 +5,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class ArtifactServer:
-    """Serves `content` at any address.
+    """Serves `content` at any address, once `released` is set.
 
-    It answers while `released` is set. `cuts` connections break after `cut_bytes`; `status` replaces 200; without `knows_ranges` everything is sent.
+    `cuts` connections break after `cut_bytes`; `status` replaces 200; without `knows_ranges` everything is sent.
     """
 
     def __init__(self, content: bytes, *, says_length: bool = True) -> None:

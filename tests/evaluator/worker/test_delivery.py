@@ -1,5 +1,6 @@
 """What every broker does with a job: none is lost, and none is run twice while its worker lives."""
 
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ def office(broker: Broker, new_office: Callable[[Broker], Office]) -> Office:
 @pytest.fixture
 def slow(office: Office) -> Iterator[ArtifactRef]:
     """A checkpoint whose bytes are held back, so that a step takes as long as the test wants."""
+    shutil.rmtree(office.home / "cache", ignore_errors=True)
     ref = office.serve_checkpoint()
     office.servers[-1].released.clear()
     yield ref

@@ -1,0 +1,211 @@
+"""Takes from this process, for good, what it doesn't need: network, files, other processes, new processes.
+
+Each protection is independent of the others, needs no privilege, and is reported as on or off:
+
+- a user and network namespace of its own, without any interface (many container runtimes forbid it);
+- a seccomp filter that rejects sockets, tracing and, if wanted, new processes (since Linux 3.17);
+- Landlock rules that leave it the named files only, no TCP, and no signals to others (since Linux 5.13, 6.7 and 6.12).
+
+References: unshare(2), seccomp(2), landlock(7), capset(2).
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import platform
+import signal
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET, CLONE_THREAD = 0x08000000, 0x10000000, 0x40000000, 0x00010000
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What the kernel enforces around a sandboxed process, beside its limits."""
+
+    namespaces: bool
+    seccomp: bool
+    landlock: int
+
+    @property
+    def missing(self) -> list[str]:
+        """What isn't enforced, in words."""
+        lacks = {
+            "no network": not (self.namespaces or self.seccomp),
+            "no new processes": not self.seccomp,
+            "no files but its own": not self.landlock,
+        }
+        return [name for name, is_missing in lacks.items() if is_missing]
+
+    def __str__(self) -> str:
+        landlock = f"landlock {self.landlock}" if self.landlock else ""
+        parts = ["namespaces" if self.namespaces else "", "seccomp" if self.seccomp else "", landlock]
+        return ", ".join(filter(None, parts)) or "none"
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, whose id is `parent`."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def hide_from_others() -> None:
+    """Keep processes of the same account from reading this one's memory and environment."""
+    _libc.prctl(PR_SET_DUMPABLE, 0)
+
+
+def confine(*, readable: Iterable[Path], writable: Iterable[Path], processes: bool) -> Protection:
+    """Leave this process the files below these paths, and nothing else; it must have one thread.
+
+    Args:
+        readable: What it may read and execute.
+        writable: What it may change as well.
+        processes: Whether it may start processes.
+    """
+    namespaces = _enter_namespaces()
+    _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _drop_capabilities()
+    landlock = _apply_landlock(readable, writable)
+    return Protection(namespaces, _filter_calls(processes), landlock)
+
+
+def _enter_namespaces() -> bool:
+    user, group = os.geteuid(), os.getegid()
+    if _libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC) != 0:
+        # Without a user namespace it takes a privilege, which containers that run as root may have.
+        return bool(_libc.unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    return True
+
+
+def _drop_capabilities() -> None:
+    """Give up every capability, those over namespaces of its own included."""
+    header = struct.pack("=Ii", 0x20080522, 0)
+    _libc.capset(header, bytes(24))
+
+
+# The numbers of the system calls that are rejected. Those of 64-bit ARM are those of every newer architecture.
+_X86_64 = {
+    "socket": 41,
+    "ptrace": 101,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "unshare": 272,
+    "setns": 308,
+    "mount": 165,
+    "keyctl": 250,
+    "bpf": 321,
+    "perf_event_open": 298,
+    "io_uring_setup": 425,
+}
+_AARCH64 = {
+    "socket": 198,
+    "ptrace": 117,
+    "process_vm_readv": 270,
+    "process_vm_writev": 271,
+    "unshare": 97,
+    "setns": 268,
+    "mount": 40,
+    "keyctl": 219,
+    "bpf": 280,
+    "perf_event_open": 241,
+    "io_uring_setup": 425,
+}
+_FORKS = {"x86_64": (57, 58), "aarch64": ()}
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE3 = 435
+_ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _FIRST_ARGUMENT_OFFSET = 0, 4, 16
+_X32_BIT = 0x40000000
+
+
+def _filter_calls(processes: bool) -> bool:
+    """Install the filter; return whether it holds."""
+    machine = platform.machine()
+    if machine not in _ARCHITECTURES:
+        return False
+    program = b"".join(struct.pack("=HBBI", *instruction) for instruction in _program(machine, processes))
+    buffer = ctypes.create_string_buffer(program)
+    header = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    return bool(_libc.prctl(PR_SET_SECCOMP, 2, header, 0, 0) == 0)
+
+
+def _program(machine: str, processes: bool) -> list[tuple[int, int, int, int]]:
+    """Return the filter as instructions (operation, jump if true, jump if false, constant)."""
+    architecture, rejected = _ARCHITECTURES[machine]
+    program = [
+        (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
+        (_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_OFFSET),
+        # The calls of the 32-bit pointer interface have other numbers.
+        (_AT_LEAST, 0, 1, _X32_BIT),
+        (_RETURN, 0, 0, _KILL),
+    ]
+    numbers = [*rejected.values(), *(() if processes else _FORKS[machine])]
+    for number in numbers:
+        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
+    if not processes:
+        program += [
+            # Its arguments are in memory, where a filter can't see them; the C library then uses the older call.
+            (_EQUAL, 0, 1, _CLONE3),
+            (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
+            (_EQUAL, 0, 3, _CLONE[machine]),
+            (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
+            (_ANY_BIT, 1, 0, CLONE_THREAD),
+            (_RETURN, 0, 0, _ERROR | errno.EPERM),
+        ]
+    return [*program, (_RETURN, 0, 0, _ALLOW)]
+
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+_READ = _EXECUTE | _READ_FILE | _READ_DIR
+
+
+def _apply_landlock(readable: Iterable[Path], writable: Iterable[Path]) -> int:
+    """Leave this process these files; return the version of the kernel's rules, 0 if it has none."""
+    version = int(_libc.syscall(_CREATE_RULESET, None, 0, 1))
+    if version < 1:
+        return 0
+    # Later versions know moving between folders (2) and truncating (3).
+    every = (1 << {1: 13, 2: 14}.get(version, 15)) - 1
+    no_tcp, no_signals = 0b11 if version >= 4 else 0, 0b11 if version >= 6 else 0
+    attributes = struct.pack("=QQQ", every, no_tcp, no_signals)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = _libc.syscall(_CREATE_RULESET, attributes, size, 0)
+    if ruleset < 0:
+        return 0
+    try:
+        for path, rights in [*((path, _READ) for path in readable), *((path, every) for path in writable)]:
+            _allow(ruleset, path, rights & every)
+        return version if _libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0 else 0
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    try:
+        below = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        rights = rights if path.is_dir() else rights & _OF_FILES
+        _libc.syscall(_ADD_RULE, ruleset, 1, struct.pack("=Qi", rights, below), 0)
+    finally:
+        os.close(below)

@@ -1,0 +1,217 @@
+"""Functions in a sandbox: what they can't do, and how they end. `inmates` has what they try."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from evaluator.sandbox.limits import MIB, Limits
+from evaluator.sandbox.sandbox import MAX_OUTPUT_CHARACTERS, Ending, Sandbox, SandboxError
+
+INMATES = "tests.evaluator.sandbox.inmates"
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def run(sandbox: Sandbox, function: str, inputs: object = None, **options: Any) -> Any:
+    return sandbox.run(INMATES, function, inputs, readable=[TESTS, *options.pop("readable", [])], **options)
+
+
+def ending(sandbox: Sandbox, function: str, inputs: object = None, **options: Any) -> SandboxError:
+    with pytest.raises(SandboxError) as caught:
+        run(sandbox, function, inputs, **options)
+    return caught.value
+
+
+class TestRunning:
+    def test_a_function_gets_its_inputs_sends_messages_and_returns(self, sandbox: Sandbox) -> None:
+        messages: list[Any] = []
+        output: list[str] = []
+        result = run(sandbox, "echo", {"a": [1]}, on_message=messages.append, on_output=output.append)
+        assert (result, messages, output) == ({"a": [1]}, [{"done": 1}], ["printed\n"])
+
+    def test_the_second_starts_at_once(self, sandbox: Sandbox) -> None:
+        run(sandbox, "echo")
+        began = time.perf_counter()
+        for _ in range(10):
+            run(sandbox, "echo")
+        # An interpreter alone takes longer to start ten times.
+        assert time.perf_counter() - began < 5
+
+    def test_it_sees_no_environment_and_a_folder_of_its_own(
+        self, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PFL_BROKER_URL", "redis://secret@host")
+        with Sandbox() as fresh:
+            seen = run(fresh, "surroundings")
+        assert not [name for name in seen["environment"] if name.startswith(("PFL_", "DJANGO"))]
+        assert "secret" not in str(seen["environment"])
+        assert seen["folder"] == []
+        assert seen["environment"]["HOME"] == seen["cwd"]
+        assert not Path(seen["cwd"]).exists()
+        assert len(seen["descriptors"]) <= 5  # three standard ones, its messages, and the listing itself
+
+    def test_an_exception_is_reported_with_its_trace(self, sandbox: Sandbox) -> None:
+        error = ending(sandbox, "raise_error")
+        assert error.ending is Ending.RAISED
+        assert "not today" in error.output
+        assert "not today" not in str(error)
+
+    def test_after_any_end_the_next_function_runs(self, sandbox: Sandbox) -> None:
+        for function, inputs in [("crash", None), ("leave", 3), ("send_garbage", "garbage\n")]:
+            ending(sandbox, function, inputs)
+            assert run(sandbox, "echo", 1) == 1
+
+
+class TestNetwork:
+    def test_there_is_none(self, sandbox: Sandbox) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            results = run(sandbox, "connect", server.getsockname()[1])
+        assert not [name for name, result in results.items() if result.startswith("did")], results
+
+
+class TestFiles:
+    def test_what_it_was_given_is_read_and_nothing_else(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        given, secret = tmp_path / "given", tmp_path / "secret"
+        given.write_text("given")
+        secret.write_text("secret")
+        assert run(sandbox, "read", str(given), readable=[given]) == "did: given"
+        assert run(sandbox, "read", str(secret), readable=[given]) == "PermissionError"
+
+    def test_a_link_leads_nowhere_else(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        folder, secret = tmp_path / "folder", tmp_path / "secret"
+        folder.mkdir()
+        secret.write_text("secret")
+        (folder / "link").symlink_to(secret)
+        assert run(sandbox, "read", str(folder / "link"), readable=[folder]) == "PermissionError"
+
+    def test_nothing_but_its_folder_is_written(self, sandbox: Sandbox, tmp_path: Path) -> None:
+        given, mine = tmp_path / "given", tmp_path / "mine"
+        given.write_text("given")
+        mine.mkdir()
+        options: dict[str, Any] = {"readable": [given], "folder": mine}
+        assert run(sandbox, "write", str(mine / "new"), **options) == "did: 7"
+        for forbidden in (given, tmp_path / "new", Path("/etc/new"), Path(sys.prefix) / "new", TESTS / "new"):
+            assert run(sandbox, "write", str(forbidden), **options) == "PermissionError"
+        assert given.read_text() == "given"
+
+    def test_it_reads_neither_memory_nor_environment_of_other_processes(self, sandbox: Sandbox) -> None:
+        others = [os.getpid(), os.getppid()]
+        paths = [f"/proc/{pid}/{name}" for pid in others for name in ("environ", "mem", "maps")]
+        assert not [result for result in run(sandbox, "read_many", paths) if result.startswith("did")]
+
+
+class TestProcesses:
+    def test_it_has_threads_and_no_processes(self, sandbox: Sandbox) -> None:
+        results = run(sandbox, "start_processes")
+        assert results == {
+            "fork": "PermissionError",
+            "program": "PermissionError",
+            "shell": "PermissionError",
+            "threads": 4,
+        }
+
+    def test_it_may_have_some(self, sandbox: Sandbox) -> None:
+        assert run(sandbox, "run_program", limits=Limits(processes=10_000)) == "hello\n"
+
+    def test_what_it_started_ends_with_it(self, sandbox: Sandbox) -> None:
+        pids: list[int] = []
+        error = ending(sandbox, "hang", limits=Limits(wall_s=1), on_message=pids.append)
+        assert error.ending is Ending.TIME
+        assert not psutil.pid_exists(pids[0]) or psutil.Process(pids[0]).status() == psutil.STATUS_ZOMBIE
+
+    def test_it_kills_nobody(self, sandbox: Sandbox) -> None:
+        victim = subprocess.Popen(["sleep", "60"])
+        try:
+            assert run(sandbox, "kill", victim.pid) == "PermissionError"
+            assert victim.poll() is None
+        finally:
+            victim.kill()
+            victim.wait()
+
+    def test_it_gains_no_privilege(self, sandbox: Sandbox) -> None:
+        results = run(sandbox, "gain_privileges")
+        assert results == {"unshare": -1, "mount": -1, "ptrace": -1, "limits": "ValueError"}
+
+    def test_it_dies_with_whoever_started_it(self, tmp_path: Path) -> None:
+        script = (
+            "from pathlib import Path; from evaluator.sandbox.sandbox import Sandbox;"
+            f"Sandbox().run({INMATES!r}, 'hang', None, readable=[Path({str(TESTS)!r})],"
+            " on_message=lambda pid: print(pid, flush=True))"
+        )
+        starter = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        assert starter.stdout is not None
+        with starter.stdout:
+            inmate = psutil.Process(int(starter.stdout.readline()))
+        starter.kill()
+        starter.wait()
+        inmate.wait(60)
+
+
+class TestLimits:
+    def test_of_time(self, sandbox: Sandbox) -> None:
+        assert ending(sandbox, "hang", limits=Limits(wall_s=0.5)).ending is Ending.TIME
+
+    def test_of_cpu_time(self, sandbox: Sandbox) -> None:
+        assert ending(sandbox, "spin", limits=Limits(cpu_s=1)).ending is Ending.CPU_TIME
+
+    def test_of_memory(self, sandbox: Sandbox) -> None:
+        assert (
+            ending(sandbox, "take_memory", 300, limits=Limits(memory_bytes=200 * MIB)).ending is Ending.MEMORY
+        )
+
+    def test_of_address_space(self, sandbox: Sandbox) -> None:
+        limits = Limits(address_space_bytes=2048 * MIB)
+        assert ending(sandbox, "take_address_space", 4096, limits=limits).ending is Ending.MEMORY
+
+    def test_of_a_file(self, sandbox: Sandbox) -> None:
+        assert run(sandbox, "write_much", 8, limits=Limits(file_bytes=4 * MIB)) == "OSError"
+
+    def test_of_open_files(self, sandbox: Sandbox) -> None:
+        assert run(sandbox, "open_many") == "OSError"
+
+    def test_of_what_it_returns(self, sandbox: Sandbox) -> None:
+        assert ending(sandbox, "return_much", 8, limits=Limits(result_bytes=4 * MIB)).ending is Ending.OUTPUT
+
+    def test_of_what_it_prints(self, sandbox: Sandbox) -> None:
+        output: list[str] = []
+        assert run(sandbox, "print_much", on_output=output.append) == "printed"
+        assert len(output[0]) == MAX_OUTPUT_CHARACTERS
+        assert output[0].endswith("the end\n")
+
+
+class TestLies:
+    @pytest.mark.parametrize(
+        "garbage", ["garbage\n", "[1]\n", '{"a": 1, "b": 2}\n', '{"other": 1}\n', "[" * 10**5 + "\n"]
+    )
+    def test_what_is_no_message_ends_it(self, sandbox: Sandbox, garbage: str) -> None:
+        assert ending(sandbox, "send_garbage", garbage).ending is Ending.GARBLED
+
+    def test_a_crash_is_named(self, sandbox: Sandbox) -> None:
+        error = ending(sandbox, "crash")
+        assert error.ending is Ending.CRASHED
+        assert "SIGSEGV" in str(error)
+
+    @pytest.mark.parametrize("status", [0, 3])
+    def test_who_leaves_without_a_result_has_crashed(self, sandbox: Sandbox, status: int) -> None:
+        assert ending(sandbox, "leave", status).ending is Ending.CRASHED
+
+
+def test_this_machine_enforces_everything(sandbox: Sandbox) -> None:
+    run(sandbox, "echo")
+    assert sandbox.protection is not None
+    if sandbox.protection.missing:
+        pytest.skip(f"this kernel can't enforce: {', '.join(sandbox.protection.missing)}")
+    assert str(sandbox.protection)
