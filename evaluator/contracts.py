@@ -320,12 +320,17 @@ class Outcome(StrEnum):
 
 
 class Provenance(Message):
-    """Where a result comes from, which is shown beside it."""
+    """Where a result comes from, which is shown beside it.
+
+    Attributes:
+        sandbox: What the kernel enforced around the step.
+    """
 
     worker: str
     evaluator_version: str
     libraries: dict[str, str] = {}
     hardware: str = ""
+    sandbox: str = ""
     started_at: datetime
     finished_at: datetime
 

@@ -44,6 +44,7 @@ KEPT_VARIABLES = (
     "HF_HUB_OFFLINE",
 )
 
+DEFAULT_LIMITS = Limits()
 WATCH_S = 0.5
 START_TIMEOUT_S = 300.0
 MAX_OUTPUT_CHARACTERS = 20_000
@@ -178,10 +179,11 @@ class Sandbox:
         function: str,
         inputs: object,
         *,
+        preload: Iterable[str] = (),
         folder: Path | None = None,
         readable: Iterable[Path] = (),
         writable: Iterable[Path] = (),
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         on_message: Callable[[Any], None] = lambda _: None,
         on_output: Callable[[str], None] = lambda _: None,
     ) -> Any:
@@ -191,6 +193,7 @@ class Sandbox:
             module: The function's module, which is loaded outside of the sandbox: it must be trusted.
             function: Its name.
             inputs: Its argument, which must be JSON.
+            preload: Modules that it imports later, which are loaded once for all.
             folder: Where it runs and may write; one that is removed afterwards unless given.
             readable: Files and folders that it may read.
             writable: Folders beside `folder` that it may change.
@@ -206,6 +209,7 @@ class Sandbox:
                 "module": module,
                 "function": function,
                 "inputs": inputs,
+                "preload": list(preload),
                 "folder": str((folder or Path(temporary)).resolve()),
                 "readable": [str(path.resolve()) for path in [*SYSTEM, *CODE, *readable]],
                 "writable": [str(path.resolve()) for path in [*DEVICES, *writable]],
@@ -220,6 +224,12 @@ class Sandbox:
             finally:
                 self.protection = process.protection or self.protection
                 on_output(process.output)
+
+    def probe(self) -> Protection:
+        """Return what the kernel enforces here. Raises `SandboxError` if nothing can be run at all."""
+        self.run("evaluator.sandbox.server", "nothing", None)
+        assert self.protection is not None  # noqa: S101 - whatever returns has reported it
+        return self.protection
 
     def close(self) -> None:
         """End the server, and whatever still runs."""
@@ -266,6 +276,8 @@ class Sandbox:
                     ],
                     env=kept | {"PYTHONPATH": str(CODE[-1].parent)},
                     stdin=subprocess.DEVNULL,
+                    # Ctrl-C in a terminal is for whoever waits, who may want a result first.
+                    start_new_session=True,
                     pass_fds=[theirs.fileno()],
                 )
         return self._connection

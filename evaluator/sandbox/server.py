@@ -7,11 +7,13 @@ On the socket it receives requests with two file descriptors, for messages and f
 and, when that has ended, its exit status.
 """
 
+import contextlib
 import importlib
 import json
 import os
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,7 @@ class Request(TypedDict):
     module: str
     function: str
     inputs: Any
+    preload: list[str]
     folder: str
     readable: list[str]
     writable: list[str]
@@ -52,6 +55,10 @@ def serve(connection: socket.socket) -> None:
     while received := _receive(connection):
         request, descriptors = received
         importlib.import_module(request["module"])
+        for module in request["preload"]:
+            # The function finds out itself, where it can report it.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module)
         server, process = os.getpid(), os.fork()
         if process == 0:
             connection.close()
@@ -83,6 +90,7 @@ def _run(request: Request, messages_to: int, output: int, *, server: int) -> Non
         os.close(output)
         os.chdir(request["folder"])
         os.environ.update(HOME=request["folder"], TMPDIR=request["folder"])
+        tempfile.tempdir = request["folder"]
         messages = Messages(messages_to)
         limits = Limits(**request["limits"])
         protection = confine(
@@ -117,6 +125,10 @@ def _call(request: Request, messages: Messages) -> int:
         messages.send("error", {"memory": False, "trace": traceback.format_exc()})
         return 1
     return 0
+
+
+def nothing(_: Any, __: Callable[[object], None]) -> None:
+    """Do nothing, in a sandbox: to see what the kernel enforces."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Fetching artifacts: by a short-lived URL, into a cache in which a file's name is its SHA-256.
 
 A file appears in the cache only when it is whole and is what was announced; an interrupted download is resumed. A file
-is hashed as it arrives, and not read again for that. URLs are secrets of minutes and are never logged.
+is hashed as it arrives, and again before each further use: disks rot, and others may have written to it. URLs are
+secrets of minutes and are never logged.
 """
 
 import hashlib
@@ -56,7 +57,7 @@ def fetch(
     """
     cache.mkdir(parents=True, exist_ok=True)
     target = cache / ref.sha256
-    if _is_cached(target, ref.size_bytes):
+    if _is_cached(target, ref):
         return target
     _make_room(cache, cache_bytes - ref.size_bytes)
     partial = _Partial(cache / f"{ref.sha256}.{uuid4().hex}.partial")
@@ -69,15 +70,19 @@ def fetch(
     return target
 
 
-def _is_cached(target: Path, size_bytes: int) -> bool:
-    """Return whether the file is there, whole; it counts as used now. Another worker may remove it at any time."""
+def _is_cached(target: Path, ref: ArtifactRef) -> bool:
+    """Return whether the file is there, unchanged; it counts as used now. Another worker may remove it at any time."""
     try:
-        if target.stat().st_size != size_bytes:
-            return False
-        os.utime(target)
+        with target.open("rb") as file:
+            is_whole = os.fstat(file.fileno()).st_size == ref.size_bytes
+            if is_whole and hashlib.file_digest(file, "sha256").hexdigest() == ref.sha256:
+                os.utime(target)
+                return True
     except FileNotFoundError:
         return False
-    return True
+    logger.error("%s in the cache isn't what was fetched; it is fetched again", ref.sha256)
+    target.unlink(missing_ok=True)
+    return False
 
 
 class _Partial:

@@ -114,6 +114,8 @@ def _redis_options() -> dict[str, Any]:
         "visibility_timeout": VISIBILITY_S,
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
+        # Who is killed while looking for lost messages keeps others from it for so long.
+        "unacked_mutex_expire": 30,
         "socket_timeout": SILENCE_S,
         "socket_connect_timeout": SILENCE_S,
         "socket_keepalive": True,

@@ -1,37 +1,42 @@
 """A worker's own folder: where base weights, test sets and fetched artifacts are."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from evaluator.contracts import STEP_ARTIFACTS, EvaluationJob, Step
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.pipeline import StepInputs
 from evaluator.worker.artifacts import fetch
+from evaluator.worker.step_process import StepRequest
 
 
 class WorkerFolder:
     """The worker's folder: `references/`, `test_sets/`, `cache/`, `scoring/` and `answers/`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.resolve()
 
-    def step_inputs(self, job: EvaluationJob, on_progress: Callable[[int, int], None]) -> StepInputs:
-        """Fetch what the job's step needs and lay it out."""
+    def step_request(self, job: EvaluationJob, on_progress: Callable[[int, int], None]) -> StepRequest:
+        """Fetch what the job's step needs, and return where it is."""
         files = {}
         for kind in STEP_ARTIFACTS[job.step]:
             ref = job.artifact(kind)
             if ref is None:
                 raise ProblemError.of(ErrorCode.ARTIFACT_MISSING, where=kind)
             files[kind] = fetch(ref, self.folder / "cache", on_progress=on_progress)
-        inputs = StepInputs(files, job.rules, self._existing("references", job.rules.reference))
+        request = StepRequest(
+            step=job.step,
+            rules=job.rules,
+            files=files,
+            reference=self._existing("references", job.rules.reference),
+        )
         if job.step is not Step.SCORING:
-            return inputs
-        return replace(
-            inputs,
-            test_set=self._existing("test_sets", job.rules.test_set),
-            kept=self.folder / "scoring",
-            answers=self.folder / "answers" / f"{job.evaluation}.jsonl",
+            return request
+        return request.model_copy(
+            update={
+                "test_set": self._existing("test_sets", job.rules.test_set),
+                "kept": self.folder / "scoring",
+                "answers": self.folder / "answers" / f"{job.evaluation}.jsonl",
+            }
         )
 
     def _existing(self, kind: str, name: str) -> Path:

@@ -2,17 +2,14 @@
 
 import contextlib
 import logging
-import os
-import platform
-import sys
 import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from celery import Task
 from celery.exceptions import Reject
+from celery.signals import worker_ready
 from kombu.exceptions import OperationalError
 from pydantic import ValidationError
 
@@ -24,22 +21,16 @@ from evaluator.contracts import (
     Provenance,
     Step,
     StepReport,
-    StepResult,
     evaluator_version,
 )
-from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.pipeline import StepOutput, run_step
-from evaluator.traces import trace_of
 from evaluator.worker.broker import delivery_number
 from evaluator.worker.celery import WORKER_NAME, app, send_to_site
 from evaluator.worker.consuming import NotAcknowledgedError
-from evaluator.worker.folder import WorkerFolder
 from evaluator.worker.heartbeat import Heartbeat
+from evaluator.worker.steps import default_runner
 
 logger = logging.getLogger(__name__)
 
-# A problem with the worker's own folders is the organizers' to fix, and would reveal something of the test set.
-OPERATOR_ERRORS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
 LIBRARIES = {
     Step.VALIDATE: ["numpy"],
     Step.COMMUNICATION: [],
@@ -47,9 +38,21 @@ LIBRARIES = {
     Step.SCORING: ["torch", "transformers", "tokenizers", "rapidfuzz"],
 }
 # A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
-REPORT_RETRIES = {"max_retries": 60, "interval_start": 1, "interval_step": 1, "interval_max": 10}
+REPORT_RETRIES = {"max_retries": 120, "interval_start": 1, "interval_step": 1, "interval_max": 5}
 # How long a worker that can't begin a step waits before it gives the message back.
 GIVE_BACK_S = 5.0
+
+
+runner = default_runner()
+
+
+@worker_ready.connect
+def _log_protection(**_: object) -> None:
+    """Write to the log what the kernel enforces around each step."""
+    protection = runner.sandbox.probe()
+    logger.info("steps are confined by: %s", protection)
+    for missing in protection.missing:
+        logger.warning("this machine can't enforce on steps: %s", missing)
 
 
 @app.task(name=STEP_TASK, bind=True, Request="evaluator.worker.consuming:HeldRequest")
@@ -99,37 +102,23 @@ def _name(job: EvaluationJob) -> str:
 
 
 def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> StepReport:
-    outcome, output, problems, trace = Outcome.PASSED, None, [], ""
-    try:
-        output = _run(job, heartbeat)
-    except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
-        if isinstance(error, ProblemError) and not OPERATOR_ERRORS & {
-            problem.code for problem in error.problems
-        }:
-            outcome, problems = Outcome.REJECTED, error.problems
-        else:
-            outcome, problems = Outcome.FAILED, [Problem.of(ErrorCode.PLATFORM_FAULT)]
-            trace = trace_of(error, quoted=job.step is not Step.SCORING)
-            logger.error("%s\n%s", _name(job), trace)
+    ending = runner.run(job, heartbeat.set)
+    if ending.outcome is Outcome.FAILED:
+        logger.error("%s\n%s", _name(job), ending.operator_trace)
     return StepReport(
         evaluation=job.evaluation,
         attempt=job.attempt,
         step=job.step,
-        outcome=outcome,
-        problems=problems,
-        result=output and output.result,
-        detail=output and output.detail,
-        provenance=_provenance(job.step, started_at),
-        operator_trace=trace,
+        outcome=ending.outcome,
+        problems=ending.problems,
+        result=ending.result,
+        detail=ending.detail,
+        provenance=_provenance(job.step, ending.hardware, started_at),
+        operator_trace=ending.operator_trace,
     )
 
 
-def _run(job: EvaluationJob, heartbeat: Heartbeat) -> StepOutput[StepResult]:
-    folder = WorkerFolder(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
-    return run_step(job.step, folder.step_inputs(job, heartbeat.set), heartbeat.set)
-
-
-def _provenance(step: Step, started_at: datetime) -> Provenance:
+def _provenance(step: Step, hardware: str, started_at: datetime) -> Provenance:
     libraries = {}
     for name in LIBRARIES[step]:
         # A missing package may be why the step failed.
@@ -139,15 +128,8 @@ def _provenance(step: Step, started_at: datetime) -> Provenance:
         worker=WORKER_NAME,
         evaluator_version=evaluator_version(),
         libraries=libraries,
-        hardware=_hardware(step),
+        hardware=hardware,
+        sandbox=str(runner.sandbox.protection or "none"),
         started_at=started_at,
         finished_at=datetime.now(UTC),
     )
-
-
-def _hardware(step: Step) -> str:
-    # It is absent if scoring failed because it can't be imported.
-    torch = sys.modules.get("torch")
-    if step is Step.SCORING and torch is not None and torch.cuda.is_available():
-        return str(torch.cuda.get_device_name())
-    return f"{platform.machine()}, {os.cpu_count()} cores"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluator.tiny_track import write_reference, write_test_set
-from tests.evaluator.worker.brokers import Broker, Brokers
+from tests.evaluator.worker.brokers import Brokers
 from tests.evaluator.worker.office import Office
 
 
@@ -28,12 +28,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def new_office(home: Path, tmp_path: Path) -> Iterator[Callable[[Broker], Office]]:
-    """Opens offices without workers, which end with the test."""
+def new_office(home: Path, tmp_path: Path) -> Iterator[Callable[[str], Office]]:
+    """Opens offices without workers at the broker of a URL, which end with the test."""
     offices: list[Office] = []
 
-    def open_office(broker: Broker) -> Office:
-        offices.append(Office(broker.url, home, tmp_path))
+    def open_office(url: str) -> Office:
+        offices.append(Office(url, home, tmp_path))
         return offices[-1]
 
     yield open_office

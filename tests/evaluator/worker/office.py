@@ -92,6 +92,12 @@ class Office:
         self.app.send_task(STEP_TASK, [job.model_dump(mode="json")], queue=queue)
         return job
 
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+
     def receive(self, until: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Take messages of the intake queue until `until` is true."""
         deadline = time.monotonic() + timeout_s

@@ -14,6 +14,7 @@ if is_redis(_url):
     app.conf.broker_transport_options |= {
         "visibility_timeout": VISIBILITY_S,
         "unacked_restore_interval": 1,
+        "unacked_mutex_expire": 2,
     }
 elif not is_rabbitmq(_url):
     app.conf.broker_transport_options |= {"lease_s": VISIBILITY_S, "polling_interval": 0.05}

@@ -170,6 +170,14 @@ def test_a_cached_file_of_the_wrong_length_is_fetched_again(server: ArtifactServ
     assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
 
 
+def test_a_cached_file_that_was_changed_is_fetched_again(
+    server: ArtifactServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ref(server).sha256).write_bytes(bytes([CONTENT[0] ^ 1]) + CONTENT[1:])
+    assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
+    assert "isn't what was fetched" in caplog.text
+
+
 def test_the_least_recently_used_files_make_room(server: ArtifactServer, tmp_path: Path) -> None:
     for age, name in enumerate(["newest", "middle", "oldest"]):
         (tmp_path / name).write_bytes(bytes(400_000))

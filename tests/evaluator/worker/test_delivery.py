@@ -26,8 +26,8 @@ def broker(request: pytest.FixtureRequest, brokers: Brokers) -> Broker:
 
 
 @pytest.fixture
-def office(broker: Broker, new_office: Callable[[Broker], Office]) -> Office:
-    return new_office(broker)
+def office(broker: Broker, new_office: Callable[[str], Office]) -> Office:
+    return new_office(broker.url)
 
 
 @pytest.fixture
@@ -82,10 +82,7 @@ def test_a_job_whose_worker_is_killed_before_it_begins_is_taken_by_another(
     holds = tmp_path / "holds"
     worker = office.start_worker(QUICK, STOPS_BEFORE_BEGINNING=str(holds))
     job = office.send(Step.VALIDATE, [office.serve_checkpoint()])
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds.exists():
-        assert time.monotonic() < deadline, office.log()
-        time.sleep(0.05)
+    office.wait_until(holds.exists)
     worker.kill()
     worker.wait()
     office.start_worker(QUICK)

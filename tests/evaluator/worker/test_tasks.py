@@ -18,7 +18,7 @@ from evaluator.contracts import (
     Step,
 )
 from evaluator.errors import ErrorCode
-from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
+from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
 pytestmark = pytest.mark.xdist_group("rabbitmq")
@@ -36,9 +36,9 @@ def office(
 
 
 @pytest.fixture
-def unmanned(new_office: Callable[[Broker], Office], tmp_path: Path) -> Office:
+def unmanned(new_office: Callable[[str], Office], tmp_path: Path) -> Office:
     """An embedded broker that no worker listens to yet."""
-    return new_office(Broker("embedded", tmp_path))
+    return new_office(f"sqlite:///{tmp_path}/broker.sqlite3")
 
 
 @pytest.fixture

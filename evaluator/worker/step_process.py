@@ -1,0 +1,108 @@
+"""The sandboxed side of a step: it has the files and the rules, and neither the broker nor a network.
+
+`run` is what `evaluator.sandbox` calls, with a `StepRequest`; what it returns is a `StepEnding`. Both travel as JSON.
+"""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from evaluator.contracts import ArtifactKind, Message, Outcome, ScoringDetail, Step, StepResult, TrackRules
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.pipeline import StepInputs, run_step
+from evaluator.traces import trace_of
+
+# Progress is sent no more often.
+PROGRESS_S = 0.2
+# A problem with the worker's own folders is the organizers' to fix, and would reveal something of the test set.
+OPERATOR_ERRORS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
+
+
+class StepRequest(Message):
+    """What a step works with; the fields are those of `StepInputs`."""
+
+    step: Step
+    rules: TrackRules
+    files: dict[ArtifactKind, Path]
+    reference: Path
+    test_set: Path | None = None
+    kept: Path | None = None
+    answers: Path | None = None
+
+    def inputs(self) -> StepInputs:
+        return StepInputs(
+            files=self.files,
+            rules=self.rules,
+            reference=self.reference,
+            test_set=self.test_set,
+            kept=self.kept,
+            answers=self.answers,
+        )
+
+
+class StepEnding(Message):
+    """How a step ended, as its report says it."""
+
+    outcome: Outcome
+    result: StepResult | None = None
+    detail: ScoringDetail | None = None
+    problems: list[Problem] = []
+    operator_trace: str = ""
+    hardware: str = ""
+
+    @classmethod
+    def of_error(cls, error: Exception, step: Step) -> "StepEnding":
+        """Return the ending of a step that raised: rejected for the participant to fix, or failed for the operators."""
+        if isinstance(error, ProblemError) and not OPERATOR_ERRORS & {
+            problem.code for problem in error.problems
+        }:
+            return cls(outcome=Outcome.REJECTED, problems=error.problems)
+        return cls(
+            outcome=Outcome.FAILED,
+            problems=[Problem.of(ErrorCode.PLATFORM_FAULT)],
+            operator_trace=trace_of(error, quoted=step is not Step.SCORING),
+        )
+
+
+def run(inputs: Any, send: Callable[[object], None]) -> Any:
+    """Run one step, and return how it ended; sends its progress as pairs of done and total."""
+    request = StepRequest.model_validate(inputs)
+    return _ending(request, _Reporter(send)).model_dump(mode="json")
+
+
+def _ending(request: StepRequest, on_progress: "_Reporter") -> StepEnding:
+    try:
+        output = run_step(request.step, request.inputs(), on_progress)
+    except MemoryError:
+        # The sandbox reports it.
+        raise
+    except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
+        return StepEnding.of_error(error, request.step)
+    return StepEnding(
+        outcome=Outcome.PASSED, result=output.result, detail=output.detail, hardware=_hardware(request.step)
+    )
+
+
+class _Reporter:
+    """Sends progress, not more often than anybody looks; the last is always sent."""
+
+    def __init__(self, send: Callable[[object], None]) -> None:
+        self._send = send
+        self._last_s = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        if done == total or now_s - self._last_s > PROGRESS_S:
+            self._last_s = now_s
+            self._send([done, total])
+
+
+def _hardware(step: Step) -> str:
+    torch = sys.modules.get("torch")
+    if step is Step.SCORING and torch is not None and torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    return f"{platform.machine()}, {os.cpu_count()} cores"

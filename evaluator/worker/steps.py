@@ -1,0 +1,99 @@
+"""Runs the steps of jobs: fetches what they need, and runs each in the sandbox with limits of its own."""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evaluator.contracts import EvaluationJob, Step
+from evaluator.sandbox.limits import MIB, Limits
+from evaluator.sandbox.sandbox import Sandbox, SandboxError
+from evaluator.worker.folder import WorkerFolder
+from evaluator.worker.step_process import StepEnding, StepRequest
+
+logger = logging.getLogger(__name__)
+
+GIB = 1024 * MIB
+HOUR_S = 3600
+# Scoring uses GPUs, whose driver reserves address space without end, and has a process for each.
+SCORING_LIMITS = Limits(
+    wall_s=float(os.environ.get("PFL_SCORING_SECONDS") or 6 * HOUR_S),
+    cpu_s=1000 * HOUR_S,
+    memory_bytes=int(float(os.environ.get("PFL_SCORING_MEMORY_GB") or 64) * 1e9),
+    processes=4096,
+    open_files=65_536,
+)
+STEP_LIMITS = Limits(
+    wall_s=float(os.environ.get("PFL_STEP_SECONDS") or HOUR_S),
+    cpu_s=2 * HOUR_S,
+    memory_bytes=8 * GIB,
+    address_space_bytes=64 * GIB,
+)
+# What a step imports when it begins, loaded once instead.
+PRELOADED = {
+    Step.ACCOUNTING: [
+        "evaluator.records.epsilon",
+        "evaluator.records.check_groups",
+        "evaluator.records.reading",
+    ],
+    Step.SCORING: ["evaluator.scoring.predictions", "evaluator.scoring.groups"],
+}
+
+
+class StepRunner:
+    """Runs steps in the worker's folder, one at a time."""
+
+    def __init__(self, folder: WorkerFolder) -> None:
+        self.folder = folder
+        self.sandbox = Sandbox()
+
+    def run(self, job: EvaluationJob, on_progress: Callable[[int, int], None]) -> StepEnding:
+        """Run the step of a job, and return how it ended, whatever happens."""
+        try:
+            request = self.folder.step_request(job, on_progress)
+            return self._run_sandboxed(request, on_progress)
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
+            return StepEnding.of_error(error, job.step)
+
+    def _run_sandboxed(self, request: StepRequest, on_progress: Callable[[int, int], None]) -> StepEnding:
+        kept = [path for path in (request.kept, request.answers and request.answers.parent) if path]
+        for path in kept:
+            path.mkdir(parents=True, exist_ok=True)
+        test_set = [request.test_set] if request.test_set else []
+        try:
+            ending = self.sandbox.run(
+                "evaluator.worker.step_process",
+                "run",
+                request.model_dump(mode="json"),
+                preload=PRELOADED.get(request.step, ()),
+                readable=[*request.files.values(), request.reference, *test_set],
+                writable=kept,
+                limits=SCORING_LIMITS if request.step is Step.SCORING else STEP_LIMITS,
+                on_message=lambda message: on_progress(*_progress(message)),
+            )
+            return StepEnding.model_validate(ending)
+        except SandboxError as error:
+            # What the process wrote may quote the test set, and its error names no place in our code.
+            output = "" if request.step is Step.SCORING else f"\n{error.output}"
+            raise RuntimeError(f"{error}{output}") from None
+        except ValidationError as error:
+            fields = [detail["loc"] for detail in error.errors(include_input=False)]
+            raise RuntimeError(f"the step's process returned no ending of a step: {fields}") from None
+
+
+def _progress(message: Any) -> tuple[int, int]:
+    match message:
+        case [int(done), int(total)]:
+            return done, total
+        case _:
+            raise RuntimeError("the step's process sent what isn't progress")
+
+
+def default_runner() -> StepRunner:
+    """Return a runner in the folder that `PFL_EVALUATOR_HOME` names."""
+    return StepRunner(
+        WorkerFolder(Path(os.environ.get("PFL_EVALUATOR_HOME") or Path.cwd() / "var" / "evaluator"))
+    )
