@@ -12,10 +12,10 @@ task of the solo pool holds up until it ends.
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import amqp
-from celery.bootsteps import RUN
+from celery.bootsteps import RUN  # type: ignore[attr-defined]
 from celery.worker import loops, state
 from celery.worker.consumer import consumer as celery_consumer
 from celery.worker.consumer import tasks as celery_tasks
@@ -35,7 +35,7 @@ class NotAcknowledgedError(Exception):
     """The broker may not have seen the acknowledgement: the message may be handed out again."""
 
 
-class HeldRequest(Request):  # type: ignore[misc]  # Celery's types don't know the class
+class HeldRequest(Request):
     """A request that its task finds in `self.request.held`; needs a pool in which both share a process."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -57,21 +57,22 @@ class HeldRequest(Request):  # type: ignore[misc]  # Celery's types don't know t
         self.acknowledged = True
 
 
-class Tasks(celery_tasks.Tasks):  # type: ignore[misc]
+class Tasks(celery_tasks.Tasks):
     """Celery's step that declares the queues, which here needs nothing but a connection."""
 
     requires = (Connection,)
 
 
-class Consumer(celery_consumer.Consumer):  # type: ignore[misc]
+class Consumer(celery_consumer.Consumer):
     """Celery's consumer of one message at a time."""
 
     event_dispatcher = None
+    hub: Any
 
-    class Blueprint(celery_consumer.Consumer.Blueprint):  # type: ignore[misc]
+    class Blueprint(celery_consumer.Consumer.Blueprint):  # type: ignore[misc, valid-type]
         """The steps in which it starts: it connects, declares its queues, and listens."""
 
-        default_steps = [Connection, Tasks, celery_consumer.Evloop]
+        default_steps: ClassVar[list[Any]] = [Connection, Tasks, celery_consumer.Evloop]
 
     def loop(self, consumer: Any, connection: Any, *arguments: Any, **keywords: Any) -> None:
         """Listen until the connection is lost or the process shall end."""

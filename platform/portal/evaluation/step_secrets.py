@@ -12,7 +12,7 @@ from evaluator.contracts import Progress, Step, StepReport
 from evaluator.signed_messages import SignedMessage, is_signed_with
 
 
-def step_secret(evaluation: UUID, attempt: int, step: Step, *, key: str | None = None) -> str:
+def step_secret(evaluation: UUID, attempt: int, step: Step, *, key: str | bytes | None = None) -> str:
     """Return the secret that the job for this step carries; `key` is the site's secret key unless given."""
     return salted_hmac(
         "portal.evaluation.step", f"{evaluation}:{attempt}:{step}", secret=key, algorithm="sha256"

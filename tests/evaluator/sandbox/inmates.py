@@ -42,7 +42,7 @@ def read(path: str, _: Send) -> Any:
 
 
 def read_many(paths: list[str], _: Send) -> Any:
-    return [attempt(lambda path=path: Path(path).read_bytes()) for path in paths]
+    return [attempt(Path(path).read_bytes) for path in paths]
 
 
 def write(path: str, _: Send) -> Any:

@@ -102,7 +102,8 @@ class Office:
         """Take messages of the intake queue until `until` is true."""
         deadline = time.monotonic() + timeout_s
         with self.app.connection_for_read() as connection:
-            queue = connection.SimpleQueue(self.app.amqp.queues[INTAKE_QUEUE])
+            intake: Any = self.app.amqp.queues[INTAKE_QUEUE]
+            queue = connection.SimpleQueue(intake)
             while not until():
                 assert time.monotonic() < deadline, self.log()
                 try:

@@ -20,7 +20,7 @@ elif not is_rabbitmq(_url):
     app.conf.broker_transport_options |= {"lease_s": VISIBILITY_S, "polling_interval": 0.05}
 
 
-def _never_begin(_: Heartbeat) -> None:
+def _never_begin(self: Heartbeat) -> None:
     Path(os.environ["STOPS_BEFORE_BEGINNING"]).touch()
     time.sleep(3600)
 

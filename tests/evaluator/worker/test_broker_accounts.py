@@ -135,8 +135,9 @@ def test_a_worker_s_account_is_for_nothing_else(office: Office, thief: Celery) -
         "control a process": lambda: thief.control.broadcast("shutdown"),
     }
     assert [name for name, act in acts.items() if attempt(act)] == []
+    intake: Any = office.app.amqp.queues[INTAKE_QUEUE]
     with office.app.connection_for_read() as connection:
-        assert connection.SimpleQueue(office.app.amqp.queues[INTAKE_QUEUE]).get(timeout=5) is not None
+        assert connection.SimpleQueue(intake).get(timeout=5) is not None
 
 
 def test_a_worker_s_settings_name_no_key_that_the_site_uses(accounts: Accounts) -> None:
