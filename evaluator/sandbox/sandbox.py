@@ -109,9 +109,7 @@ class _Process:
             case "protection" if self.protection is None:
                 self.protection = Protection(**content)
             case "error":
-                is_memory = isinstance(content, dict) and content.get("memory") is True
-                ending = Ending.MEMORY if is_memory else Ending.RAISED
-                self.error = SandboxError(ending, "its trace follows", str(content)[-MAX_OUTPUT_CHARACTERS:])
+                self.error = _error(content)
             case _:
                 raise SandboxError(Ending.GARBLED, "a message of no known kind")
 
@@ -140,6 +138,16 @@ class _Process:
         status = self.status or 0
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         raise SandboxError(Ending.CRASHED, how, self.output)
+
+
+def _error(content: Any) -> SandboxError:
+    match content:
+        case {"memory": True}:
+            return SandboxError(Ending.MEMORY, "it could not allocate more")
+        case {"trace": str(trace)}:
+            return SandboxError(Ending.RAISED, "its trace follows", trace[-MAX_OUTPUT_CHARACTERS:])
+        case _:
+            return SandboxError(Ending.GARBLED, "an error without a trace")
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -41,6 +41,10 @@ def read(path: str, _: Send) -> Any:
     return attempt(lambda: Path(path).read_text())
 
 
+def fail_if_readable(path: str, _: Send) -> Any:
+    raise RuntimeError(attempt(Path(path).read_text))
+
+
 def read_many(paths: list[str], _: Send) -> Any:
     return [attempt(Path(path).read_bytes) for path in paths]
 
