@@ -97,7 +97,9 @@ def test_a_step_reads_neither_test_set_nor_answers(home: Path, job: EvaluationJo
     answers.parent.mkdir(exist_ok=True)
     answers.write_text("secret")
     for path in (answers, home / "test_sets" / "secret" / "test" / "questions.jsonl"):
-        assert run(home, job, "fail_if_readable", str(path)).operator_trace.endswith("RuntimeError: PermissionError\n")
+        assert run(home, job, "fail_if_readable", str(path)).operator_trace.endswith(
+            "RuntimeError: PermissionError\n"
+        )
 
 
 def test_what_a_process_wrote_about_the_test_set_is_not_reported(home: Path, job: EvaluationJob) -> None:
