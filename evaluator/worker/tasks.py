@@ -29,6 +29,7 @@ from evaluator.contracts import (
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.pipeline import StepOutput, run_step
 from evaluator.traces import trace_of
+from evaluator.worker.artifacts import FetchError
 from evaluator.worker.broker import delivery_number
 from evaluator.worker.celery import app, send_to_site, worker_name
 from evaluator.worker.folder import WorkerFolder
@@ -81,7 +82,8 @@ def _report(job: EvaluationJob, started_at: datetime, deliveries: int) -> StepRe
         }:
             outcome, problems = Outcome.REJECTED, error.problems
         else:
-            outcome, problems = Outcome.FAILED, [Problem.of(ErrorCode.PLATFORM_FAULT)]
+            code = error.code if isinstance(error, FetchError) else ErrorCode.PLATFORM_FAULT
+            outcome, problems = Outcome.FAILED, [Problem.of(code)]
             trace = trace_of(error, quoted=job.step is not Step.SCORING)
             logger.error("evaluation %s, attempt %d: %s\n%s", job.evaluation, job.attempt, job.step, trace)
     return StepReport(
