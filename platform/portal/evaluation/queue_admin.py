@@ -93,7 +93,8 @@ def _counts() -> dict[str, dict[str, int]]:
     }
     counts = {name: dict.fromkeys(kinds, 0) for name in QUEUES.values()}
     active = Evaluation.objects.filter(state__in=ACTIVE_STATES).order_by().values("step")
-    for row in active.annotate(**{kind: Count("pk", filter=condition) for kind, condition in kinds.items()}):
-        for kind in kinds:
-            counts[QUEUES[Step(row["step"])]][kind] += row[kind]
+    annotated = active.annotate(**{kind: Count("pk", filter=condition) for kind, condition in kinds.items()})
+    for step, *numbers in annotated.values_list("step", *kinds):
+        for kind, number in zip(kinds, numbers, strict=True):
+            counts[QUEUES[Step(step)]][kind] += number
     return counts

@@ -192,4 +192,4 @@ def test_of_many_who_dispatch_at_once_none_sends_more_than_there_is_room_for(bro
     sent = [job.evaluation for job in broker.jobs()]
     assert len(sent) == len(set(sent)) == settings.EVALUATION_SENT_STEPS
     tickets = Evaluation.objects.values_list("ticket", flat=True)
-    assert sorted(tickets) == [1, 2, 3, 4, 5, 6]
+    assert set(tickets) == {1, 2, 3, 4, 5, 6}

@@ -299,6 +299,7 @@ class TestFailure:
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
             intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED), NOW)
             again = Evaluation.objects.get(state=EvaluationState.QUEUED)
+            assert again.not_before is not None
             pauses.append((again.not_before - NOW).total_seconds())
         assert pauses == settings.EVALUATION_BACKOFF_SECONDS == [60, 600, 3600]
 
