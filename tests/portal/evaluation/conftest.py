@@ -18,7 +18,7 @@ class Broker:
         """All messages of a queue, as kombu reads them."""
         messages: list[Any] = []
         with self.app.connection_for_read() as connection:
-            waiting = connection.SimpleQueue(queue)
+            waiting = connection.SimpleQueue(self.app.amqp.queues[queue])
             while True:
                 try:
                     message = waiting.get(block=False)
