@@ -164,6 +164,7 @@ class RunStatus(RunSummary):
         step: The current step of the current attempt; `done` of `total` units of it are finished.
         remaining_s: The worker's estimate of the seconds left of the step; null where there is none.
         queue_position: The run's position in the queue of the step, from 1; null unless it waits there.
+        next_attempt_at: When the next attempt may begin after a fault of the platform; null if it may begin now.
         attempt: The number of the current attempt, from 1; 0 before the first one.
         tensors: How many tensors the checkpoint holds; null before its validation.
         changed_tensors: The names of those that differ from the base weights; null before the validation.
@@ -175,6 +176,7 @@ class RunStatus(RunSummary):
     total: int
     remaining_s: float | None
     queue_position: int | None
+    next_attempt_at: datetime | None
     heartbeat_at: datetime | None
     attempt: int
     results: RunResults

@@ -95,8 +95,10 @@ class ErrorCode(StrEnum):
     REQUEST_TEAM = "E_REQUEST_TEAM"
     REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
 
+    ARTIFACT_URL = "E_ARTIFACT_URL"
     PLATFORM_FAULT = "E_PLATFORM_FAULT"
     WORKER_LOST = "E_WORKER_LOST"
+    WORKERS_LOST = "E_WORKERS_LOST"
 
 
 @dataclass(frozen=True)
@@ -387,6 +389,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "There is nothing at this address, or it isn't your team's.",
         "Check the address and that the token belongs to a member of the right team.",
     ),
+    ErrorCode.ARTIFACT_URL: Explanation(
+        "The store rejected the address of a file: it had expired before a worker fetched the file.",
+        "You don't need to do anything: the step is sent to a worker again, with new addresses.",
+    ),
     ErrorCode.PLATFORM_FAULT: Explanation(
         "The evaluation failed, through no fault of yours.",
         "You don't need to do anything: the submission doesn't count against your quota, and the organizers see why.",
@@ -394,6 +400,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.WORKER_LOST: Explanation(
         "The worker stopped answering in the middle of the evaluation.",
         "You don't need to do anything: the evaluation is started again, or no longer counts against your quota.",
+    ),
+    ErrorCode.WORKERS_LOST: Explanation(
+        "One worker after the other stopped in the middle of the evaluation.",
+        "You don't need to do anything: the submission doesn't count against your quota, and the organizers see why.",
     ),
 }
 

@@ -158,8 +158,9 @@ def status_line(run: RunStatus) -> str:
         return f"{name}: scored, ANLS {cut(results.anls)}, {results.bytes_total:,} bytes{epsilon}"
     step = f", {run.step}" if run.step else ""
     queue = f", number {run.queue_position} in the queue" if run.queue_position else ""
+    later = f", tried again at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
     time_left = in_words(run.remaining_s)
-    return f"{name}: {run.state}{step}{queue}{f', {time_left}' if time_left else ''}"
+    return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
 def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:

@@ -34,7 +34,18 @@ CACHE_BYTES = 50 * 1024**3
 
 
 class FetchError(RuntimeError):
-    """The artifact can't be fetched now, through no fault of the participant; the message doesn't quote the URL."""
+    """The artifact can't be fetched now, through no fault of the participant; the message doesn't quote the URL.
+
+    Its `code` goes into the step's report.
+    """
+
+    code = ErrorCode.PLATFORM_FAULT
+
+
+class RejectedAddressError(FetchError):
+    """The store rejects the URL, usually because it expired while the job waited: the site sends the step again."""
+
+    code = ErrorCode.ARTIFACT_URL
 
 
 def fetch(
@@ -128,6 +139,8 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
     with requests.get(ref.url, headers=headers, stream=True, timeout=TIMEOUT_S) as response:
         if response.status_code >= 500:
             raise requests.ConnectionError(f"status {response.status_code}")
+        if response.status_code == 403:
+            raise RejectedAddressError(f"the store answered 403 to the request for the {ref.kind}")
         if response.status_code not in {200, 206}:
             raise FetchError(f"the store answered {response.status_code} to the request for the {ref.kind}")
         continues = response.status_code == 206

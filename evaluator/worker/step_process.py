@@ -55,15 +55,17 @@ class StepEnding(Message):
     hardware: str = ""
 
     @classmethod
-    def of_error(cls, error: Exception, step: Step) -> "StepEnding":
-        """Return the ending of a step that raised: rejected for the participant to fix, or failed for the operators."""
+    def of_error(
+        cls, error: Exception, step: Step, code: ErrorCode = ErrorCode.PLATFORM_FAULT
+    ) -> "StepEnding":
+        """Return how a step that raised ended: rejected for the participant to fix, or failed with `code`."""
         if isinstance(error, ProblemError) and not OPERATOR_ERRORS & {
             problem.code for problem in error.problems
         }:
             return cls(outcome=Outcome.REJECTED, problems=error.problems)
         return cls(
             outcome=Outcome.FAILED,
-            problems=[Problem.of(ErrorCode.PLATFORM_FAULT)],
+            problems=[Problem.of(code)],
             operator_trace=trace_of(error, quoted=step is not Step.SCORING),
         )
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from evaluator.contracts import EvaluationJob, Step
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
+from evaluator.worker.artifacts import FetchError
 from evaluator.worker.folder import WorkerFolder
 from evaluator.worker.step_process import StepEnding, StepRequest
 
@@ -55,6 +56,8 @@ class StepRunner:
         try:
             request = self.folder.step_request(job, on_progress)
             return self._run_sandboxed(request, on_progress)
+        except FetchError as error:
+            return StepEnding.of_error(error, job.step, error.code)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
             return StepEnding.of_error(error, job.step)
 

@@ -182,11 +182,21 @@ DOWNLOAD_URL_SECONDS = 900
 # Forms and JSON; parts of files never pass through here.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
-# An evaluation whose worker sends no sign of life for so long is started again, so many times at most.
+# An evaluation whose worker sends no sign of life for so long is started again at once, until it was lost so often.
 EVALUATION_SILENCE_SECONDS = int(os.environ.get("PFL_EVALUATION_SILENCE_SECONDS", "60"))
-EVALUATION_QUEUE_SECONDS = int(os.environ.get("PFL_EVALUATION_QUEUE_SECONDS", "86400"))
-EVALUATION_ATTEMPTS = 3
-WATCHDOG_SECONDS = int(os.environ.get("PFL_WATCHDOG_SECONDS", "30"))
+EVALUATION_LOSSES = 5
+# The pauses after the platform's faults. Once they are used up, the next fault fails the run.
+EVALUATION_BACKOFF_SECONDS = [
+    float(seconds) for seconds in os.environ.get("PFL_EVALUATION_BACKOFF_SECONDS", "60 600 3600").split()
+]
+# The fewest steps that wait in the broker at a time; with more workers there are more, one for each and one besides.
+EVALUATION_SENT_STEPS = int(os.environ.get("PFL_EVALUATION_SENT_STEPS", "2"))
+# The organizers are notified when steps have waited for so long and no worker has been seen.
+EVALUATION_UNATTENDED_SECONDS = int(os.environ.get("PFL_EVALUATION_UNATTENDED_SECONDS", "300"))
+# A queue is paused when many runs fail within the first; while it is, one step is tried each so often.
+EVALUATION_OUTAGE_SECONDS = 600
+EVALUATION_PROBE_SECONDS = float(os.environ.get("PFL_EVALUATION_PROBE_SECONDS", "30"))
+WATCHDOG_SECONDS = int(os.environ.get("PFL_WATCHDOG_SECONDS", "10"))
 
 BROKER_URL = os.environ.get("PFL_BROKER_URL") or f"sqlite:///{HOME}/broker.sqlite3"
 CELERY = broker_settings(BROKER_URL)

@@ -1,0 +1,1 @@
+"""Settings of a run: read, checked, and turned into a plan."""

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,23 +10,16 @@ import pytest
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import create_reference
 from portal.standalone.stack import Stack
+from tests.starter_kit.commands.pfl import run_pfl
 
-PFL = Path(sys.executable).parent / "pfl"
 PASSWORD = "correct-horse-battery-staple"
 
 
 def pfl(*arguments: object, status: int = 0, environment: Mapping[str, str] = {}) -> str:
     """Run one `pfl` command and return all it printed; another exit status fails the test with its message."""
-    result = subprocess.run(
-        [str(PFL), *map(str, arguments)],
-        env={**os.environ, **environment},
-        text=True,
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    printed = f"{result.stdout}\n{result.stderr}"
-    assert result.returncode == status, f"pfl {' '.join(map(str, arguments))}\n{printed}"
+    ended = run_pfl(*arguments, environment={**os.environ, **environment})
+    printed = f"{ended.stdout}\n{ended.stderr}"
+    assert ended.returncode == status, f"pfl {' '.join(map(str, arguments))}\n{printed}"
     return printed
 
 

@@ -1,1 +1,1 @@
-"""Throw-away services that tests use: PostgreSQL, Redis, RabbitMQ, a browser and free ports."""
+"""Throw-away services that tests use: PostgreSQL, Redis, RabbitMQ, an S3 server, a browser and free ports."""

@@ -102,6 +102,7 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         total=status.total,
         remaining_s=status.remaining_s,
         queue_position=status.queue_position,
+        next_attempt_at=status.next_attempt_at,
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,
         results=run.results,

@@ -1,22 +1,24 @@
-"""Sends evaluations to the workers, one step at a time.
+"""Sends evaluations to the workers, one step at a time, in the order of `portal.evaluation.places`.
 
-A message carries URLs that expire, so it expires with them: half of their lifetime is for waiting in the queue,
-the other half for the download. A message that still waits then is sent again by the watchdog, with new URLs.
+The queue is in the database. The broker holds only what is about to be taken: about as many steps as there are workers,
+so that the order is decided late, and a team that joins now waits for what fairness asks and no more. Steps are sent
+when something has changed that may make room: a run was queued, a step began or ended, the watchdog looked.
 """
 
+import logging
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urljoin
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
+from kombu.exceptions import OperationalError
 
 from evaluator.contracts import (
-    EVALUATOR_QUEUE,
     INTAKE_QUEUE,
-    SCORING_QUEUE,
     STEP_ARTIFACTS,
     STEP_TASK,
     ArtifactKind,
@@ -26,21 +28,27 @@ from evaluator.contracts import (
     TrackRules,
 )
 from portal.celery import app
-from portal.evaluation.models import Evaluation
+from portal.evaluation import clock, places
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.step_secrets import step_secret
 from portal.submissions.models import Run
 from portal.uploads.stores import current_store
 
-QUEUES = {step: SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE for step in Step}
-MESSAGE_LIFETIME = timedelta(seconds=settings.DOWNLOAD_URL_SECONDS / 2)
+logger = logging.getLogger(__name__)
+
+# A worker that runs a step sends a sign of life every two seconds.
+ALIVE = timedelta(minutes=1)
 
 
-def start(run: Run, *, retry: int = 0) -> Evaluation:
-    """Begin the next attempt at a queued run. The caller holds the run's lock."""
+def start(run: Run, **fields: Any) -> Evaluation:
+    """Begin the next attempt at a queued run, with `fields` of its row. The caller holds the run's lock."""
     last = run.evaluations.aggregate(Max("attempt"))["attempt__max"] or 0
     steps = TrackRules.model_validate(run.rules).steps()
-    evaluation = Evaluation.objects.create(run=run, attempt=last + 1, retry=retry, step=steps[0])
-    send_on_commit(evaluation)
+    now = clock.now()
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=last + 1, step=steps[0], created_at=now, step_queued_at=now, **fields
+    )
+    dispatch_on_commit()
     return evaluation
 
 
@@ -50,25 +58,80 @@ def start_all(*, runs: Iterable[Run], **_: object) -> None:
         start(run)
 
 
-def send_on_commit(evaluation: Evaluation) -> None:
-    """Send the evaluation's current step to the workers when the transaction is committed."""
-    # Robust: if the broker can't be reached, the failure is logged and the watchdog sends the step later.
-    transaction.on_commit(lambda: _send(evaluation.pk), robust=True)
+def dispatch_on_commit() -> None:
+    """Send what may be sent when the transaction is committed."""
+    # Robust: whatever goes wrong is logged, and the watchdog's next look sends the steps.
+    transaction.on_commit(dispatch, robust=True)
 
 
-def _send(evaluation_id: UUID) -> None:
+def dispatch() -> None:
+    """Send the next steps of every queue, as many as there is room for."""
+    for name in places.STEPS:
+        if places.queued(name).filter(sent_at__isnull=True).exists():
+            _send_next(name)
+
+
+@transaction.atomic
+def _send_next(name: str) -> None:
+    # Held to the end of the transaction, so nobody else fills the same room. Nothing below waits for another lock.
+    queue, _ = StepQueue.objects.select_for_update(no_key=True).get_or_create(pk=name)
+    now = clock.now()
+    places.take_turns(queue)
+    room = _room(queue, now)
+    if room <= 0:
+        return
+    for evaluation in places.waiting(name, now).select_for_update(skip_locked=True, of=("self",))[:room]:
+        queue.turn = max(queue.turn, evaluation.turn or 0)
+        evaluation.sent_at = now
+        evaluation.save(update_fields=["sent_at"])
+        _send_on_commit(evaluation.pk, now)
+    queue.save(update_fields=["turn"])
+
+
+def _send_on_commit(evaluation_id: UUID, sent_at: datetime) -> None:
+    # Not a `partial`, whose name Django would look for in vain if this failed.
+    def send() -> None:
+        _send(evaluation_id, sent_at)
+
+    transaction.on_commit(send, robust=True)
+
+
+def _room(queue: StepQueue, now: datetime) -> int:
+    """Return how many steps may be sent now."""
+    if queue.paused_at is None:
+        most = max(settings.EVALUATION_SENT_STEPS, workers_alive(queue.pk, now) + 1)
+        return most - places.sent(queue.pk).count()
+    if queue.probe_at is not None and now < queue.probe_at:
+        return 0
+    probes = Evaluation.objects.filter(
+        state__in=ACTIVE_STATES, step__in=places.STEPS[queue.pk], sent_at__gte=queue.paused_at
+    )
+    return 0 if probes.exists() else 1
+
+
+def workers_alive(queue: str, now: datetime) -> int:
+    """Return how many workers of the queue were seen lately."""
+    return Worker.objects.filter(queue=queue, seen_at__gt=now - ALIVE).count()
+
+
+def _send(evaluation_id: UUID, sent_at: datetime) -> None:
     evaluation = Evaluation.objects.select_related("run").get(pk=evaluation_id)
     message = job(evaluation)
-    app.send_task(
-        STEP_TASK,
-        [message.model_dump(mode="json")],
-        queue=QUEUES[message.step],
-        # Workers may declare no queue, and answer to the intake's.
-        declare=[app.amqp.queues[name] for name in (QUEUES[message.step], INTAKE_QUEUE)],
-        expires=evaluation.sent_at + MESSAGE_LIFETIME,
-        # The message itself has signed URLs, which no log needs.
-        argsrepr="(job)",
-    )
+    try:
+        app.send_task(
+            STEP_TASK,
+            [message.model_dump(mode="json")],
+            queue=places.QUEUES[message.step],
+            # Workers may declare no queue, and answer to the intake's.
+            declare=[app.amqp.queues[name] for name in (places.QUEUES[message.step], INTAKE_QUEUE)],
+            # The message itself has signed URLs, which no log needs.
+            argsrepr="(job)",
+        )
+    except (OperationalError, OSError):
+        logger.exception("The broker took no %s of %s; it is sent later.", message.step, evaluation)
+        # If the broker has it all the same, the worker runs it and its report is taken.
+        unsent = Evaluation.objects.filter(pk=evaluation_id, state=EvaluationState.QUEUED, sent_at=sent_at)
+        unsent.update(sent_at=None)
 
 
 def job(evaluation: Evaluation) -> EvaluationJob:

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TypeVar
 
 from django.db import transaction
-from django.utils import timezone
 
 from evaluator.contracts import (
     AccountingResult,
@@ -25,10 +24,11 @@ from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.results import RunResults
 from evaluator.signed_messages import SignedMessage
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import models, outcomes, report_checks
+from portal.evaluation import breaker, clock, models, outcomes, report_checks
 from portal.evaluation.accounted import accept_accounting
-from portal.evaluation.dispatch import send_on_commit
+from portal.evaluation.dispatch import dispatch_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
+from portal.evaluation.places import QUEUES
 from portal.evaluation.states import move_evaluation
 from portal.evaluation.step_secrets import is_authentic
 from portal.evaluation.truncation import truncate_for_storage
@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 # The largest numbers that the database's columns can store.
 LARGEST_UNITS = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
+# A step whose addresses are rejected more often than this failed: the store doesn't take them at all.
+MAX_RENEWALS = 3
 
 
 def parse_progress(message: object) -> Progress:
@@ -93,6 +95,7 @@ def _require_plausible(detail: ScoringDetail) -> None:
 
 def receive_progress(progress: Progress, now: datetime | None = None) -> None:
     """Store a worker's sign of life."""
+    now = now or clock.now()
     with transaction.atomic():
         evaluation = _lock_current(progress)
         if evaluation is None:
@@ -103,13 +106,14 @@ def receive_progress(progress: Progress, now: datetime | None = None) -> None:
         evaluation.total = progress.total
         evaluation.remaining_s = progress.remaining_s
         evaluation.worker = shorten(progress.worker)
-        evaluation.heartbeat_at = now or timezone.now()
+        evaluation.heartbeat_at = now
         evaluation.save(update_fields=["done", "total", "remaining_s", "worker", "heartbeat_at"])
+        breaker.note_sign_of_life(progress.step, evaluation.worker, now)
 
 
 def receive_report(report: StepReport, now: datetime | None = None) -> None:
     """Store how a step ended, and begin what follows: the next step, the end of the run, or another attempt."""
-    now = now or timezone.now()
+    now = now or clock.now()
     with transaction.atomic():
         evaluation = _lock_current(report)
         if evaluation is None:
@@ -117,6 +121,9 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
         run = Run.objects.select_for_update().get(pk=evaluation.run_id)
         if evaluation.state == EvaluationState.QUEUED:
             _begin(evaluation, run)
+        if _has_expired_address(evaluation, report):
+            outcomes.send_again(evaluation)
+            return
         report = _without_faults(run, truncate_for_storage(report))
         outcome, problems, results = report.outcome, report.problems, run.results
         if outcome is Outcome.PASSED:
@@ -135,13 +142,18 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             operator_trace=report.operator_trace,
             received_at=now,
         )
+        worker = shorten(report.provenance.worker)
+        breaker.note_sign_of_life(report.step, worker, now)
+        if outcome is not Outcome.FAILED:
+            breaker.note_health(evaluation, report.step, worker)
         match outcome:
             case Outcome.PASSED:
                 _advance(evaluation, run, results, now)
             case Outcome.REJECTED:
                 outcomes.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
-                outcomes.fail_or_retry(evaluation, run, EvaluationState.FAILED, now)
+                is_excused = breaker.excuses_fault(report.step, worker, report.operator_trace, now)
+                outcomes.fail_or_retry(evaluation, run, now, is_excused=is_excused)
 
 
 def _without_faults(run: Run, report: StepReport) -> StepReport:
@@ -186,6 +198,15 @@ def _begin(evaluation: Evaluation, run: Run) -> None:
     move_evaluation(evaluation, EvaluationState.RUNNING)
     if run.state == RunState.QUEUED:
         move_run(run, RunState.RUNNING)
+    # There is room for another step in the broker.
+    dispatch_on_commit()
+
+
+def _has_expired_address(evaluation: Evaluation, report: StepReport) -> bool:
+    """Return whether the step should be sent again as it is, with new addresses of its files."""
+    codes = {problem.code for problem in report.problems}
+    is_expired = report.outcome is Outcome.FAILED and ErrorCode.ARTIFACT_URL in codes
+    return is_expired and evaluation.renewals < MAX_RENEWALS
 
 
 def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
@@ -196,6 +217,7 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
         return
     run.results = results
     run.save(update_fields=["results"])
+    queue_changes = QUEUES[Step(evaluation.step)] != QUEUES[later[0]]
     move_evaluation(
         evaluation,
         EvaluationState.QUEUED,
@@ -206,10 +228,13 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
         worker="",
         heartbeat_at=None,
         step_queued_at=now,
-        sent_at=now,
-        overdue_at=None,
+        sent_at=None,
+        renewals=0,
+        # In the same queue it keeps its place; in another one it takes a turn.
+        turn=None if queue_changes else evaluation.turn,
+        ticket=None if queue_changes else evaluation.ticket,
     )
-    send_on_commit(evaluation)
+    dispatch_on_commit()
 
 
 def _results(run: Run, report: StepReport) -> RunResults:

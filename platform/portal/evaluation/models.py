@@ -7,7 +7,9 @@ from django.db import models
 from django.utils import timezone
 
 from evaluator.contracts import Outcome, Step
+from portal.evaluation.turns import FIRST_TURN
 from portal.submissions.models import Run
+from portal.teams.models import Team
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -33,14 +35,19 @@ ACTIVE_STATES = [EvaluationState.QUEUED, EvaluationState.RUNNING]
 class Evaluation(models.Model):
     """One attempt. `step` is the step that is queued or running; `heartbeat_at` is the worker's last sign of life.
 
-    `remaining_s` is the worker's estimate of the seconds left of the step, null where there is none.
-    `retry` counts the attempts since the run was last queued by someone, from 0; `attempt` never starts again.
+    A queued step waits in the database, in the order of `turn` and `ticket`, until it is sent to the broker; both are
+    null until the dispatcher has seen it. All moments are by the database's clock. `remaining_s` is the worker's
+    estimate of the seconds left of the step, null where there is none. `retry` counts the attempts since the run was
+    last queued by someone, from 0; `attempt` never starts again. Of the attempts before this one, `faults` count as
+    the platform's fault, and `losses` ended with their worker.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="evaluations")
     attempt = models.PositiveSmallIntegerField()
     retry = models.PositiveSmallIntegerField(default=0)
+    faults = models.PositiveSmallIntegerField(default=0)
+    losses = models.PositiveSmallIntegerField(default=0)
     state = models.CharField(max_length=10, choices=EvaluationState.choices, default=EvaluationState.QUEUED)
     step = models.CharField(max_length=20, choices=STEPS)
     done = models.PositiveIntegerField(default=0)
@@ -49,11 +56,18 @@ class Evaluation(models.Model):
     worker = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     step_queued_at = models.DateTimeField(default=timezone.now)
-    sent_at = models.DateTimeField(
-        default=timezone.now, help_text="When the step was last sent to the workers."
+    not_before = models.DateTimeField(
+        null=True, blank=True, help_text="When the attempt may begin, after a platform fault."
     )
-    overdue_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the organizers were notified that no worker takes the step."
+    turn = models.PositiveIntegerField(null=True, blank=True)
+    ticket = models.PositiveBigIntegerField(null=True, blank=True)
+    sent_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When the step was sent to the broker; empty while it waits in the queue.",
+    )
+    renewals = models.PositiveSmallIntegerField(
+        default=0, help_text="How often the step was sent again because its files' addresses had expired."
     )
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -63,7 +77,14 @@ class Evaluation(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["state", "step_queued_at"])]
+        indexes = [
+            models.Index(fields=["state", "step_queued_at"]),
+            models.Index(
+                fields=["step", "turn", "ticket"],
+                condition=models.Q(state="queued"),
+                name="waiting_steps_in_order",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["run", "attempt"], name="attempts_are_numbered"),
             models.UniqueConstraint(
@@ -92,10 +113,80 @@ class StepReport(models.Model):
 
     class Meta:
         ordering = ["received_at"]
+        indexes = [models.Index(fields=["received_at"])]
         constraints = [models.UniqueConstraint(fields=["evaluation", "step"], name="one_report_per_step")]
 
     def __str__(self) -> str:
         return f"{self.step}: {self.outcome}"
+
+
+class StepQueue(models.Model):
+    """The steps that wait for the same workers, named as their broker queue. Whoever sends steps holds the row's lock.
+
+    While a queue is paused, its steps are sent one at a time, not before `probe_at`, until one passes.
+    """
+
+    name = models.CharField(max_length=40, primary_key=True)
+    turn = models.PositiveIntegerField(default=FIRST_TURN, help_text="The turn of the last step sent.")
+    ticket = models.PositiveBigIntegerField(default=0, help_text="The last ticket given out.")
+    paused_at = models.DateTimeField(null=True, blank=True)
+    probe_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True, help_text="Why it is paused.")
+    unattended_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the organizers were notified that no worker takes its steps."
+    )
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TeamTurn(models.Model):
+    """The last turn that a team has taken in a queue; see `portal.evaluation.turns`."""
+
+    queue = models.ForeignKey(StepQueue, on_delete=models.CASCADE, related_name="team_turns")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    turn = models.PositiveIntegerField()
+    # No foreign key: its check would wait for a lock on the submission, and sending must wait for nobody.
+    submission = models.UUIDField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["queue", "team"], name="one_last_turn_of_a_team")]
+
+    def __str__(self) -> str:
+        return f"turn {self.turn} of {self.team}"
+
+
+class Worker(models.Model):
+    """A worker that sent a sign of life while it ran a step of this queue; `reason` is why it is sick, if it is."""
+
+    queue = models.ForeignKey(StepQueue, on_delete=models.CASCADE, related_name="workers")
+    name = models.CharField(max_length=200)
+    seen_at = models.DateTimeField()
+    sick_at = models.DateTimeField(null=True, blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-seen_at"]
+        constraints = [models.UniqueConstraint(fields=["queue", "name"], name="one_row_for_a_worker")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Watch(models.Model):
+    """The one row of the watchdog: when it last looked, and since when it has looked without a long pause."""
+
+    watched_at = models.DateTimeField()
+    since = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "watch"
+
+    def __str__(self) -> str:
+        return f"watching since {self.since:%Y-%m-%d %H:%M:%S}"
 
 
 class TestSet(models.Model):

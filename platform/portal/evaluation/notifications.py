@@ -1,14 +1,16 @@
 """E-mails about evaluations: plain text, sent when the change that they report is committed."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
+from django.urls import reverse
 
 from evaluator.errors import Problem
 from portal.accounts.models import User
-from portal.evaluation.models import Evaluation
+from portal.evaluation.models import StepQueue
 from portal.submissions.models import Run, RunState
 from portal.teams.models import Team
 
@@ -30,14 +32,38 @@ def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
     _mail_on_commit(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
 
 
-def notify_stalled_evaluations(evaluations: Sequence[Evaluation]) -> None:
-    """Mail the organizers that no worker takes these steps."""
-    lines = [f"{e} waits at {e.step} since {e.step_queued_at:%Y-%m-%d %H:%M} UTC" for e in evaluations]
-    _mail_on_commit(
-        f"{len(evaluations)} evaluations wait for a worker",
-        ["No worker takes these steps. Are the workers running?", "\n".join(lines)],
-        User.objects.filter(is_staff=True, is_active=True),
+def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
+    """Mail the organizers that no worker takes the steps of a queue."""
+    _mail_organizers(
+        f"No worker takes steps from {queue}",
+        f"{waiting} steps wait in the queue {queue}, the oldest since {since:%Y-%m-%d %H:%M} UTC, and no worker that "
+        "listens to it has been seen. Are the workers running? Nothing is lost: they begin when a worker comes.",
     )
+
+
+def notify_outage(queue: StepQueue, reason: str) -> None:
+    """Mail the organizers that a queue is paused because steps of many runs fail."""
+    _mail_organizers(
+        f"The queue {queue} is paused",
+        f"Steps of many runs fail in the queue {queue}, through no fault of the participants. The last reason:",
+        reason,
+        "The site now tries one step at a time, and resumes the others when one passes. No run loses a try by this.",
+    )
+
+
+def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
+    """Mail the organizers that steps fail at one worker only."""
+    _mail_organizers(
+        f"The worker {worker} fails",
+        f"Steps of many runs fail at the worker {worker} while others work. The last reason:",
+        reason,
+        f"Please stop it: it takes steps from {queue} that others could run. No run loses a try by this.",
+    )
+
+
+def _mail_organizers(subject: str, *paragraphs: str) -> None:
+    page = settings.SITE_URL + reverse("admin:evaluation_stepqueue_changelist")
+    _mail_on_commit(subject, [*paragraphs, page], User.objects.filter(is_staff=True, is_active=True))
 
 
 def _outcome(run: Run) -> str:

@@ -1,7 +1,8 @@
 """The consequences of the end of an attempt. The caller holds the locks of the evaluation and of its run."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 
@@ -32,21 +33,65 @@ def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: d
     notifications.notify_team(run, problems)
 
 
-def fail_or_retry(evaluation: Evaluation, run: Run, state: EvaluationState, now: datetime) -> None:
-    """End an attempt that the platform has spoiled (`state` is failed or lost).
+def fail_or_retry(evaluation: Evaluation, run: Run, now: datetime, *, is_excused: bool) -> None:
+    """End an attempt that failed through the platform's fault; the run is tried again after a pause.
 
-    The run is tried again, or fails after the last attempt, which gives its quota slot back.
+    The pauses grow. After the last one the next fault fails the run. One that is excused, because the platform fails
+    for many, counts for neither.
     """
-    move_evaluation(evaluation, state, finished_at=now)
-    if evaluation.retry + 1 < settings.EVALUATION_ATTEMPTS:
-        requeue(run, retry=evaluation.retry + 1)
+    pauses = settings.EVALUATION_BACKOFF_SECONDS
+    faults = evaluation.faults if is_excused else evaluation.faults + 1
+    move_evaluation(evaluation, EvaluationState.FAILED, finished_at=now)
+    if faults > len(pauses):
+        _fail(run, ErrorCode.PLATFORM_FAULT)
         return
+    not_before = now + timedelta(seconds=pauses[max(0, faults - 1)]) if pauses else None
+    _retry(evaluation, run, faults=faults, not_before=not_before)
+
+
+def lose(evaluation: Evaluation, run: Run, now: datetime) -> None:
+    """End an attempt whose worker fell silent; the run is tried again at once, unless it has lost too many workers."""
+    move_evaluation(evaluation, EvaluationState.LOST, finished_at=now)
+    if is_last_loss(evaluation):
+        _fail(run, ErrorCode.WORKERS_LOST)
+    else:
+        _retry(evaluation, run, losses=evaluation.losses + 1)
+
+
+def is_last_loss(evaluation: Evaluation) -> bool:
+    """Return whether the run fails if this attempt is lost."""
+    return evaluation.losses + 1 >= settings.EVALUATION_LOSSES
+
+
+def send_again(evaluation: Evaluation) -> None:
+    """Queue a step once more within its attempt, at the place that it had, because its files' addresses had expired."""
+    move_evaluation(
+        evaluation,
+        EvaluationState.QUEUED,
+        renewals=evaluation.renewals + 1,
+        sent_at=None,
+        worker="",
+        heartbeat_at=None,
+    )
+    dispatch.dispatch_on_commit()
+
+
+def requeue(run: Run, *, actor: User | None = None, **fields: Any) -> Evaluation:
+    """Queue the run again, without results, and return its next attempt with `fields` of its row."""
+    move_run(run, RunState.QUEUED, actor=actor, results=RunResults(), scored_at=None)
+    return dispatch.start(run, **fields)
+
+
+def _retry(evaluation: Evaluation, run: Run, **fields: Any) -> None:
+    counts: dict[str, Any] = {
+        "retry": evaluation.retry + 1,
+        "faults": evaluation.faults,
+        "losses": evaluation.losses,
+    }
+    requeue(run, **{**counts, **fields})
+
+
+def _fail(run: Run, code: ErrorCode) -> None:
     move_run(run, RunState.FAILED)
     refund(run.submission)
-    notifications.notify_team(run, [Problem.of(ErrorCode.PLATFORM_FAULT)])
-
-
-def requeue(run: Run, *, retry: int = 0, actor: User | None = None) -> Evaluation:
-    """Queue the run again, without results, and return its next attempt."""
-    move_run(run, RunState.QUEUED, actor=actor, results=RunResults(), scored_at=None)
-    return dispatch.start(run, retry=retry)
+    notifications.notify_team(run, [Problem.of(code)])

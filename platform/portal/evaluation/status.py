@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.models import prefetch_related_objects
 
@@ -11,9 +12,9 @@ from evaluator.api import FINAL_STATES
 from evaluator.contracts import Epsilon, Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem
 from evaluator.worker.time_left import in_words
-from portal.evaluation import results
+from portal.evaluation import clock, places, results
 from portal.evaluation.changed_tensors import ChangedTensors
-from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepReport
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
 from portal.submissions.models import Run, RunState
 
 STEP_NAMES = {
@@ -53,6 +54,8 @@ class RunStatus:
         attempt: From 1; 0 as long as none was started.
         remaining_s: The worker's estimate of the seconds left of the step, None where there is none.
         queue_position: Position in the queue of its step, from 1; None unless it waits there.
+        next_attempt_at: When the next attempt may begin after a platform fault; None if it may begin now.
+        is_paused: Whether the queue in which it waits is paused because of a platform fault.
     """
 
     run: Run
@@ -63,6 +66,8 @@ class RunStatus:
     total: int = 0
     remaining_s: float | None = None
     queue_position: int | None = None
+    next_attempt_at: datetime | None = None
+    is_paused: bool = False
     heartbeat_at: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
 
@@ -130,17 +135,41 @@ class RunStatus:
 
 
 def statuses(runs: Iterable[Run]) -> list[RunStatus]:
-    """Return the status of every run, in the given order."""
+    """Return the status of every run, in the given order, by a number of queries that doesn't grow with the runs."""
     runs = list(runs)
     prefetch_related_objects(runs, "evaluations__reports")
-    return [_status(run) for run in runs]
+    attempts = [_newest_attempt(run) for run in runs]
+    queued = [attempt for attempt in attempts if attempt and attempt.state == EvaluationState.QUEUED]
+    now = clock.now() if queued else None
+    found = places.places(queued, now) if now else {}
+    paused = _paused_queues() if queued else set()
+    return [
+        _status(run, attempt, _Waiting(now, found, paused))
+        for run, attempt in zip(runs, attempts, strict=True)
+    ]
 
 
-def _status(run: Run) -> RunStatus:
+@dataclass(frozen=True)
+class _Waiting:
+    """What is known of the queues: their places, by evaluation, and which of them are paused."""
+
+    now: datetime | None
+    places: dict[UUID, int]
+    paused: set[str]
+
+
+def _newest_attempt(run: Run) -> Evaluation | None:
+    return max(run.evaluations.all(), key=lambda attempt: attempt.attempt, default=None)
+
+
+def _paused_queues() -> set[str]:
+    return set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
+
+
+def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunStatus:
     if run.state == RunState.DRAFT:
         return RunStatus(run=run, attempt=0, steps=[])
     steps = TrackRules.model_validate(run.rules).steps()
-    evaluation = max(run.evaluations.all(), key=lambda attempt: attempt.attempt, default=None)
     if evaluation is None:
         return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
     reports = {Step(report.step): report for report in evaluation.reports.all()}
@@ -153,13 +182,26 @@ def _status(run: Run) -> RunStatus:
     )
     if evaluation.state not in ACTIVE_STATES:
         return status
-    return replace(
+    status = replace(
         status,
         step=Step(evaluation.step),
         done=evaluation.done,
         total=evaluation.total,
         remaining_s=evaluation.remaining_s,
-        queue_position=_queue_position(evaluation),
+    )
+    return (
+        _queued_status(status, evaluation, waiting) if evaluation.state == EvaluationState.QUEUED else status
+    )
+
+
+def _queued_status(status: RunStatus, evaluation: Evaluation, waiting: _Waiting) -> RunStatus:
+    begins_at = evaluation.not_before
+    is_later = begins_at is not None and waiting.now is not None and begins_at > waiting.now
+    return replace(
+        status,
+        queue_position=waiting.places.get(evaluation.pk),
+        next_attempt_at=begins_at if is_later else None,
+        is_paused=places.QUEUES[Step(evaluation.step)] in waiting.paused,
     )
 
 
@@ -176,21 +218,3 @@ def _problems(run: Run, reports: Iterable[StepReport]) -> list[Problem]:
     if run.state == RunState.FAILED and not problems:
         return [Problem.of(ErrorCode.PLATFORM_FAULT)]
     return problems
-
-
-def _queue_position(evaluation: Evaluation) -> int | None:
-    """Return the position, from 1, of a queued step among those that wait for the same workers.
-
-    Scoring waits for a GPU; all other steps share the CPU workers.
-    """
-    if evaluation.state != EvaluationState.QUEUED:
-        return None
-    shared = (
-        [Step.SCORING]
-        if evaluation.step == Step.SCORING
-        else [step for step in Step if step is not Step.SCORING]
-    )
-    before = Evaluation.objects.filter(
-        state=EvaluationState.QUEUED, step__in=shared, step_queued_at__lt=evaluation.step_queued_at
-    )
-    return before.count() + 1

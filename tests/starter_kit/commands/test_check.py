@@ -2,15 +2,14 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.starter_kit.commands.pfl import pfl
+from tests.starter_kit.commands.pfl import Ended, pfl
 
 
-def check(run: Path, base: Path, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+def check(run: Path, base: Path, *options: str, status: int = 0) -> Ended:
     """`pfl check` by the rules of track 2, but for the pocket data's three clients."""
     rules = ["--track", "track-2", "--clients", "3"]
     return pfl("check", run, "--base", base, *rules, *options, status=status)

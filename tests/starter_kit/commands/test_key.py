@@ -2,8 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,9 +11,7 @@ from evaluator.records.reading import read_record
 from portal.submissions.models import RunToken
 from portal.teams.models import TeamKey
 from tests.services.live_site import LiveSite
-
-PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
-QUICK = ["--set", "rounds=1", "--set", "local.max_steps=1", "--set", "max_input_tokens=32"]
+from tests.starter_kit.commands.pfl import QUICK, run_pfl
 
 
 @pytest.fixture
@@ -36,17 +32,9 @@ def pfl(
     """Output and errors of one command of a user whose home is `home`."""
     hidden = {"PFL_KEY", "PFL_SITE", "PFL_TOKEN", "PFL_RUN_TOKEN", "XDG_CONFIG_HOME"}
     inherited = {name: value for name, value in os.environ.items() if name not in hidden}
-    result = subprocess.run(
-        [*PFL, *map(str, arguments)],
-        env={**inherited, "HOME": str(home), **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == status, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stdout, result.stderr
+    ended = run_pfl(*arguments, environment={**inherited, "HOME": str(home), **environment})
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    return ended.stdout, ended.stderr
 
 
 def key_file(home: Path) -> Path:

@@ -4,7 +4,6 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from portal.uploads.models import Upload, UploadState
 from starter_kit.runs.folder import RunFolder
 from tests.evaluator.checkpoints.sharded import INDEX, save_shards, split
 from tests.services.live_site import LiveSite
+from tests.starter_kit.commands.pfl import PFL, TIMEOUT_S, run_pfl
 
-PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
 LOG = "federated_round,sender,receiver,amount_of_bytes\n"
 
 
@@ -33,20 +32,11 @@ def run(tmp_path: Path, base: Path) -> Path:
     return folder
 
 
-def pfl(*arguments: str | Path, status: int = 0, file_limit: int | None = None) -> str:
-    """Output and errors of a command; none of its files may grow beyond `file_limit` bytes."""
-
-    def limit() -> None:
-        if file_limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-
-    result = subprocess.run(
-        [*PFL, *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit,
-    )  # fmt: skip
-    assert result.returncode == status, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stdout + result.stderr
+def pfl(*arguments: str | Path, status: int = 0) -> str:
+    """Output and errors of a command."""
+    ended = run_pfl(*arguments)
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
 
 
 def rejection(folder: Path) -> ProblemError:
@@ -95,9 +85,17 @@ def test_a_missing_shard_is_reported_without_a_traceback(run: Path, base: Path) 
 
 def test_a_folder_without_room_is_reported_and_nothing_is_left_in_it(run: Path, base: Path) -> None:
     before = sorted(run.iterdir())
-    output = pfl("check", run, "--base", base, status=2, file_limit=4096)
-    assert "E_RUN_FOLDER" in output
-    assert "Make room" in output
+    ended = subprocess.run(
+        [*PFL, "check", run, "--base", base],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+    )
+    assert ended.returncode == 2
+    assert "E_RUN_FOLDER" in ended.stderr
+    assert "Make room" in ended.stderr
     assert sorted(run.iterdir()) == before
 
 

@@ -62,7 +62,7 @@ def convert_in_a_shell(
     """As `convert`, with the command in a process of its own, which `wrapper` starts."""
     result = subprocess.run(
         [*wrapper, *PFL, "convert", *map(str, (source, out, *options))],
-        capture_output=True, text=True, timeout=120, check=False, cwd=out.parent,
+        capture_output=True, text=True, timeout=600, check=False, cwd=out.parent,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert result.returncode == status, result.stdout + result.stderr

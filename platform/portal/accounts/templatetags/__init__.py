@@ -1,0 +1,1 @@
+"""The app's template tags and filters."""
