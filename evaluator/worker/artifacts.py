@@ -135,7 +135,7 @@ def _continue_download(ref: ArtifactRef, partial: _Partial, on_progress: Callabl
         if response.status_code >= 500:
             raise requests.ConnectionError(f"status {response.status_code}")
         if response.status_code == 403:
-            raise RejectedAddressError(f"the store rejected the address of the {ref.kind}")
+            raise RejectedAddressError(f"the store answered 403 to the request for the {ref.kind}")
         if response.status_code not in {200, 206}:
             raise FetchError(f"the store answered {response.status_code} to the request for the {ref.kind}")
         continues = response.status_code == 206

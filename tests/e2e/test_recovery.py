@@ -54,6 +54,31 @@ def lengthen_test_set(folder: Path, factor: int) -> int:
     return len(repeated)
 
 
+def test_a_store_that_is_away_for_a_while_costs_no_run_its_evaluation(
+    new_stack: Callable[..., Stack], trained: Path
+) -> None:
+    pauses = {"PFL_EVALUATION_BACKOFF_SECONDS": "2 2 600", "PFL_EVALUATION_PROBE_SECONDS": "1"}
+    stack = new_stack(**pauses, PFL_WATCHDOG_SECONDS="1")
+    token = make_participant(stack, "ada@lab.example", "Engines")
+    access = {"PFL_SITE": stack.url, "PFL_TOKEN": token}
+    stack.kill_process("worker")
+    pfl("submit", trained / "fedavg", "--track", "track-1", "--title", "Interrupted", environment=access)
+    store = stack.home / "store"
+    store.rename(stack.home / "away")
+    stack.start_process("worker")
+
+    failed = wait_for(stack, token, lambda run: run["attempt"] == 2, 120)
+    assert failed["state"] == "queued"
+    (stack.home / "away").rename(store)
+    run = wait_for(stack, token, lambda run: run["state"] in FINAL, 180)
+    assert run["state"] == "scored", run["problems"]
+    assert not stack.manage(
+        *("shell", "--no-imports", "-v", "0", "-c"),
+        "from portal.submissions.models import Submission;"
+        "print(*Submission.objects.filter(refunded_at__isnull=False))",
+    )
+
+
 def test_a_worker_killed_while_scoring_leaves_one_finished_evaluation(
     new_stack: Callable[..., Stack], trained: Path
 ) -> None:

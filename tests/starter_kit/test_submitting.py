@@ -247,7 +247,7 @@ def test_watching_ends_where_the_platform_fails(
     site_client: SiteClient, runs: dict[float, Path], settings: Any
 ) -> None:
     submission = submitted(site_client, "track-1", [runs[8]])
-    fails = [report(Step.VALIDATE, Outcome.FAILED)] * settings.EVALUATION_ATTEMPTS
+    fails = [report(Step.VALIDATE, Outcome.FAILED)] * (len(settings.EVALUATION_BACKOFF_SECONDS) + 1)
     lines, run = watched(site_client, submission, *fails)
     assert (run.state, lines[-1]) == (RunState.FAILED, "run: failed")
     assert [problem.code for problem in run.problems] == [ErrorCode.PLATFORM_FAULT]

@@ -1,17 +1,30 @@
 """Evaluations as the organizers see them: with every report and the operator's traces. Nothing is edited."""
 
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
+from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from typing_extensions import override
 
 from evaluator.contracts import GroupScore, ScoringDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
+from portal.evaluation.forms import FailedSinceForm
 from portal.evaluation.models import Evaluation, StepReport
-from portal.evaluation.services import evaluate_again
+from portal.evaluation.queue_admin import StepQueueAdmin
+from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
+from portal.submissions.models import Run
+
+__all__ = ["EvaluationAdmin", "StepQueueAdmin"]
+
+# More are queued all the same.
+MOST_SHOWN = 200
 
 
 class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
@@ -80,7 +93,13 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
     search_fields = ("run__submission__title", "run__submission__team__name", "worker")
     date_hierarchy = "created_at"
     inlines = (StepReportInline,)
-    actions = ("evaluate_runs_again",)
+    actions = ("evaluate_runs_again", "queue_failed_runs_again")
+    change_list_template = "admin/evaluation/evaluations.html"
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        failed = self.admin_site.admin_view(self.failed_view)
+        return [path("failed/", failed, name="evaluation_failed"), *super().get_urls()]
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may have runs evaluated again."""
@@ -97,3 +116,36 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
                 self.message_user(request, f"{run} is {run.state}, not finished.", messages.WARNING)
             else:
                 self.message_user(request, f"{run} is queued again.", messages.SUCCESS)
+
+    @admin.action(description="Queue those of the runs that failed again", permissions=["evaluate"])
+    def queue_failed_runs_again(self, request: HttpRequest, queryset: QuerySet[Evaluation]) -> None:
+        """Queue the failed runs of the selected evaluations again."""
+        self._queue_failed(request, Run.objects.filter(evaluations__in=queryset).distinct())
+
+    def failed_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the runs that have failed since a moment, and queue all of them again."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = FailedSinceForm(request.GET if "since_0" in request.GET else None)
+        runs = failed_since(form.cleaned_data["since"]) if form.is_valid() else None
+        may_queue = self.has_evaluate_permission(request)
+        if request.method == "POST" and runs is not None:
+            if not may_queue:
+                raise PermissionDenied
+            self._queue_failed(request, runs)
+            return redirect("admin:evaluation_evaluation_changelist")
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Failed runs",
+            "form": form,
+            "runs": None if runs is None else runs.select_related("submission__team")[:MOST_SHOWN],
+            "may_queue": may_queue,
+        }
+        return render(request, "admin/evaluation/failed.html", context)
+
+    def _queue_failed(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
+        queued = requeue_failed(runs, actor=request.user)
+        message = f"{len(queued)} failed run{pluralize(queued)} queued again."
+        self.message_user(request, message, messages.SUCCESS if queued else messages.WARNING)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
 from evaluator.contracts import Outcome, Step
 from portal.accounts.models import User
@@ -48,6 +49,7 @@ def note_health(evaluation: Evaluation, step: Step, worker: str) -> None:
         resume(queue)
 
 
+@transaction.atomic
 def resume(queue: StepQueue, actor: User | None = None) -> bool:
     """End the pause of a queue; return whether it was paused."""
     paused = StepQueue.objects.filter(pk=queue.pk, paused_at__isnull=False)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from urllib.parse import urljoin
 from uuid import UUID
 
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 ALIVE = timedelta(minutes=1)
 
 
-def start(run: Run, **fields: object) -> Evaluation:
+def start(run: Run, **fields: Any) -> Evaluation:
     """Begin the next attempt at a queued run, with `fields` of its row. The caller holds the run's lock."""
     last = run.evaluations.aggregate(Max("attempt"))["attempt__max"] or 0
     steps = TrackRules.model_validate(run.rules).steps()

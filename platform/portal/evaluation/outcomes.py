@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 
@@ -75,14 +76,18 @@ def send_again(evaluation: Evaluation) -> None:
     dispatch.dispatch_on_commit()
 
 
-def requeue(run: Run, *, actor: User | None = None, **fields: object) -> Evaluation:
+def requeue(run: Run, *, actor: User | None = None, **fields: Any) -> Evaluation:
     """Queue the run again, without results, and return its next attempt with `fields` of its row."""
     move_run(run, RunState.QUEUED, actor=actor, results=RunResults(), scored_at=None)
     return dispatch.start(run, **fields)
 
 
-def _retry(evaluation: Evaluation, run: Run, **fields: object) -> None:
-    counts = {"retry": evaluation.retry + 1, "faults": evaluation.faults, "losses": evaluation.losses}
+def _retry(evaluation: Evaluation, run: Run, **fields: Any) -> None:
+    counts: dict[str, Any] = {
+        "retry": evaluation.retry + 1,
+        "faults": evaluation.faults,
+        "losses": evaluation.losses,
+    }
     requeue(run, **{**counts, **fields})
 
 

@@ -65,7 +65,7 @@ def places(evaluations: Iterable[Evaluation], now: datetime) -> dict[UUID, int]:
         is_queued = evaluation.state == EvaluationState.QUEUED
         if is_queued and (evaluation.not_before is None or evaluation.not_before <= now):
             in_queue[QUEUES[Step(evaluation.step)]].append(evaluation)
-    found = {}
+    found: dict[UUID, int] = {}
     for queue, placed in in_queue.items():
         before = {
             f"before_{number}": Count("pk", filter=_before(evaluation, now))

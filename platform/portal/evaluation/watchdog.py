@@ -10,6 +10,7 @@ they have had the whole time to be heard.
 
 import logging
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -121,8 +122,9 @@ def _messages(queue: str) -> int | None:
     """Return how many messages wait in the broker's queue; None if it doesn't answer."""
     try:
         with app.connection_for_read() as connection:
+            channel: Any = connection.default_channel
             try:
-                count: int = connection.default_channel.queue_declare(queue, passive=True).message_count
+                count: int = channel.queue_declare(queue, passive=True).message_count
             except connection.channel_errors:
                 # It doesn't exist: nothing was ever sent there, or, with Redis, everything was taken.
                 return 0

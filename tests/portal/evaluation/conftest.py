@@ -2,18 +2,22 @@ from queue import Empty
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from portal.celery import app
 
 
 class Broker:
-    """The workers' end of the real broker: what the site has sent."""
+    """The workers' end of a real broker: what the site has sent."""
+
+    def __init__(self, site: Celery = app) -> None:
+        self.app = site
 
     def take(self, queue: str) -> list[Any]:
         """All messages of a queue, as kombu reads them."""
         messages: list[Any] = []
-        with app.connection_for_read() as connection:
+        with self.app.connection_for_read() as connection:
             waiting = connection.SimpleQueue(queue)
             while True:
                 try:

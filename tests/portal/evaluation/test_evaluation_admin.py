@@ -1,13 +1,15 @@
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.urls import reverse
+from django.utils import timezone
 
-from evaluator.contracts import Outcome, Step
+from evaluator.contracts import EVALUATOR_QUEUE, Outcome, Step
 from portal.audit.models import AuditEntry
 from portal.evaluation import dispatch, intake
-from portal.evaluation.models import Evaluation
+from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller
 from tests.portal.evaluation.messages import make_detail, make_group, make_report
@@ -16,6 +18,7 @@ from tests.portal.factories import make_run, make_submission, make_team, make_us
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/evaluation/evaluation/"
+QUEUES = "/admin/evaluation/stepqueue/"
 
 
 @pytest.fixture
@@ -138,6 +141,123 @@ def test_the_action_needs_the_permission_to_change(client, rejected):
     client.force_login(staff("view_evaluation"))
     client.post(LIST, {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]})
     assert Run.objects.get().state == RunState.REJECTED
+
+
+class TestFailedRuns:
+    @pytest.fixture
+    def failed(self):
+        """Two runs that have failed, one of them days ago, and one that was rejected."""
+        for _ in range(3):
+            evaluation = dispatch.start(make_run(state=RunState.QUEUED))
+            for _ in range(4):
+                active = Evaluation.objects.get(run=evaluation.run, state=EvaluationState.QUEUED)
+                intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+        long_ago = timezone.now() - timedelta(days=3)
+        old, _, rejected = Run.objects.order_by("pk")
+        old.evaluations.update(finished_at=long_ago)
+        Run.objects.filter(pk=rejected.pk).update(state=RunState.REJECTED)
+        return Run.objects.order_by("pk")
+
+    def states(self):
+        return list(Run.objects.order_by("pk").values_list("state", flat=True))
+
+    @pytest.fixture(autouse=True)
+    def no_outage(self, settings):
+        settings.EVALUATION_OUTAGE_SECONDS = 0
+
+    def select(self, client, *runs):
+        selected = [str(pk) for pk in Evaluation.objects.filter(run__in=runs).values_list("pk", flat=True)]
+        action = {"action": "queue_failed_runs_again", "_selected_action": selected}
+        return client.post(LIST, action, follow=True)
+
+    def test_all_selected_ones_are_queued_again_and_nothing_else(self, client, failed):
+        organizer = staff("view_evaluation", "change_evaluation")
+        client.force_login(organizer)
+        assert "2 failed runs queued again" in self.select(client, *failed).text
+        assert self.states() == ["queued", "queued", "rejected"]
+        entries = AuditEntry.objects.filter(action="run.queued", actor=organizer)
+        assert {entry.object_id for entry in entries} == {str(run.pk) for run in failed[:2]}
+        assert "0 failed runs queued again" in self.select(client, *failed).text
+
+    def test_each_has_all_of_its_tries_and_the_slot_is_given_back_once(self, client, failed):
+        client.force_login(staff("view_evaluation", "change_evaluation"))
+        run = failed[0]
+        refunded_at = run.submission.refunded_at
+        self.select(client, run)
+        again = Evaluation.objects.get(run=run, state=EvaluationState.QUEUED)
+        assert (again.attempt, again.retry, again.faults, again.losses, again.not_before) == (
+            5,
+            0,
+            0,
+            0,
+            None,
+        )
+        for _ in range(4):
+            active = Evaluation.objects.get(run=run, state=EvaluationState.QUEUED)
+            intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED))
+        run = Run.objects.get(pk=run.pk)
+        assert (run.state, run.submission.refunded_at) == (RunState.FAILED, refunded_at)
+        assert (
+            AuditEntry.objects.filter(action="submission.refunded", object_id=run.submission_id).count() == 1
+        )
+
+    def test_all_that_failed_since_a_moment_are_queued_again(self, client, failed):
+        client.force_login(staff("view_evaluation", "change_evaluation"))
+        yesterday = timezone.now() - timedelta(days=1)
+        since = f"?since_0={yesterday:%Y-%m-%d}&since_1={yesterday:%H:%M:%S}"
+        page = client.get(LIST + "failed/" + since).text
+        old, recent, rejected = failed
+        shown = [run.submission.title in page for run in (old, recent, rejected)]
+        assert shown == [False, True, False]
+        assert "1 failed run queued again" in client.post(LIST + "failed/" + since, follow=True).text
+        assert self.states() == ["failed", "queued", "rejected"]
+
+    def test_without_a_moment_nothing_is_queued(self, client, failed):
+        client.force_login(staff("view_evaluation", "change_evaluation"))
+        assert "Failed since" in client.get(LIST + "failed/").text
+        client.post(LIST + "failed/?since_0=nonsense")
+        assert self.states() == ["failed", "failed", "rejected"]
+
+    def test_only_who_may_change_evaluations_does_so(self, client, failed):
+        client.force_login(staff("view_evaluation"))
+        since = "?since_0=2026-01-01&since_1=00:00:00"
+        assert "Queue all" not in client.get(LIST + "failed/" + since).text
+        assert client.post(LIST + "failed/" + since).status_code == 403
+        self.select(client, *failed)
+        client.force_login(staff())
+        assert client.get(LIST + "failed/" + since).status_code == 403
+        assert self.states() == ["failed", "failed", "rejected"]
+
+
+class TestQueues:
+    @pytest.fixture
+    def paused(self):
+        dispatch.start(make_run(state=RunState.QUEUED))
+        queue = StepQueue.objects.create(
+            name=EVALUATOR_QUEUE, paused_at=timezone.now(), reason="the store is away"
+        )
+        now = timezone.now()
+        Worker.objects.create(queue=queue, name="gpu-7:1", seen_at=now, sick_at=now, reason="CUDA error")
+        return queue
+
+    def test_organizers_see_why_one_is_paused_and_which_worker_is_sick(self, client, paused):
+        client.force_login(staff("view_stepqueue", "view_worker"))
+        assert "the store is away" in client.get(QUEUES).text
+        page = client.get(f"{QUEUES}{paused.pk}/change/").text
+        assert "gpu-7:1" in page
+        assert "CUDA error" in page
+
+    def test_they_resume_it_by_hand(self, client, paused):
+        client.force_login(staff("view_stepqueue", "change_evaluation"))
+        action = {"action": "resume", "_selected_action": [paused.pk]}
+        assert "evaluator is resumed" in client.post(QUEUES, action, follow=True).text
+        assert StepQueue.objects.get().paused_at is None
+        assert "not paused" in client.post(QUEUES, action, follow=True).text
+
+    def test_who_may_only_look_does_not(self, client, paused):
+        client.force_login(staff("view_stepqueue"))
+        client.post(QUEUES, {"action": "resume", "_selected_action": [paused.pk]})
+        assert StepQueue.objects.get().paused_at is not None
 
 
 def test_the_list_takes_as_many_queries_for_many_as_for_one(client, rejected, django_assert_max_num_queries):

@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.db import connection
+from django.utils import timezone
 
 from evaluator.contracts import (
     EVALUATOR_QUEUE,
@@ -130,7 +131,7 @@ class TestPassing:
         assert (evaluation.done, evaluation.total, evaluation.remaining_s) == (0, 0, None)
         assert evaluation.worker == ""
         assert evaluation.heartbeat_at is None
-        assert evaluation.step_queued_at == evaluation.sent_at == NOW
+        assert (evaluation.step_queued_at, evaluation.sent_at) == (NOW, None)
         assert evaluation.run.state == RunState.RUNNING
 
     def test_the_team_is_notified(self, evaluation, committed):
@@ -285,12 +286,26 @@ class TestFailure:
         committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.FAILED))
         assert fresh(evaluation).state == EvaluationState.FAILED
         assert fresh(evaluation).run.state == RunState.QUEUED
+        assert broker.jobs() == []
+        Evaluation.objects.update(not_before=timezone.now())
+        committed(dispatch.dispatch)
         (job,) = broker.jobs()
         assert (job.attempt, job.step) == (2, Step.VALIDATE)
         assert mail.outbox == []
 
+    def test_the_pauses_before_the_next_attempt_grow(self, evaluation):
+        pauses = []
+        for _ in settings.EVALUATION_BACKOFF_SECONDS:
+            active = Evaluation.objects.get(state=EvaluationState.QUEUED)
+            intake.receive_report(make_report(active, Step.VALIDATE, Outcome.FAILED), NOW)
+            again = Evaluation.objects.get(state=EvaluationState.QUEUED)
+            assert again.not_before is not None
+            pauses.append((again.not_before - NOW).total_seconds())
+        assert pauses == settings.EVALUATION_BACKOFF_SECONDS == [60, 600, 3600]
+
     def test_after_the_last_attempt_the_run_fails_and_the_slot_is_given_back(self, evaluation, committed):
-        for _ in range(settings.EVALUATION_ATTEMPTS):
+        attempts = len(settings.EVALUATION_BACKOFF_SECONDS) + 1
+        for _ in range(attempts):
             active = Evaluation.objects.get(state=EvaluationState.QUEUED)
             committed(
                 intake.receive_report,
@@ -298,7 +313,7 @@ class TestFailure:
             )
         run = fresh(evaluation.run)
         assert run.state == RunState.FAILED
-        assert run.evaluations.count() == settings.EVALUATION_ATTEMPTS
+        assert run.evaluations.count() == attempts
         assert run.submission.refunded_at is not None
         (message,) = mail.outbox
         assert "E_PLATFORM_FAULT" in message.body
@@ -311,7 +326,61 @@ class TestFailure:
         assert fresh(evaluation).run.state == RunState.REJECTED
 
 
+class TestExpiredAddresses:
+    @pytest.fixture
+    def expired(self, evaluation):
+        problem = Problem.of(ErrorCode.ARTIFACT_URL)
+        return make_report(evaluation, Step.VALIDATE, Outcome.FAILED, problems=[problem])
+
+    def test_the_step_is_sent_again_with_new_ones_in_the_same_attempt(
+        self, expired, evaluation, broker, committed
+    ):
+        committed(intake.receive_report, expired)
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.attempt, evaluation.renewals) == (EvaluationState.QUEUED, 1, 1)
+        assert (evaluation.reports.count(), evaluation.worker) == (0, "")
+        assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
+
+    def test_a_store_that_rejects_every_address_is_a_fault(self, expired, evaluation):
+        for _ in range(intake.MAX_RENEWALS + 1):
+            intake.receive_report(expired)
+        assert fresh(evaluation).state == EvaluationState.FAILED
+        assert fresh(evaluation).reports.get().problems[0]["code"] == "E_ARTIFACT_URL"
+
+    def test_the_next_step_has_its_own(self, expired, evaluation):
+        intake.receive_report(expired)
+        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        assert fresh(evaluation).renewals == 0
+
+
 class TestDisorder:
+    @pytest.mark.parametrize("outcome", Outcome)
+    def test_reports_that_come_five_times_and_out_of_order_count_once(self, evaluation, outcome):
+        reports = [
+            make_report(evaluation, step, outcome)
+            for step in (Step.SCORING, Step.COMMUNICATION, Step.VALIDATE)
+        ]
+        intake.receive_report(make_report(evaluation, Step.VALIDATE))
+        for report in reports * 5:
+            intake.receive_report(report)
+        steps = [report.step for report in evaluation.reports.all()]
+        assert steps == (
+            [Step.VALIDATE, Step.COMMUNICATION, Step.SCORING] if outcome == "passed" else steps[:2]
+        )
+        assert len(steps) == len(set(steps))
+
+    def test_a_report_of_a_superseded_attempt_is_dropped_while_the_next_one_waits_out_its_pause(
+        self, evaluation
+    ):
+        late = make_report(evaluation, Step.VALIDATE)
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.FAILED))
+        for _ in range(5):
+            intake.receive_report(late)
+            intake.receive_progress(make_progress(evaluation))
+        again = Evaluation.objects.get(state=EvaluationState.QUEUED)
+        assert (again.attempt, again.step, again.reports.count()) == (2, Step.VALIDATE, 0)
+        assert again.not_before is not None
+
     def test_a_report_that_comes_twice_counts_once(self, evaluation, broker, committed):
         again = make_report(evaluation, Step.VALIDATE)
         committed(intake.receive_report, again)

@@ -79,21 +79,40 @@ def test_nothing_is_left_of_an_attempt_that_has_ended():
 
 
 def test_a_waiting_run_knows_its_place_among_those_that_share_its_workers():
-    now = timezone.now()
-
-    def waiting(minutes, step, state=EvaluationState.QUEUED):
+    def waiting(turn, step, state=EvaluationState.QUEUED, **fields):
         run = make_run(state=RunState.QUEUED)
-        evaluate(run, step=step, state=state, step_queued_at=now - timedelta(minutes=minutes))
+        evaluate(run, step=step, state=state, turn=turn, ticket=turn, **fields)
         return run
 
-    waiting(9, Step.SCORING)
-    waiting(8, Step.COMMUNICATION)
-    waiting(7, Step.VALIDATE, EvaluationState.RUNNING)
-    waiting(6, Step.VALIDATE)
-    own = waiting(5, Step.VALIDATE)
+    now = timezone.now()
+    waiting(1, Step.SCORING)
+    waiting(2, Step.COMMUNICATION)
+    waiting(3, Step.VALIDATE, EvaluationState.RUNNING)
     waiting(4, Step.VALIDATE)
+    waiting(5, Step.VALIDATE, not_before=now + timedelta(minutes=1))
+    own = waiting(6, Step.VALIDATE)
+    waiting(7, Step.VALIDATE)
+    sent = waiting(8, Step.VALIDATE, sent_at=now)
     status = status_of(own)
-    assert (status.queue_position, status.runs_before) == (3, 2)
+    assert (status.queue_position, status.runs_before) == (4, 3)
+    assert status_of(sent).queue_position == 1
+
+
+def test_a_run_that_waits_out_a_pause_says_when_it_is_tried_again(client):
+    run, later = make_run(state=RunState.QUEUED), timezone.now() + timedelta(minutes=10)
+    evaluate(run, attempt=2, state=EvaluationState.QUEUED, not_before=later)
+    status = status_of(run)
+    assert (status.queue_position, status.next_attempt_at) == (None, later)
+    client.force_login(run.submission.created_by)
+    page = client.get(run.submission.get_absolute_url()).text
+    assert "failed through our fault" in page
+    assert "minutes from now" in page
+
+
+def test_a_pause_that_is_over_is_not_mentioned():
+    run, before = make_run(state=RunState.QUEUED), timezone.now() - timedelta(minutes=10)
+    evaluate(run, attempt=2, state=EvaluationState.QUEUED, not_before=before)
+    assert (status_of(run).queue_position, status_of(run).next_attempt_at) == (1, None)
 
 
 def test_a_rejected_run_shows_the_problems_and_where_it_ended():
@@ -130,3 +149,14 @@ def test_the_number_of_queries_does_not_grow_with_the_runs(django_assert_num_que
         report(evaluate(run, step=Step.SCORING), Step.VALIDATE)
     with django_assert_num_queries(2):
         assert len(statuses(runs)) == 3
+
+
+def test_nor_with_those_that_wait(django_assert_num_queries):
+    submission = make_submission(track=make_private_track())
+    runs = [make_run(submission, budget=budget, state=RunState.QUEUED) for budget in range(1, 9)]
+    for run in runs:
+        evaluate(run, state=EvaluationState.QUEUED)
+    # Evaluations, their reports, the time, the places in the one queue, and which queues are paused.
+    with django_assert_num_queries(5):
+        found = statuses(runs)
+    assert {status.queue_position for status in found} == {1, 2, 3, 4, 5, 6, 7, 8}

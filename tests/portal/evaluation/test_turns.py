@@ -105,8 +105,10 @@ def test_a_run_that_is_tried_again_goes_before_all_that_wait():
 @given(st.lists(st.sampled_from(["A", "B", "C", "D", "serve"]), max_size=80))
 def test_while_a_team_waits_each_other_team_is_served_twice_at_most(events):
     """Another team may have one submission of an earlier turn, and one of the same turn that came first."""
-    queue, counts, served = Queue(), Counter(), []
-    joined_at = {}
+    queue = Queue()
+    counts: Counter[str] = Counter()
+    served: list[str] = []
+    joined_at: dict[str, int] = {}
     for event in events:
         if event != "serve":
             name = f"{event} {counts[event]}"
