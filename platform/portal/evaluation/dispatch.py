@@ -8,7 +8,6 @@ when something has changed that may make room: a run was queued, a step began or
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 from uuid import UUID
@@ -72,9 +71,8 @@ def dispatch() -> None:
 
 @transaction.atomic
 def _send_next(name: str) -> None:
-    StepQueue.objects.get_or_create(pk=name)
     # Held to the end of the transaction, so nobody else fills the same room. Nothing below waits for another lock.
-    queue = StepQueue.objects.select_for_update().get(pk=name)
+    queue, _ = StepQueue.objects.select_for_update(no_key=True).get_or_create(pk=name)
     now = clock.now()
     places.take_turns(queue)
     room = _room(queue, now)
@@ -84,8 +82,16 @@ def _send_next(name: str) -> None:
         queue.turn = max(queue.turn, evaluation.turn or 0)
         evaluation.sent_at = now
         evaluation.save(update_fields=["sent_at"])
-        transaction.on_commit(partial(_send, evaluation.pk, now), robust=True)
+        _send_on_commit(evaluation.pk, now)
     queue.save(update_fields=["turn"])
+
+
+def _send_on_commit(evaluation_id: UUID, sent_at: datetime) -> None:
+    # Not a `partial`, whose name Django would look for in vain if this failed.
+    def send() -> None:
+        _send(evaluation_id, sent_at)
+
+    transaction.on_commit(send, robust=True)
 
 
 def _room(queue: StepQueue, now: datetime) -> int:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from evaluator.contracts import Outcome, Step
 from portal.evaluation.turns import FIRST_TURN
-from portal.submissions.models import Run, Submission
+from portal.submissions.models import Run
 from portal.teams.models import Team
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ class TeamTurn(models.Model):
     queue = models.ForeignKey(StepQueue, on_delete=models.CASCADE, related_name="team_turns")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     turn = models.PositiveIntegerField()
-    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="+")
+    # No foreign key: its check would wait for a lock on the submission, and sending must wait for nobody.
+    submission = models.UUIDField()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["queue", "team"], name="one_last_turn_of_a_team")]

@@ -20,6 +20,9 @@ from portal.evaluation.turns import TakenTurn, next_turn, retry_turn
 QUEUES = {step: SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE for step in Step}
 STEPS = {name: [step for step in Step if QUEUES[step] == name] for name in (EVALUATOR_QUEUE, SCORING_QUEUE)}
 
+# At a time; others follow at the next look, and until then are counted behind them.
+MOST_JOINING = 500
+
 ORDER = (F("turn").asc(nulls_last=True), F("ticket").asc(nulls_last=True), "created_at", "pk")
 
 
@@ -45,6 +48,7 @@ def take_turns(queue: StepQueue) -> None:
         .filter(turn__isnull=True)
         .order_by("step_queued_at", "created_at", "pk")
         .select_related("run__submission")
+        .select_for_update(skip_locked=True, of=("self",))[:MOST_JOINING]
     )
     if not joined:
         return
@@ -53,7 +57,7 @@ def take_turns(queue: StepQueue) -> None:
         queue.ticket += 1
         evaluation.ticket = queue.ticket
         evaluation.turn = _turn(queue, evaluation, taken)
-    Evaluation.objects.bulk_update(joined, ["turn", "ticket"], batch_size=500)
+    Evaluation.objects.bulk_update(joined, ["turn", "ticket"])
     _store_taken_turns(queue, taken)
     queue.save(update_fields=["ticket"])
 
@@ -108,12 +112,12 @@ def _turn(queue: StepQueue, evaluation: Evaluation, taken: dict[int, TakenTurn])
 
 def _taken_turns(queue: StepQueue, teams: Iterable[int]) -> dict[int, TakenTurn]:
     rows = TeamTurn.objects.filter(queue=queue, team__in=list(teams))
-    return {row.team_id: TakenTurn(row.turn, row.submission_id) for row in rows}
+    return {row.team_id: TakenTurn(row.turn, row.submission) for row in rows}
 
 
 def _store_taken_turns(queue: StepQueue, taken: dict[int, TakenTurn]) -> None:
     rows = [
-        TeamTurn(queue=queue, team_id=team, turn=turn.turn, submission_id=turn.submission)
+        TeamTurn(queue=queue, team_id=team, turn=turn.turn, submission=turn.submission)
         for team, turn in taken.items()
     ]
     TeamTurn.objects.bulk_create(

@@ -136,7 +136,7 @@ def _messages(queue: str) -> int | None:
 
 @transaction.atomic
 def _notify_unattended(name: str, now: datetime, since: datetime) -> None:
-    queue = StepQueue.objects.select_for_update().filter(pk=name).first()
+    queue = StepQueue.objects.select_for_update(no_key=True).filter(pk=name).first()
     if queue is None:
         return
     long_ago = now - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS)

@@ -17,6 +17,7 @@ from tests.portal.evaluation.conftest import Broker
 from tests.portal.evaluation.messages import make_progress, make_report
 from tests.portal.factories import make_run, make_user
 from tests.services.ports import free_port
+from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 
 pytestmark = pytest.mark.django_db
@@ -38,10 +39,10 @@ def fresh(row):
 
 
 def look_until(committed, since, until):
-    """Look as often as the clock has it done, and at the end of the time."""
+    """Look all the time, and at its end."""
     now = since
-    while now + A_TICK < until:
-        now += A_TICK
+    while now + SILENCE / 3 < until:
+        now += SILENCE / 3
         committed(watch, now)
     Watch.objects.update(watched_at=until - A_TICK)
     committed(watch, until)
@@ -153,14 +154,14 @@ class TestLooking:
         assert fresh(evaluation).state == EvaluationState.LOST
 
 
-@pytest.fixture(params=["embedded", "redis"])
+@pytest.fixture(params=["embedded", "redis", "rabbitmq"])
 def any_broker(request, monkeypatch):
     """The workers' end of a broker, which counts its messages."""
     if request.param == "embedded":
         return request.getfixturevalue("broker")
-    redis = request.getfixturevalue("redis_server")
+    server = request.getfixturevalue(f"{request.param}_server")
     other = Celery("portal")
-    other.conf.update(broker_settings(redis.url))
+    other.conf.update(broker_settings(server.url))
     for module in (dispatch, watchdog):
         monkeypatch.setattr(module, "app", other)
     return Broker(other)
@@ -169,6 +170,13 @@ def any_broker(request, monkeypatch):
 @pytest.fixture(scope="module")
 def redis_server():
     server = Redis()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def rabbitmq_server():
+    server = RabbitMQ()
     yield server
     server.stop()
 
