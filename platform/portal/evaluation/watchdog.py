@@ -60,7 +60,7 @@ def _watching_since(now: datetime) -> datetime | None:
     elapsed_s = (now - last.watched_at).total_seconds()
     if elapsed_s < settings.WATCHDOG_SECONDS / 2:
         return None
-    if elapsed_s > settings.EVALUATION_SILENCE_SECONDS / 2:
+    if elapsed_s > max(settings.EVALUATION_SILENCE_SECONDS / 2, 2 * settings.WATCHDOG_SECONDS):
         last.since = now
     last.watched_at = now
     last.save()

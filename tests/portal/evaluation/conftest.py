@@ -18,7 +18,9 @@ class Broker:
         """All messages of a queue, as kombu reads them."""
         messages: list[Any] = []
         with self.app.connection_for_read() as connection:
-            waiting = connection.SimpleQueue(self.app.amqp.queues[queue])
+            # As Celery declares it, which RabbitMQ compares.
+            declared: Any = self.app.amqp.queues[queue]
+            waiting = connection.SimpleQueue(declared)
             while True:
                 try:
                     message = waiting.get(block=False)
