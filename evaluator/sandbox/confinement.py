@@ -3,7 +3,7 @@
 Each protection is independent of the others, needs no privilege, and is reported as on or off:
 
 - a user and network namespace of its own, without any interface (many container runtimes forbid it);
-- a seccomp filter that rejects sockets, tracing and, if wanted, new processes (since Linux 3.17);
+- a seccomp filter that rejects sockets, tracing and, if wanted, new processes and signals to others (Linux 3.17);
 - Landlock rules that leave it the named files only, no TCP, and no signals to others (since Linux 5.13, 6.7 and 6.12).
 
 References: unshare(2), seccomp(2), landlock(7), capset(2).
@@ -122,7 +122,11 @@ _AARCH64 = {
     "perf_event_open": 241,
     "io_uring_setup": 425,
 }
+# What a process without children needs for itself only: starting others, and signals in their uncommon forms (tkill,
+# rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal).
 _FORKS = {"x86_64": (57, 58), "aarch64": ()}
+_SIGNALS = {"x86_64": (200, 129, 297, 424), "aarch64": (130, 138, 240, 424)}
+_KILLS = {"x86_64": (62, 234), "aarch64": (129, 131)}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
@@ -156,10 +160,19 @@ def _program(machine: str, processes: bool) -> list[tuple[int, int, int, int]]:
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
     ]
-    numbers = [*rejected.values(), *(() if processes else _FORKS[machine])]
+    alone = () if processes else (*_FORKS[machine], *_SIGNALS[machine])
+    numbers = [*rejected.values(), *alone]
     for number in numbers:
         program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
     if not processes:
+        for number in _KILLS[machine]:
+            program += [
+                (_EQUAL, 0, 4, number),
+                (_LOAD, 0, 0, _FIRST_ARGUMENT_OFFSET),
+                (_EQUAL, 0, 1, os.getpid()),
+                (_RETURN, 0, 0, _ALLOW),
+                (_RETURN, 0, 0, _ERROR | errno.EPERM),
+            ]
         program += [
             # Its arguments are in memory, where a filter can't see them; the C library then uses the older call.
             (_EQUAL, 0, 1, _CLONE3),
