@@ -4,12 +4,13 @@ The site's endpoints and `pfl`'s client use the same models, so a field has one 
 Sizes are in bytes, hashes are lower-case hexadecimal, and times are ISO 8601 in UTC.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, Step
@@ -20,6 +21,8 @@ from evaluator.results import RunResults
 
 SHA256 = r"^[0-9a-f]{64}$"
 MAX_PARTS_OF_A_REQUEST = 1000
+# PostgreSQL stores no null character, and UTF-8 has no half of a surrogate pair, which JSON may escape.
+UNSTORABLE = re.compile("[\\0\ud800-\udfff]")
 
 
 class SubmissionState(StrEnum):
@@ -43,9 +46,16 @@ FINAL_STATES = frozenset({RunState.SCORED, RunState.REJECTED, RunState.FAILED})
 
 
 class Request(BaseModel):
-    """Base of what clients send: a misspelled field is rejected, not ignored."""
+    """Base of what clients send: a misspelled field is rejected, not ignored, and so is text that can't be stored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _is_storable(cls, value: object) -> object:
+        if isinstance(value, str) and UNSTORABLE.search(value):
+            raise ValueError("Text without null characters and halves of surrogate pairs is expected")
+        return value
 
 
 class Response(BaseModel):
@@ -117,6 +127,13 @@ class IssuedRunToken(Response):
     track: str
     issued_at: datetime
     run: UUID | None
+
+
+class RunTokenPage(Response):
+    """A part of the list of a team's run tokens, newest first; `count` is the number of all of them."""
+
+    items: list[IssuedRunToken]
+    count: int
 
 
 class NewSigningKey(Request):
@@ -214,6 +231,13 @@ class SubmissionSummary(Submission):
     """A submission as the team's list shows it."""
 
     runs: list[RunSummary]
+
+
+class SubmissionPage(Response):
+    """A part of the list of a team's submissions, newest first; `count` is the number of all of them."""
+
+    items: list[SubmissionSummary]
+    count: int
 
 
 class SubmissionStatus(Submission):

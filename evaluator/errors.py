@@ -94,6 +94,7 @@ class ErrorCode(StrEnum):
     REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
     REQUEST_TEAM = "E_REQUEST_TEAM"
     REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
+    REQUEST_LIMIT = "E_REQUEST_LIMIT"
 
     ARTIFACT_URL = "E_ARTIFACT_URL"
     PLATFORM_FAULT = "E_PLATFORM_FAULT"
@@ -392,6 +393,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.ARTIFACT_URL: Explanation(
         "The store rejected the address of a file: it had expired before a worker fetched the file.",
         "You don't need to do anything: the step is sent to a worker again, with new addresses.",
+    ),
+    ErrorCode.REQUEST_LIMIT: Explanation(
+        "Your account or your network sends more requests than the site answers.",
+        "Wait for the seconds that the header Retry-After names, then send the request again.",
     ),
     ErrorCode.PLATFORM_FAULT: Explanation(
         "The evaluation failed, through no fault of yours.",

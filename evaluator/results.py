@@ -50,7 +50,9 @@ class RunResults(BaseModel):
     def values(self) -> dict[str, float | str | None]:
         """Return every result that is a single value, by its name."""
         return {
-            name: value for name, value in self.model_dump(mode="json").items() if not isinstance(value, list)
+            name: value.value if isinstance(value, TrustLevel) else value
+            for name, value in self
+            if not isinstance(value, list)
         }
 
     def including(self, result: StepResult) -> Self:

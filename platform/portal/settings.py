@@ -75,6 +75,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "portal.null_characters.reject_null_characters",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -116,10 +117,28 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 
+CACHE_URL = os.environ.get("PFL_CACHE_URL", "")
+
+
+def _cache(name: str, entries: int) -> dict[str, object]:
+    """Return a cache of so many entries; Redis limits its memory itself, and removes what has expired."""
+    if CACHE_URL:
+        backend = "django.core.cache.backends.redis.RedisCache"
+        return {"BACKEND": backend, "LOCATION": CACHE_URL, "KEY_PREFIX": f"pfl-{name}"}
+    kind = "db.DatabaseCache" if PUBLIC else "locmem.LocMemCache"
+    return {
+        "BACKEND": f"django.core.cache.backends.{kind}",
+        "LOCATION": f"portal_{name}",
+        "OPTIONS": {"MAX_ENTRIES": entries},
+    }
+
+
+# Nothing but the counters of limits is in the default cache, in which allauth counts attempts to log in too: other
+# entries would push them out, and an attacker could begin again.
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "portal_cache"}
-    if PUBLIC
-    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+    "default": _cache("limits", 100_000),
+    "pages": _cache("pages", 500),
+    "answers": _cache("answers", 300),
 }
 
 AUTH_USER_MODEL = "accounts.User"

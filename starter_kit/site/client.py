@@ -32,6 +32,7 @@ from evaluator.api import (
     SigningKey,
     StoredArtifact,
     StoredParts,
+    SubmissionPage,
     SubmissionState,
     SubmissionStatus,
     SubmissionSummary,
@@ -44,6 +45,10 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 
 TIMEOUT_S = (10, 120)
 TRIES = 6
+PAGE_LENGTH = 200
+TOO_MANY_REQUESTS = 429
+# The longest pause that the site may ask for.
+MAX_PAUSE_S = 120.0
 # The pause before the second try; it doubles before each further one.
 FIRST_PAUSE_S = 0.5
 
@@ -89,7 +94,12 @@ class SiteClient:
 
     def submissions(self) -> list[SubmissionSummary]:
         """Return the team's submissions, newest first."""
-        return self._call(list[SubmissionSummary], "GET", "/submissions")
+        found: list[SubmissionSummary] = []
+        while True:
+            page = self._call(SubmissionPage, "GET", f"/submissions?limit={PAGE_LENGTH}&offset={len(found)}")
+            found += page.items
+            if not page.items or len(found) >= page.count:
+                return found
 
     def create_submission(self, track: str, title: str, description: str = "") -> SubmissionStatus:
         """Open a draft."""
@@ -148,10 +158,11 @@ class SiteClient:
 
     def _respond(self, send: Callable[[], requests.Response]) -> requests.Response:
         """Return the response to a request, which is sent again while the connection or the site fails."""
-        found = ""
+        found, pause_s = "", 0.0
         for attempt in range(TRIES):
             if attempt:
-                time.sleep(self._first_pause_s * 2 ** (attempt - 1))
+                time.sleep(max(pause_s, self._first_pause_s * 2 ** (attempt - 1)))
+                pause_s = 0.0
             try:
                 response = send()
             except CONNECTION_ERRORS as error:
@@ -166,10 +177,19 @@ class SiteClient:
                 ) from error
             if response.status_code < 400:
                 return response
+            if response.status_code == TOO_MANY_REQUESTS and attempt < TRIES - 1:
+                pause_s = _retry_after_s(response)
+                continue
             if response.status_code < 500:
                 raise ProblemError(*_problems_in(response))
             found = f"status {response.status_code}"
         raise ProblemError.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
+
+
+def _retry_after_s(response: requests.Response) -> float:
+    """Return the seconds after which the site answers again, as it says."""
+    named = response.headers.get("Retry-After", "")
+    return min(float(named), MAX_PAUSE_S) if named.isdecimal() else 0.0
 
 
 def _problems_in(response: requests.Response) -> list[Problem]:

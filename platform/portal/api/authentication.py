@@ -10,6 +10,7 @@ from typing_extensions import override
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.accounts.services import authenticate_token
+from portal.api.throttling import count_unknown
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
@@ -25,8 +26,12 @@ class TokenOrSession(HttpBearer):
 
     @override
     def __call__(self, request: HttpRequest) -> Any:
-        if self.header in request.headers:
-            return super().__call__(request)
+        user = super().__call__(request) if self.header in request.headers else self._from_session(request)
+        if user is None:
+            count_unknown(request)
+        return user
+
+    def _from_session(self, request: HttpRequest) -> Any:
         if not request.user.is_authenticated:
             return None
         if check_csrf(request):

@@ -4,7 +4,7 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import AuthenticationError, HttpError, Throttled, ValidationError
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.uploads.problems import problem_response
@@ -28,6 +28,10 @@ def answer_with_problems(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def not_understood(_request: HttpRequest, error: HttpError) -> HttpResponse:
+        if isinstance(error, Throttled):
+            response = problem_response(ProblemError.of(ErrorCode.REQUEST_LIMIT))
+            response["Retry-After"] = str(error.wait)
+            return response
         return problem_response(
             ProblemError.of(ErrorCode.REQUEST_INVALID, message=str(error)), error.status_code
         )
@@ -39,11 +43,16 @@ def answer_with_problems(api: NinjaAPI) -> None:
                 ErrorCode.REQUEST_INVALID,
                 where=".".join(str(part) for part in detail["loc"] if part != "body"),
                 expected=detail["msg"],
-                found=detail.get("input", ""),
+                found=_printable(detail.get("input", "")),
             )
             for detail in error.errors
         ]
         return problem_response(ProblemError(*problems))
+
+
+def _printable(value: object) -> str:
+    """Return the value as text that can be sent, which a lone surrogate can't."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def invalid_form(form: BaseForm) -> ProblemError:

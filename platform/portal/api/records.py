@@ -2,10 +2,12 @@
 
 from ninja import Router, Status
 
-from evaluator.api import IssuedRunToken, NewRunToken, NewSigningKey, SigningKey
+from evaluator.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
+from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
+from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions.models import RunToken
 from portal.submissions.selectors import tokens_of
 from portal.submissions.tokens import issue_token
@@ -14,18 +16,25 @@ from portal.teams.keys import register_key
 from portal.teams.models import TeamKey
 from portal.teams.selectors import current_keys
 
-MAX_LISTED_TOKENS = 1000
-
 router = Router(tags=["training records"])
 
 
-@router.get("/run-tokens", response=list[IssuedRunToken], summary="Your team's run tokens, newest first")
-def list_tokens(request: ApiRequest) -> list[IssuedRunToken]:
-    """Returns the newest thousand."""
-    return [_token(token) for token in tokens_of(team_in(request))[:MAX_LISTED_TOKENS]]
+@router.get("/run-tokens", response=RunTokenPage, summary="Your team's run tokens, newest first")
+def list_tokens(
+    request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
+) -> RunTokenPage:
+    """Lists `limit` of them, from `offset` on."""
+    found = tokens_of(team_in(request))
+    items = [_token(token) for token in found[offset : offset + limit]]
+    return RunTokenPage(items=items, count=found.count())
 
 
-@router.post("/run-tokens", response={201: IssuedRunToken}, summary="Get a token for one training")
+@router.post(
+    "/run-tokens",
+    response={201: IssuedRunToken},
+    summary="Get a token for one training",
+    throttle=CREATION_LIMITS,
+)
 def new_token(request: ApiRequest, body: NewRunToken) -> Status[IssuedRunToken]:
     """Get it before the training: its record carries the token. Only tracks with privacy budgets issue tokens."""
     team = team_in(request)

@@ -11,13 +11,17 @@ from evaluator.api import (
     QuotaStatus,
     RunStatus,
     RunSummary,
+    SubmissionPage,
     SubmissionStatus,
     SubmissionSummary,
 )
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
+from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation import status as run_status
+from portal.evaluation.results import with_cut_scores
+from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import services
 from portal.submissions.forms import SubmissionForm
 from portal.submissions.models import Run, Submission
@@ -26,13 +30,17 @@ from portal.submissions.selectors import own_submission, quota_of, submissions_o
 router = Router(tags=["submissions"])
 
 
-@router.get("", response=list[SubmissionSummary], summary="Your team's submissions, newest first")
-def list_submissions(request: ApiRequest) -> list[SubmissionSummary]:
-    """Lists drafts and submissions, withdrawn ones included."""
-    return [_summary(request, submission) for submission in submissions_of(team_in(request))]
+@router.get("", response=SubmissionPage, summary="Your team's submissions, newest first")
+def list_submissions(
+    request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
+) -> SubmissionPage:
+    """Lists drafts and submissions, withdrawn ones included: `limit` of them, from `offset` on."""
+    found = submissions_of(team_in(request))
+    items = [_summary(request, submission) for submission in found[offset : offset + limit]]
+    return SubmissionPage(items=items, count=found.count())
 
 
-@router.post("", response={201: SubmissionStatus}, summary="Open a draft")
+@router.post("", response={201: SubmissionStatus}, summary="Open a draft", throttle=CREATION_LIMITS)
 def create_submission(request: ApiRequest, body: NewSubmission) -> Status[SubmissionStatus]:
     """A draft of a track where ε plays no part already holds its one run."""
     team = team_in(request)
@@ -105,7 +113,7 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         next_attempt_at=status.next_attempt_at,
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,
-        results=run.results,
+        results=with_cut_scores(run.results),
         tensors=changed.tensors if changed else None,
         changed_tensors=changed.names if changed else None,
         problems=status.problems,

@@ -7,6 +7,7 @@ from evaluator.contracts import evaluator_version
 from portal.api import overview, records, submissions, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
+from portal.api.throttling import API_LIMITS, PUBLIC_LIMITS, UPLOAD_LIMITS
 from portal.api.views import docs
 from portal.leaderboard.api import router as leaderboards
 
@@ -17,12 +18,13 @@ api = NinjaAPI(
     urls_namespace="api",
     auth=TokenOrSession(),
     docs_url=None,
+    throttle=API_LIMITS,
 )
 answer_with_problems(api)
 api.add_router("", overview.router)
 api.add_router("", records.router)
 api.add_router("/submissions", submissions.router)
-api.add_router("/uploads", uploads.router)
-api.add_router("/leaderboards", leaderboards)
+api.add_router("/uploads", uploads.router, throttle=UPLOAD_LIMITS)
+api.add_router("/leaderboards", leaderboards, throttle=PUBLIC_LIMITS)
 
 urlpatterns = [path("docs", docs(api), name="api-docs"), path("", api.urls)]

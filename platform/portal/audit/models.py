@@ -38,6 +38,17 @@ class AuditEntry(models.Model):
         raise TypeError("An audit entry is never deleted.")
 
 
+class Version(models.Model):
+    """The version of the boards of one track, or of all tracks; see `portal.audit.versions`."""
+
+    name = models.CharField(primary_key=True, max_length=80)
+    value = models.CharField(max_length=32)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"
+
+
 def record(actor: models.Model | None, action: str, subject: models.Model, **details: Any) -> AuditEntry:
     """Append one entry about `subject`, in the caller's transaction. `details` must be JSON values."""
     return AuditEntry.objects.create(

@@ -4,7 +4,7 @@ import hashlib
 import time
 from dataclasses import dataclass
 
-from django.core.cache import cache
+from django.core.cache import caches
 
 from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
@@ -15,7 +15,8 @@ from portal.calculator.scenario import Scenario
 
 # The seconds of computing after which no further point is added to a curve.
 SECONDS = 1.5
-REMEMBERED_SECONDS = 7 * 24 * 3600
+CACHE = "answers"
+REMEMBERED_SECONDS = 24 * 3600
 # The fewest rounds that a curve covers.
 SHORTEST_CURVE = 10
 # A curve of noise reaches from σ/4 to 4σ.
@@ -59,7 +60,7 @@ class Answer:
 
 def remembered(question: Question) -> Answer | None:
     """Return the cached answer, if the question was asked before."""
-    answer: Answer | None = cache.get(question.key)
+    answer: Answer | None = caches[CACHE].get(question.key)
     return answer
 
 
@@ -78,7 +79,7 @@ def answer(question: Question) -> Answer:
             if time.thread_time() - start < SECONDS:
                 curve.add(scenario, value)
     computed = Answer(scenario, scenario.mechanism.effective_noise_multiplier(), found, bounds, curves)
-    cache.set(question.key, computed, REMEMBERED_SECONDS)
+    caches[CACHE].set(question.key, computed, REMEMBERED_SECONDS)
     return computed
 
 

@@ -8,7 +8,10 @@ from django.views.decorators.http import require_safe
 
 from portal.calculator.forms import ScenarioForm
 from portal.calculator.results import Result
-from portal.calculator.visits import may_ask
+from portal.limits import Limit, network_of
+
+# Answers that were computed for one address, so that no visitor blocks the site for others.
+ANSWERS = Limit("calculator", 30)
 
 
 @require_safe
@@ -25,7 +28,7 @@ def calculator(request: HttpRequest) -> HttpResponse:
     except ValueError as error:
         return _page(request, form, rejection=str(error))
     answer = answers.remembered(question)
-    if answer is None and not may_ask(request):
+    if answer is None and ANSWERS.wait_s(network_of(request)):
         return _page(request, form, too_many=True, status=HTTPStatus.TOO_MANY_REQUESTS)
     try:
         answer = answer or answers.answer(question)

@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.contrib import admin
+from django.forms import ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
+from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 
 
@@ -41,6 +43,11 @@ class TrackAdmin(AuditedAdmin[Track]):
             },
         ),
     ]
+
+    @override
+    def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        boards_changed(obj.pk)
 
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

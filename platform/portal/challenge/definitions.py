@@ -19,6 +19,7 @@ from django.db.models import DateTimeField, TextField
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
+from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 
 DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
@@ -118,6 +119,7 @@ def _save_track(definition: Definition, actor: User | None) -> list[str]:
     }
     if changes:
         track.save()
+        boards_changed(track.pk)
         record(actor, "track.added" if is_new else "track.changed", track, changes=changes)
     return sorted(changes)
 

@@ -88,6 +88,7 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
         "heartbeat_at",
         "created_at",
     )
+    list_per_page = 50
     list_filter = ("state", "step", "run__submission__track")
     list_select_related = ("run__submission",)
     search_fields = ("run__submission__title", "run__submission__team__name", "worker")

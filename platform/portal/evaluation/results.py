@@ -9,6 +9,7 @@ from evaluator.checks import CHECKS, CheckText
 from evaluator.contracts import Check, CheckStatus, Epsilon, TrustLevel
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
+from evaluator.scoring.metrics import cut
 from portal.submissions.models import Run
 
 TRUST = {
@@ -130,7 +131,7 @@ def margin(run: Run) -> float | None:
 
 def shown_checks(run: Run) -> list[ShownCheck]:
     """Return the run's checks with their words, in the order in which they were made."""
-    return [_shown(check, _is_public(run, check)) for check in run.results.checks]
+    return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]
 
 
 def tally(checks: Sequence[Check]) -> str:
@@ -139,17 +140,28 @@ def tally(checks: Sequence[Check]) -> str:
     return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
 
 
-def public_results(run: Run) -> RunResults:
-    """Return the run's results as everyone may read them: of some checks the status alone."""
+def with_cut_scores(results: RunResults) -> RunResults:
+    """Return the results with scores of four decimals, for all but the organizers.
+
+    Exact scores of many submissions would reveal the answers of single questions of the secret test set.
+    """
+    scores = {"anls": results.anls, "accuracy": results.accuracy}
+    return results.model_copy(
+        update={name: None if score is None else float(cut(score)) for name, score in scores.items()}
+    )
+
+
+def public_results(results: RunResults, budget: float | None) -> RunResults:
+    """Return the results of a run as everyone may read them: cut scores, and of some checks the status alone."""
     checks = [
-        check if _is_public(run, check) else Check(id=check.id, status=check.status)
-        for check in run.results.checks
+        check if _is_public(budget, check) else Check(id=check.id, status=check.status)
+        for check in results.checks
     ]
-    return run.results.model_copy(update={"checks": checks})
+    return with_cut_scores(results).model_copy(update={"checks": checks})
 
 
-def _is_public(run: Run, check: Check) -> bool:
-    return run.budget is None or check.id in PUBLIC_FINDINGS
+def _is_public(budget: float | None, check: Check) -> bool:
+    return budget is None or check.id in PUBLIC_FINDINGS
 
 
 def _deciding_rule(results: RunResults) -> SamplingRule | None:

@@ -1,12 +1,14 @@
 """The page of a submission: a draft as its team fills it, anything later with the results of its runs."""
 
 import hashlib
+from http import HTTPStatus
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from portal.evaluation.polling import poll_s, progress_version
 from portal.evaluation.status import RunStatus, statuses
 from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.submissions.views import draft_page, is_own, shown_submission
@@ -32,12 +34,17 @@ def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     """Show the part of the page that is requested again and again until every run is finished."""
     submission = shown_submission(request, submission_id)
+    if request.GET.get("version") == progress_version(submission):
+        # The page keeps what it shows and asks again.
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
     context = {"submission": submission, **_status(request, submission)}
     return render(request, "evaluation/status.html", context)
 
 
 def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
     """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
+    # Read before what it is the version of, so that a change in between is shown by the next request.
+    version = progress_version(submission)
     is_insider = request.user.is_staff or is_own(request, submission)
     shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
     line = ", ".join(_in_words(status) for status in shown)
@@ -46,6 +53,8 @@ def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
         "is_insider": is_insider,
         "statuses": shown,
         "is_final": submission.state == SubmissionState.DRAFT or all(status.is_final for status in shown),
+        "version": version,
+        "poll_s": poll_s({step.state for status in shown for step in status.steps}),
         "line": line,
         "digest": digest,
         # Screen readers announce changes only.

@@ -1,15 +1,28 @@
 """The boards of a track: its scored runs, ranked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from portal.challenge.models import Track
-from portal.evaluation.results import public_results
-from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.leaderboard.ordering import Place, listed_runs, places
+from portal.leaderboard.ranking import (
+    Entry,
+    Row,
+    rank_by_anls,
+    rank_by_bytes,
+    rejection_by_anls,
+    rejection_by_bytes,
+)
+from portal.reviews.models import ProofReview
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, RunState, SubmissionState
+from portal.teams.models import Team
+
+# The rows that are loaded at once where all are needed.
+BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -17,38 +30,102 @@ class Board:
     """One table. `budget` is its ε; None where the track ranks by bytes."""
 
     budget: float | None
-    rows: list[Row]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class StoredBoard:
+    """One table in the database, of which a slice is loaded in three queries; see `Board`."""
+
+    track: Track
+    budget: float | None
+
+    def __len__(self) -> int:
+        return listed_runs(self.track, self.budget).count()
+
+    def __getitem__(self, part: slice) -> list[Row]:
+        return self._rows(places(self.track, self.budget, part.start or 0, part.stop))
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield every row, in the order of one moment and with a batch of them in memory at a time."""
+        found = places(self.track, self.budget)
+        for start in range(0, len(found), BATCH):
+            yield from self._rows(found[start : start + BATCH])
+
+    def rows_of(self, team: Team) -> list[Row]:
+        """Return the team's rows with the ranks that they have among all."""
+        return self._rows([place for place in places(self.track, self.budget) if place.team == team.pk])
+
+    def places(self, start: int, stop: int) -> list[Place]:
+        """Return which runs are in a part of the board."""
+        return places(self.track, self.budget, start, stop)
+
+    def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
+        """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
+        return [
+            Row(entry, place.rank, "" if place.rank else self._rejection(entry))
+            for place in found
+            if (entry := entries.get(place.run))
+        ]
+
+    def _rows(self, found: Sequence[Place]) -> list[Row]:
+        return self.rows(found, entries_at(self.track, found))
+
+    def _rejection(self, entry: Entry) -> str:
+        if self.budget is None:
+            return rejection_by_bytes(entry, self.track.anls_threshold)
+        return rejection_by_anls(entry, self.budget)
+
+
+def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
+    """Return the first rows of each of a track's boards, all of which are loaded together."""
+    found = [board.places(0, length) for board in boards]
+    entries = entries_at(boards[0].track, [place for places_ in found for place in places_])
+    return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
+
+
+def entries_at(track: Track, found: Sequence[Place]) -> dict[UUID, Entry]:
+    """Return the entries at these places of the track's boards, in two queries."""
+    runs = Run.objects.filter(
+        pk__in=[place.run for place in found],
+        state=RunState.SCORED,
+        submission__state=SubmissionState.SUBMITTED,
+    )
+    return {run.pk: _entry(run, track) for run in _loaded(runs, track)}
+
+
+def stored_boards(track: Track) -> list[StoredBoard]:
+    """Return all boards of the track, with every scored run of a submission that was not withdrawn."""
+    return [StoredBoard(track, budget) for budget in track.run_budgets()]
 
 
 def boards_of(track: Track) -> list[Board]:
-    """Return all boards of the track, with every scored run of a submission that was not withdrawn, in two queries."""
-    entries = [(run.budget, _entry(run)) for run in _scored_runs(track)]
-    if not track.is_private:
-        return [Board(None, rank_by_bytes((entry for _, entry in entries), track.anls_threshold))]
-    return [
-        Board(budget, rank_by_anls((entry for run_budget, entry in entries if run_budget == budget), budget))
-        for budget in _budgets(track)
-    ]
+    """Return all boards of the track with all of their rows, ranked in memory."""
+    return [Board(budget, _ranked(track, budget)) for budget in track.run_budgets()]
 
 
-def _scored_runs(track: Track) -> QuerySet[Run]:
-    return (
-        Run.objects.filter(
-            state=RunState.SCORED, submission__state=SubmissionState.SUBMITTED, submission__track=track
-        )
-        .select_related("submission__team", "submission__track")
-        .prefetch_related("submission__reviews")
+def _ranked(track: Track, budget: float | None) -> list[Row]:
+    entries = [_entry(run, track) for run in _loaded(listed_runs(track, budget), track)]
+    return rank_by_bytes(entries, track.anls_threshold) if budget is None else rank_by_anls(entries, budget)
+
+
+def _loaded(runs: QuerySet[Run], track: Track) -> Iterable[Run]:
+    """Load the runs with all that a row shows, and without descriptions and rules."""
+    runs = runs.select_related("submission__team").only(
+        "budget",
+        "results",
+        "submission__title",
+        "submission__submitted_at",
+        "submission__is_baseline",
+        "submission__team__name",
     )
+    reviews = ProofReview.objects.only("submission", "decision", "reason")
+    return runs.prefetch_related(Prefetch("submission__reviews", reviews)) if track.is_private else runs
 
 
-def _budgets(track: Track) -> Iterator[float]:
-    for budget in track.run_budgets():
-        if budget is not None:
-            yield budget
-
-
-def _entry(run: Run) -> Entry:
+def _entry(run: Run, track: Track) -> Entry:
     submission = run.submission
+    submission.track = track
     assert submission.submitted_at is not None  # noqa: S101  (a database constraint)
     verdict = verdict_on(submission)
     return Entry(
@@ -57,7 +134,7 @@ def _entry(run: Run) -> Entry:
         team=submission.team.name,
         url=submission.get_absolute_url(),
         submitted_at=submission.submitted_at,
-        results=public_results(run),
+        results=run.results,
         status=verdict.status,
         status_reason=verdict.reason,
         is_baseline=submission.is_baseline,

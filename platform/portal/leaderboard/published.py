@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.conf import settings
@@ -9,15 +10,16 @@ from pydantic import BaseModel
 
 from evaluator.results import RunResults
 from portal.challenge.models import Track
-from portal.evaluation.results import EPSILON_COLUMNS
-from portal.leaderboard.boards import boards_of
+from portal.evaluation.results import EPSILON_COLUMNS, public_results, with_cut_scores
+from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# What a spreadsheet takes for the beginning of a formula, in the full-width forms of East Asian keyboards too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null."""
+    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked with all of them."""
 
     rank: int | None
     reason: str
@@ -42,31 +44,36 @@ CSV_COLUMNS = [
 
 
 class PublishedBoard(BaseModel):
-    """One table; `budget` is its ε, null where ε plays no part."""
+    """A part of one table, which has `count` rows; `budget` is its ε, null where ε plays no part."""
 
     budget: float | None
+    count: int
     rows: list[PublishedRow]
 
 
 class PublishedTrack(BaseModel):
-    """All boards of one track."""
+    """The boards of one track."""
 
     track: str
     boards: list[PublishedBoard]
 
 
-def publish(track: Track) -> PublishedTrack:
-    """Return all boards of the track."""
+def publish(track: Track, boards: Iterable[StoredBoard], part: slice) -> PublishedTrack:
+    """Return a part of each of these boards of the track."""
     return PublishedTrack(
         track=track.slug,
         boards=[
-            PublishedBoard(budget=board.budget, rows=[_publish(row) for row in board.rows])
-            for board in boards_of(track)
+            PublishedBoard(
+                budget=board.budget,
+                count=len(board),
+                rows=[_publish(row, board.budget) for row in board[part]],
+            )
+            for board in boards
         ],
     )
 
 
-def _publish(row: Row) -> PublishedRow:
+def _publish(row: Row, budget: float | None) -> PublishedRow:
     entry = row.entry
     return PublishedRow(
         rank=row.rank,
@@ -75,31 +82,40 @@ def _publish(row: Row) -> PublishedRow:
         is_baseline=entry.is_baseline,
         method=entry.method,
         team=entry.team,
-        results=entry.results,
+        results=public_results(entry.results, budget),
         flagged_checks=entry.results.flagged_checks,
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
     )
 
 
-def as_csv(published: PublishedTrack) -> str:
+def as_csv(track: Track) -> str:
     """Return the boards as a CSV file, one below the other, with one line for each run."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, CSV_COLUMNS)
+    # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
+    writer = csv.DictWriter(file, CSV_COLUMNS, quoting=csv.QUOTE_ALL)
     writer.writeheader()
-    for board in published.boards:
-        for row in board.rows:
+    for board in stored_boards(track):
+        for row in board:
             cells = {name: _cell(value) for name, value in _values(row).items()}
-            writer.writerow({"track": published.track, "budget": board.budget, **cells})
+            writer.writerow({"track": track.slug, "budget": board.budget, **cells})
     return file.getvalue()
 
 
-def _values(row: PublishedRow) -> dict[str, object]:
-    epsilons = {column.key: column.of(row.results) for column in EPSILON_COLUMNS}
+def _values(row: Row) -> dict[str, object]:
+    entry = row.entry
     return {
-        **row.model_dump(mode="json", exclude={"results"}),
-        **row.results.values(),
-        **{f"epsilon_{key}": epsilon and epsilon.epsilon for key, epsilon in epsilons.items()},
+        "rank": row.rank,
+        "reason": row.reason,
+        "status": entry.status,
+        "is_baseline": entry.is_baseline,
+        "method": entry.method,
+        "team": entry.team,
+        "flagged_checks": entry.results.flagged_checks,
+        "submitted_at": entry.submitted_at.isoformat(),
+        "url": settings.SITE_URL + entry.url,
+        **with_cut_scores(entry.results).values(),
+        **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
     }
 
 

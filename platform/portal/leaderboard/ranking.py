@@ -2,7 +2,8 @@
 
 Every entry becomes a row. Entries that qualify are ranked from 1 on, without gaps; all others follow unranked,
 each with the reason. No two rows share a rank: of equal results the one that was submitted earlier comes first.
-A value that is missing, infinite or not a number never ranks.
+A value that is missing, infinite or not a number never ranks. Pages of a board are ordered by the database, in
+`portal.leaderboard.ordering`, which the tests compare with the functions here.
 """
 
 import math
@@ -21,7 +22,7 @@ from portal.ui.rounding import rounded_down, rounded_up
 
 @dataclass(frozen=True)
 class Entry:
-    """One scored run.
+    """One scored run, with results of which not all is public.
 
     Attributes:
         status_reason: Why the result has its status, where reviewers decide on it.
@@ -59,36 +60,44 @@ class Row:
 
 def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
     """Rank the entries whose ANLS reaches the threshold, the fewest bytes first."""
+    return _rank(
+        entries,
+        lambda entry: rejection_by_bytes(entry, threshold),
+        lambda entry: entry.results.bytes_total or 0,
+    )
 
-    def rejection(entry: Entry) -> str:
-        if entry.status is ResultStatus.WITHHELD:
-            return entry.status_reason or "the result is withheld"
-        if not _is_number(entry.results.anls):
-            return "ANLS is missing"
-        if not _is_number(entry.results.bytes_total):
-            return "the number of bytes is missing"
-        if entry.results.anls < threshold:
-            return f"ANLS {rounded_down(entry.results.anls)} is below the threshold {threshold:g}"
-        return ""
 
-    return _rank(entries, rejection, lambda entry: entry.results.bytes_total or 0)
+def rejection_by_bytes(entry: Entry, threshold: float) -> str:
+    """Return why the entry has no rank by bytes; empty if it has one."""
+    if entry.status is ResultStatus.WITHHELD:
+        return entry.status_reason or "the result is withheld"
+    if not _is_number(entry.results.anls):
+        return "ANLS is missing"
+    if not _is_number(entry.results.bytes_total):
+        return "the number of bytes is missing"
+    if entry.results.anls < threshold:
+        return f"ANLS {rounded_down(entry.results.anls)} is below the threshold {threshold:g}"
+    return ""
 
 
 def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
     """Rank the entries whose recomputed ε is within the budget, the highest ANLS first."""
+    return _rank(
+        entries, lambda entry: rejection_by_anls(entry, budget), lambda entry: -(entry.results.anls or 0)
+    )
 
-    def rejection(entry: Entry) -> str:
-        if entry.status is ResultStatus.WITHHELD:
-            return entry.status_reason or "the result is withheld"
-        if not _is_number(entry.results.anls):
-            return "ANLS is missing"
-        if not _is_number(entry.results.epsilon):
-            return "ε is missing"
-        if entry.results.epsilon > budget:
-            return f"recomputed ε = {rounded_up(entry.results.epsilon)} exceeds the budget {budget:g}"
-        return ""
 
-    return _rank(entries, rejection, lambda entry: -(entry.results.anls or 0))
+def rejection_by_anls(entry: Entry, budget: float) -> str:
+    """Return why the entry has no rank by ANLS; empty if it has one."""
+    if entry.status is ResultStatus.WITHHELD:
+        return entry.status_reason or "the result is withheld"
+    if not _is_number(entry.results.anls):
+        return "ANLS is missing"
+    if not _is_number(entry.results.epsilon):
+        return "ε is missing"
+    if entry.results.epsilon > budget:
+        return f"recomputed ε = {rounded_up(entry.results.epsilon)} exceeds the budget {budget:g}"
+    return ""
 
 
 def _rank(

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
@@ -22,6 +23,8 @@ from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide, may_review
 from portal.submissions.models import Submission
+
+PAGE_LENGTH = 50
 
 
 @admin.register(ProofReview)
@@ -90,8 +93,10 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
         """Show the proofs that the visitor has yet to review."""
         self._require_reviewer(request.user)
-        rows = [(submission, verdict_on(submission)) for submission in awaiting_review(request.user)]
-        return self._page(request, "admin/reviews/awaiting.html", "Proofs that need your review", rows=rows)
+        page = Paginator(awaiting_review(request.user), PAGE_LENGTH).get_page(request.GET.get("page"))
+        rows = [(submission, verdict_on(submission)) for submission in page]
+        title = "Proofs that need your review"
+        return self._page(request, "admin/reviews/awaiting.html", title, rows=rows, page=page)
 
     def review_view(self, request: UserRequest, submission_id: UUID) -> HttpResponse:
         """Show one proof beside the checklist, and record the decision on it."""

@@ -1,7 +1,7 @@
 """Privacy proofs as safe HTML.
 
 A proof comes from a participant and is read by the organizers, so it is the shortest way to attack them. What
-comes out of here has no markup but that of `render_markdown` and of this module: no script, no style, no
+comes out of here has no markup but that of `portal.ui.markdown` and of this module: no script, no style, no
 address that a browser would load, whatever went in. Nothing is executed. The view adds a sandbox.
 """
 
@@ -16,13 +16,15 @@ from django.utils.safestring import SafeString, mark_safe
 from pydantic import BaseModel, Field, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.ui.markdown import render_markdown
+from portal.ui.markdown import Allowance, render_within
 
 MAX_PROOF_BYTES = 10 * 1024 * 1024
 MAX_CELLS = 1_000
 # The limit for a Markdown file, a cell or an output.
 MAX_TEXT_CHARACTERS = 100_000
 MAX_IMAGE_BYTES = 2 * 1024 * 1024
+# Of the HTML of a whole notebook: as much as its images can be.
+MAX_SHOWN_CHARACTERS = 16 * 1024 * 1024
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 # A notebook has its texts as a whole or in lines.
@@ -74,9 +76,9 @@ def render_proof(content: bytes, filename: str) -> SafeString:
         )
     match PurePath(filename).suffix.lower():
         case ".md":
-            return _markdown(_decode(content, filename), filename)
+            return _markdown(_decode(content, filename), filename, Allowance())
         case ".ipynb":
-            return mark_safe("".join(_notebook(content, filename)))  # noqa: S308  (each part is safe)
+            return mark_safe("".join(_within_limit(_notebook(content, filename))))  # noqa: S308  (each part is safe)
         case suffix:
             raise ProblemError.of(
                 ErrorCode.PROOF_FORMAT,
@@ -106,10 +108,12 @@ def _notebook(content: bytes, filename: str) -> Iterator[SafeString]:
             expected="a Jupyter notebook of format 4",
             found=detail["msg"],
         ) from error
+    # All cells together may be as long as one Markdown file.
+    allowance = Allowance()
     for number, cell in enumerate(notebook.cells, 1):
         where = f"{filename}, cell {number}"
         if cell.cell_type == "markdown":
-            yield _markdown(_joined(cell.source), where)
+            yield _markdown(_joined(cell.source), where, allowance)
         else:
             yield _preformatted(_joined(cell.source), where, cell.cell_type)
         for output in cell.outputs:
@@ -125,9 +129,21 @@ def _output(output: Output, where: str) -> Iterator[SafeString]:
         yield _image(image, where)
 
 
-def _markdown(text: str, where: str) -> SafeString:
+def _within_limit(parts: Iterator[SafeString]) -> Iterator[SafeString]:
+    shown = 0
+    for part in parts:
+        shown += len(part)
+        if shown > MAX_SHOWN_CHARACTERS:
+            yield mark_safe(
+                '<p class="notice notice-info">The rest of the notebook is too long to be shown.</p>'
+            )
+            return
+        yield part
+
+
+def _markdown(text: str, where: str, allowance: Allowance) -> SafeString:
     _require_length(text, where)
-    return format_html('<div class="prose">{}</div>', render_markdown(text))
+    return format_html('<div class="prose">{}</div>', render_within(text, allowance))
 
 
 def _preformatted(text: str, where: str, kind: str) -> SafeString:

@@ -1,6 +1,6 @@
 """Queries about reviews."""
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
@@ -18,24 +18,27 @@ def verdict_on(submission: Submission) -> Verdict:
     return verdict(decisions, submission.track.required_reviews)
 
 
-def awaiting_review(reviewer: User) -> list[Submission]:
+def awaiting_review(reviewer: User) -> QuerySet[Submission]:
     """Return the provisional submissions with a scored run that `reviewer` has yet to decide on, oldest first."""
     decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
         decision=Decision.PENDING
     )
     scored = Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED)
-    undecided = (
+    accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
+    rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
+    return (
         Submission.objects.filter(
             ~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED, track__ranking=Ranking.ANLS
         )
         .exclude(team__memberships__user=reviewer)
+        # As `portal.reviews.verdict.verdict` decides that a result is provisional.
+        .filter(~Exists(rejected))
+        .annotate(accepted=accepted)
+        .filter(accepted__lt=F("track__required_reviews"))
         .select_related("team", "track")
         .prefetch_related("reviews")
-        .order_by("submitted_at")
+        .order_by("submitted_at", "pk")
     )
-    return [
-        submission for submission in undecided if verdict_on(submission).status is ResultStatus.PROVISIONAL
-    ]
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
+from portal.audit.versions import boards_changed
 from portal.evaluation.notifications import mail_team
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
@@ -52,6 +53,7 @@ def decide(
         review.decision, review.reason, review.checklist = decision, reason, dict(checklist)
         review.decided_at = timezone.now()
         review.save()
+        boards_changed(submission.track_id)
         record(
             actor,
             f"proof_review.{decision}",

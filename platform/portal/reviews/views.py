@@ -5,11 +5,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.core.cache import caches
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 
+from evaluator.contracts import evaluator_version
 from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
@@ -17,6 +20,8 @@ from portal.reviews.selectors import readable_proofs
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 
+MAX_CACHED_CHARACTERS = 1_000_000
+CACHED_SECONDS = 24 * 3600
 # Even if markup slipped through: no script runs, nothing is loaded or sent, and only our own pages may frame it.
 SANDBOX = (
     "sandbox; default-src 'none'; img-src data:; style-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -37,12 +42,26 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         return HttpResponseRedirect(url)
     context: dict[str, object] = {"submission": artifact.submission, "filename": upload.filename}
     try:
-        context["html"] = render_proof(_read(upload), upload.filename)
+        context["html"] = _rendered(upload)
     except ProblemError as error:
         context["problems"] = error.problems
     response = render(request, "reviews/proof.html", context, status=422 if "problems" in context else 200)
     response["Content-Security-Policy"] = SANDBOX
     return response
+
+
+def _rendered(upload: Upload) -> SafeString:
+    """Return the proof as HTML, which is rendered once unless images make it large."""
+    cache, key = (
+        caches["pages"],
+        f"proof:{evaluator_version()}:{upload.sha256}:{PurePath(upload.filename).suffix}",
+    )
+    html: str | None = cache.get(key)
+    if html is None:
+        html = render_proof(_read(upload), upload.filename)
+        if len(html) <= MAX_CACHED_CHARACTERS:
+            cache.set(key, html, CACHED_SECONDS)
+    return mark_safe(html)  # noqa: S308  (what was cached is what render_proof returned)
 
 
 def _read(upload: Upload) -> bytes:

@@ -50,6 +50,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
     """The submissions, which organizers may mark as baselines."""
 
     list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
+    list_per_page = 50
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track")
     search_fields = ("title", "team__name")

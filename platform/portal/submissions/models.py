@@ -4,10 +4,12 @@ In private tracks each training carries a RunToken, which the site issued before
 """
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
@@ -71,6 +73,14 @@ class Submission(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["track"],
+                include=["id", "team", "submitted_at"],
+                condition=models.Q(state="submitted"),
+                name="submissions_on_boards",
+            )
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=~models.Q(state="submitted") | models.Q(submitted_at__isnull=False),
@@ -92,11 +102,18 @@ class Submission(models.Model):
         return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF).first()
 
 
+def _result_column(name: str, kind: "models.Field[Any, Any]") -> "models.GeneratedField":
+    """Return a column with one of the results, which the database computes from the document."""
+    return models.GeneratedField(
+        expression=Cast(KeyTextTransform(name, "results"), kind), output_field=kind, db_persist=True
+    )
+
+
 class Run(models.Model):
     """One checkpoint. `results` are those of the steps of its last attempt that have passed so far.
 
-    `rules` are frozen at submission. Nothing is ordered or filtered by a result in the database, so the results have no
-    columns of their own; boards are ranked by functions of values.
+    `rules` are frozen at submission. The results by which boards are ordered have columns too, for queries only: an
+    instance has their values of the time at which it was loaded.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -108,6 +125,9 @@ class Run(models.Model):
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
+    anls = _result_column("anls", models.FloatField())
+    bytes_total = _result_column("bytes_total", models.BigIntegerField())
+    epsilon = _result_column("epsilon", models.FloatField())
 
     if TYPE_CHECKING:
         artifacts: RelatedManager["Artifact"]
@@ -115,6 +135,21 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["budget"]
+        indexes = [
+            # The two orders of boards, so that PostgreSQL reads neither the rows of other pages nor the results.
+            models.Index(
+                fields=["budget", "bytes_total"],
+                include=["id", "submission", "anls"],
+                condition=models.Q(state="scored"),
+                name="scored_runs_by_bytes",
+            ),
+            models.Index(
+                fields=["budget", "-anls"],
+                include=["id", "submission", "epsilon"],
+                condition=models.Q(state="scored"),
+                name="scored_runs_by_anls",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["submission", "budget"], name="one_run_per_budget"),
             # SQL treats two empty budgets as different, so the run without a budget has a rule of its own.

@@ -9,6 +9,7 @@ from django.utils import timezone
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
+from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState, Submission, SubmissionState
@@ -222,6 +223,7 @@ def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> Non
     """Mark as the organizers' baseline, or take the mark away."""
     submission.is_baseline = is_baseline
     submission.save(update_fields=["is_baseline"])
+    boards_changed(submission.track_id)
     record(actor, "submission.marked_baseline", submission, is_baseline=is_baseline)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from portal.accounts.models import User
 from portal.audit.transitions import Transitions, move
+from portal.audit.versions import boards_changed
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 
 SUBMISSION_TRANSITIONS: Transitions = {
@@ -30,7 +31,10 @@ def move_submission(
 
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
+    was_listed = submission.state == SubmissionState.SUBMITTED
     move(submission, state, SUBMISSION_TRANSITIONS, actor, fields)
+    if was_listed:
+        boards_changed(submission.track_id)
 
 
 def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: Any) -> None:
@@ -38,4 +42,7 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
 
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
+    was_listed = run.state == RunState.SCORED
     move(run, state, RUN_TRANSITIONS, actor, fields)
+    if was_listed or state == RunState.SCORED:
+        boards_changed(run.submission.track_id)

@@ -4,10 +4,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import URLField
+from django.forms import ModelForm
 from django.http import HttpRequest
 from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
+from portal.audit.versions import boards_changed
 from portal.teams.models import Membership, Team, TeamKey
 
 
@@ -24,6 +26,12 @@ class TeamAdmin(AuditedAdmin[Team]):
     search_fields = ["name", "affiliation", "memberships__user__email"]
     inlines = [MembershipInline]
     formfield_overrides = {URLField: {"assume_scheme": "https"}}
+
+    @override
+    def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        # The boards show the name.
+        boards_changed()
 
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:

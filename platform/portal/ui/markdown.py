@@ -1,8 +1,22 @@
-"""Markdown of organizers and participants, made safe to show to anyone."""
+"""Markdown of organizers and participants, made safe to show to anyone, within limits of time and size.
+
+The length of a text doesn't bound what it renders to: each row of a table is filled up to the width of its header,
+and each use of a link repeats its address. So the number of cells and the characters that come out are limited too.
+What goes beyond a limit is shown as it was written or left out, and a notice says so.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
 
 import nh3
+from django.core.cache import caches
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.token import Token
 
 # No images: a picture from elsewhere would reveal to its owner who looks at a page, and when.
 TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "ul", "ol", "li"}
@@ -11,16 +25,120 @@ TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = TEXT_TAGS | INLINE_TAGS | TABLE_TAGS
 ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
-_parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+MAX_CHARACTERS = 100_000
+MAX_CELLS = 2_000
+# Of what is rendered, before characters such as < are escaped.
+MAX_OUTPUT_CHARACTERS = 200_000
+# What a tag takes beside its name and attributes, such as </> and a line break.
+TAG_CHARACTERS = 5
+CACHED_SECONDS = 30 * 24 * 3600
+# Shorter texts are rendered faster than they are looked up.
+CACHED_CHARACTERS = 500
+ALLOWANCE = "allowance"
+RENDERERS = " ".join(version(name) for name in ("markdown-it-py", "nh3"))
+
+
+@dataclass
+class Allowance:
+    """What a document may still use; the cells of a notebook share one. `is_cut` says that a limit was reached."""
+
+    characters: int = MAX_CHARACTERS
+    cells: int = MAX_CELLS
+    output: int = MAX_OUTPUT_CHARACTERS
+    is_cut: bool = False
 
 
 def render_markdown(text: str) -> SafeString:
-    """Return `text` as sanitized HTML: CommonMark with tables, without raw HTML, images, styles or scripts."""
+    """Return `text` as sanitized HTML: CommonMark with tables, without raw HTML, images, styles or scripts.
+
+    The same text is rendered once and cached.
+    """
+    if len(text) < CACHED_CHARACTERS:
+        return render_within(text, Allowance())
+    key = f"markdown:{_digest(text)}"
+    html: str | None = caches["pages"].get(key)
+    if html is None:
+        html = render_within(text, Allowance())
+        caches["pages"].set(key, html, CACHED_SECONDS)
+    return mark_safe(html)  # noqa: S308  (what was cached is what render_within returned)
+
+
+def render_within(text: str, allowance: Allowance) -> SafeString:
+    """Return `text` as sanitized HTML like `render_markdown`, and take what it uses from the allowance."""
+    already_cut, allowance.is_cut = allowance.is_cut, len(text) > allowance.characters
+    text = text[: allowance.characters]
+    allowance.characters -= len(text)
+    tokens = list(_within(_parser.parse(text, {ALLOWANCE: allowance}), allowance))
     html = nh3.clean(
-        _parser.render(text),
+        _parser.renderer.render(tokens, _parser.options, {}),
         tags=TAGS,
         attributes=ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow noopener noreferrer",
     )
-    return mark_safe(html)  # noqa: S308  (nh3 has just cleaned it)
+    notice = _notice() if allowance.is_cut else ""
+    allowance.is_cut = allowance.is_cut or already_cut
+    return mark_safe(html + notice)  # noqa: S308  (nh3 has just cleaned it)
+
+
+def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a table unless it would have too many cells together with the tables before it."""
+    allowance: Allowance = state.env[ALLOWANCE]
+    if not allowance.cells or not table(state, start, end, True):
+        return False
+    if silent:
+        return True
+    cells = _cells(state, start, end)
+    if cells > allowance.cells:
+        # No further table is looked for: each search reads all of the lines that follow.
+        allowance.cells, allowance.is_cut = 0, True
+        return False
+    allowance.cells -= cells
+    return table(state, start, end, False)
+
+
+def _cells(state: StateBlock, start: int, end: int) -> int:
+    """Return an upper bound of the cells of the table that begins at line `start`."""
+    columns = state.src.count("|", state.bMarks[start], state.eMarks[start]) + 1
+    rows = next((line for line in range(start, end) if state.isEmpty(line)), end) - start
+    return columns * rows
+
+
+def _within(tokens: list[Token], allowance: Allowance) -> Iterator[Token]:
+    """Yield the tokens up to the one that uses up the allowance; `nh3` closes the tags that this leaves open."""
+    for token in tokens:
+        if token.children:
+            token.children = list(_within(token.children, allowance))
+        else:
+            allowance.output -= _length(token)
+        if allowance.output < 0:
+            allowance.output, allowance.is_cut = 0, True
+            # What is left of a text that was cut is shown.
+            if token.children:
+                yield token
+            return
+        yield token
+
+
+def _length(token: Token) -> int:
+    attributes = sum(len(name) + len(str(value)) for name, value in token.attrs.items())
+    return len(token.content) + len(token.tag) + attributes + TAG_CHARACTERS
+
+
+def _notice() -> SafeString:
+    return format_html(
+        '<p class="notice notice-info">This text is not shown in full: it has more than {} characters, {} cells of '
+        "tables or {} characters of output.</p>",
+        f"{MAX_CHARACTERS:,}",
+        f"{MAX_CELLS:,}",
+        f"{MAX_OUTPUT_CHARACTERS:,}",
+    )
+
+
+def _digest(text: str) -> str:
+    """Return a key that changes with the text and with the versions of what renders it."""
+    return hashlib.sha256(f"{RENDERERS} {text}".encode()).hexdigest()
+
+
+_parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})

@@ -21,6 +21,7 @@ STATUS = {
     ErrorCode.UPLOAD_INCOMPLETE: 409,
     ErrorCode.UPLOAD_LIMIT: 409,
     ErrorCode.ARTIFACT_SIZE: 413,
+    ErrorCode.REQUEST_LIMIT: 429,
 }
 
 

@@ -113,8 +113,9 @@ def test_the_list_has_only_submissions_of_the_team(api, team, django_assert_max_
         make_run(make_submission(team))
     make_submission()
     with django_assert_max_num_queries(7):
-        listed = api.get("submissions")
-    assert len(listed) == 5
+        page = api.get("submissions")
+    listed = page["items"]
+    assert (len(listed), page["count"]) == (5, 5)
     assert {entry["state"] for entry in listed} == {"draft"}
 
 

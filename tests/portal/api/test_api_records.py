@@ -47,7 +47,7 @@ class TestTokens:
         assert set(issued) == {"token", "track", "issued_at", "run"}
         assert (issued["track"], issued["run"]) == ("track-2", None)
         assert RunToken.objects.get().team == team
-        assert api.get("run-tokens") == [issued]
+        assert api.get("run-tokens") == {"items": [issued], "count": 1}
 
     def test_the_list_names_the_run_of_each_and_has_only_those_of_the_team(
         self, api, team, django_assert_max_num_queries
@@ -59,7 +59,7 @@ class TestTokens:
             make_token(make_team(), track)
             make_token(team, track)
         with django_assert_max_num_queries(6):
-            listed = api.get("run-tokens")
+            listed = api.get("run-tokens")["items"]
         assert len(listed) == 11
         assert next(entry for entry in listed if entry["token"] == used.token)["run"] == str(run.pk)
 

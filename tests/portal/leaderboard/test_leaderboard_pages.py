@@ -14,6 +14,7 @@ from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.services import mark_baseline
 from tests.portal.factories import make_epsilons, make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -150,8 +151,7 @@ class TestTrackPage:
     def test_a_baseline_is_marked(self, client, bytes_track):
         run = add_run(bytes_track)
         assert "badge-baseline" not in page_of(client, bytes_track)
-        run.submission.is_baseline = True
-        run.submission.save()
+        mark_baseline(run.submission, True, make_user())
         assert "badge-baseline" in page_of(client, bytes_track)
 
     def test_an_empty_board_says_how_to_fill_it(self, client, bytes_track):
@@ -168,14 +168,21 @@ class TestTrackPage:
             assert client.get(reverse(name, args=["missing"])).status_code == 404
             assert client.post(reverse(name, args=[bytes_track.slug])).status_code == 405
 
-    def test_it_takes_three_queries_however_many_runs_there_are(
+    def test_the_number_of_queries_does_not_grow_with_the_runs(
         self, client, private_track, django_assert_num_queries
     ):
         for number in range(6):
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
-        with django_assert_num_queries(3):
+        # The track, the version, those with and those without a rank on two boards, the rows and their reviews.
+        with django_assert_num_queries(8):
             page_of(client, private_track)
+
+    def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
+        add_run(private_track, budget=1.0, epsilon=0.9)
+        first = page_of(client, private_track)
+        with django_assert_num_queries(2):
+            assert page_of(client, private_track) == first
 
 
 class TestHome:
@@ -204,7 +211,8 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        with django_assert_num_queries(3):
+        # The tracks, their versions, the first five runs, their rows.
+        with django_assert_num_queries(4):
             client.get(reverse("home"))
 
     def test_nothing_is_posted(self, client):
@@ -217,7 +225,7 @@ class TestCsv:
         assert response["Content-Disposition"] == f'attachment; filename="leaderboard-{track.slug}.csv"'
         return list(csv.DictReader(io.StringIO(response.text)))
 
-    def test_it_has_every_row_with_exact_numbers(self, client, private_track):
+    def test_it_has_every_row_with_scores_of_four_decimals(self, client, private_track):
         run = add_run(private_track, "Method, one", budget=1.0, epsilon=0.987654321, anls=0.123456789)
         add_run(private_track, "Two", budget=4.0, epsilon=5.0)
         first, second = self.read(client, private_track)
@@ -230,17 +238,23 @@ class TestCsv:
         assert (first["method"], first["epsilon"], first["anls"]) == (
             "Method, one",
             "0.987654321",
-            "0.123456789",
+            "0.1234",
         )
         assert first["url"] == settings.SITE_URL + run.submission.get_absolute_url()
         assert (second["rank"], second["reason"]) == ("", "recomputed ε = 5 exceeds the budget 4")
 
-    @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+    @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
     def test_no_cell_is_a_formula(self, client, bytes_track, start):
         formula = f'{start}HYPERLINK("https://example.org")'
         add_run(bytes_track, formula, team=make_team(name=formula))
         (row,) = self.read(client, bytes_track)
         assert row["method"] == row["team"] == "'" + formula
+
+    def test_every_cell_is_quoted_so_that_no_separator_makes_a_new_one(self, client, bytes_track):
+        add_run(bytes_track, "x;=1+1")
+        (_, line) = client.get(reverse("leaderboard:csv", args=[bytes_track.slug])).text.splitlines()
+        assert '"x;=1+1"' in line
+        assert all(len(cell) < 2 or cell[0] == cell[-1] == '"' for cell in line.split(","))
 
 
 class TestCommand:

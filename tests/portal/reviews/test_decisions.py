@@ -151,13 +151,13 @@ class TestAwaiting:
         other = scored_submission()
         accept(other, reviewer)
         accept(submission, make_reviewer())
-        assert awaiting_review(reviewer) == [submission]
+        assert list(awaiting_review(reviewer)) == [submission]
 
     def test_it_leaves_out_what_other_reviewers_have_settled(self, submission, reviewer):
         for _ in range(2):
             accept(submission, make_reviewer())
         reject(scored_submission(), make_reviewer())
-        assert awaiting_review(reviewer) == []
+        assert list(awaiting_review(reviewer)) == []
 
     def test_it_leaves_out_what_has_no_score_or_needs_no_proof_or_was_withdrawn(self, reviewer):
         make_run(
@@ -167,14 +167,14 @@ class TestAwaiting:
         )
         make_run(state=RunState.SCORED)
         scored_submission(state=SubmissionState.WITHDRAWN)
-        assert awaiting_review(reviewer) == []
+        assert list(awaiting_review(reviewer)) == []
 
     def test_a_submission_with_several_scored_runs_is_listed_once(self, submission, reviewer):
         make_run(submission, budget=4.0, state=RunState.SCORED)
         Membership.objects.create(team=submission.team, user=make_user())
-        assert awaiting_review(reviewer) == [submission]
+        assert list(awaiting_review(reviewer)) == [submission]
 
     def test_the_oldest_comes_first(self, submission, reviewer):
         later = scored_submission(team=make_team())
         Submission.objects.filter(pk=later.pk).update(submitted_at=submission.submitted_at.replace(year=2099))
-        assert awaiting_review(reviewer) == [submission, later]
+        assert list(awaiting_review(reviewer)) == [submission, later]

@@ -45,12 +45,20 @@ def test_the_list_of_nothing_says_so(client, reviewer):
 
 def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_num_queries):
     scored_submission()
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         client.get(AWAITING)
     for _ in range(4):
         scored_submission()
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         client.get(AWAITING)
+
+
+def test_the_list_has_pages(client, reviewer, monkeypatch):
+    monkeypatch.setattr("portal.reviews.admin.PAGE_LENGTH", 2)
+    submissions = [scored_submission() for _ in range(3)]
+    first, second = client.get(AWAITING).text, client.get(f"{AWAITING}?page=2").text
+    assert [str(submission.pk) in first for submission in submissions] == [True, True, False]
+    assert [str(submission.pk) in second for submission in submissions] == [False, False, True]
 
 
 def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):

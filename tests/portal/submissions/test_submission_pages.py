@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind, Step
 from portal.evaluation.models import Evaluation, EvaluationState
+from portal.evaluation.polling import REFRESH_S
 from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
@@ -150,7 +151,7 @@ class TestStatusPage:
     def test_submitting_leads_to_a_page_that_keeps_itself_up_to_date(self, member, team):
         submission = make_complete_draft(team)
         response = post(member, "submit", submission.pk, follow=True)
-        assert 'hx-trigger="every 2s"' in response.content.decode()
+        assert 'hx-trigger="every 10s, shown"' in response.content.decode()
 
     def test_it_says_where_in_the_queue_the_run_is(self, member, team):
         evaluate(make_run(state=RunState.QUEUED), state=EvaluationState.QUEUED)
@@ -184,21 +185,44 @@ class TestStatusPage:
         evaluate(run, 1, Step.SCORING, **progress, remaining_s=remaining_s, heartbeat_at=timezone.now())
         html = page(member, "status", submission.pk)
         assert line in html
-        assert 'hx-trigger="every 2s"' in html
+        assert 'hx-trigger="every 2s, shown"' in html
 
     @pytest.mark.parametrize("state", [RunState.SCORED, RunState.REJECTED, RunState.FAILED])
     def test_it_stops_asking_once_every_run_has_ended(self, member, team, state):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=state)
-        assert "every 2s" not in page(member, "status", submission.pk)
+        assert "hx-trigger" not in page(member, "status", submission.pk)
 
     def test_screen_readers_hear_of_a_change_once(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         make_run(submission, state=RunState.QUEUED)
         first = page(member, "status", submission.pk)
         assert "hx-swap-oob" in first
-        seen = first.split("?seen=")[1].split('"')[0]
+        seen = first.split("?seen=")[1].split("&")[0]
         assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
+
+    def test_a_page_that_shows_the_newest_progress_keeps_it(
+        self, member, team, monkeypatch, django_assert_max_num_queries
+    ):
+        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9)
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        evaluation = evaluate(make_run(submission, state=RunState.RUNNING), done=1, total=9)
+        address = reverse("submissions:status", args=[submission.pk])
+        version = page(member, "status", submission.pk).split("version=")[1].split('"')[0]
+        with django_assert_max_num_queries(4):
+            assert member.get(address, {"version": version}).status_code == 204
+        evaluation.done = 2
+        evaluation.save()
+        assert member.get(address, {"version": version}).status_code == 200
+
+    def test_the_place_in_the_queue_is_shown_anew_after_a_while(self, member, team, monkeypatch):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        evaluate(make_run(submission, state=RunState.QUEUED), state=EvaluationState.QUEUED)
+        address = reverse("submissions:status", args=[submission.pk])
+        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9)
+        version = page(member, "status", submission.pk).split("version=")[1].split('"')[0]
+        monkeypatch.setattr("portal.evaluation.polling.time.time", lambda: 1e9 + REFRESH_S)
+        assert member.get(address, {"version": version}).status_code == 200
 
     def test_a_rejected_run_shows_what_to_fix(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)

@@ -4,7 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.ui.markdown import ATTRIBUTES, TAGS, render_markdown
+from portal.ui import markdown
+from portal.ui.markdown import ATTRIBUTES, TAGS, Allowance, render_markdown, render_within
+
+# A row is filled up to the header's 181 columns: of the longest description, six such tables make 4 MB.
+WIDE_TABLE = "a|" * 181 + "\n" + "-|" * 181 + "\n" + "x\n" * 362 + "\n"
+HOSTILE = {
+    "six wide tables": WIDE_TABLE * 6,
+    "wide tables in a proof": (WIDE_TABLE * 69)[:100_000],
+    "many small tables": ("|a|\n|-|\n\n" * 20_000)[:100_000],
+    "tables without an end": ("|a|\n|-|\n" * 20_000)[:100_000],
+    "a long address used often": "[a]: http://x.y/" + "z" * 50_000 + "\n\n" + "[a]" * 16_000,
+    "links": ("[a](b) " * 20_000)[:100_000],
+    "lists": ("- a\n  - b\n" * 20_000)[:100_000],
+    "headings": ("# a\n" * 25_000)[:100_000],
+    "emphasis": ("*a* " * 25_000)[:100_000],
+    "a text that is too long": "words " * 100_000,
+}
 
 
 def test_it_renders_headings_lists_code_and_tables() -> None:
@@ -37,6 +53,52 @@ def test_aligned_table_columns_carry_no_inline_style() -> None:
 
 def test_links_do_not_vouch_for_their_targets() -> None:
     assert 'rel="nofollow noopener noreferrer"' in render_markdown("[a](https://elsewhere.example)")
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_comes_out_is_limited_and_says_so(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = []
+    monkeypatch.setattr(
+        markdown._parser.renderer, "render", lambda tokens, *_: rendered.append(tokens) or "<p>start of</p>"
+    )
+    html = render_within(text, Allowance())
+    flat = [child for token in rendered[0] for child in token.children or [token]]
+    assert sum(token.type in {"td_open", "th_open"} for token in flat) <= markdown.MAX_CELLS
+    assert sum(map(markdown._length, flat)) <= markdown.MAX_OUTPUT_CHARACTERS + 1_000
+    assert "This text is not shown in full" in html
+
+
+def test_a_table_that_is_too_large_is_shown_as_it_was_written() -> None:
+    html = render_markdown(WIDE_TABLE)
+    assert "<table" not in html
+    assert "a|a|a|" in html
+    assert "This text is not shown in full" in html
+
+
+def test_a_table_of_two_hundred_rows_is_a_table() -> None:
+    html = render_markdown("|a|b|\n|-|-|\n" + "|1|2|\n" * 200)
+    assert html.count("<tr>") == 201
+    assert "not shown in full" not in html
+
+
+def test_what_was_cut_has_no_tag_left_open() -> None:
+    html = render_markdown("> - " + "**bold** text\n" * 20_000)
+    for tag in ("blockquote", "ul", "li", "p", "strong"):
+        assert html.count(f"<{tag}>") + html.count(f"<{tag} ") == html.count(f"</{tag}>")
+
+
+def test_documents_of_several_texts_share_one_allowance() -> None:
+    allowance = Allowance(cells=100)
+    table = "|a|b|\n|-|-|\n" + "|1|2|\n" * 10
+    shown = [("<table" in render_within(table, allowance)) for _ in range(10)]
+    assert shown == [True, True] + [False] * 8
+
+
+def test_a_text_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "A *long* description. " * 50
+    first = render_markdown(text)
+    monkeypatch.setattr(markdown, "render_within", None)
+    assert render_markdown(text) == first
 
 
 @given(st.text(alphabet="<>\"'&/=[]()!#`*-\n ascriptonerimghf:javx0", max_size=200))

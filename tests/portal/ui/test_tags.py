@@ -50,7 +50,13 @@ def test_the_exact_number_of_bytes_is_in_the_title() -> None:
     [(0.8242, "0.8242"), (0.82421, "0.8242"), (0.82419999, "0.8241"), (1.0, "1.0000"), (0, "0.0000")],
 )
 def test_a_score_has_four_decimals_and_never_seems_better_than_it_is(anls: float, text: str) -> None:
-    assert render("{{ anls|score }}", anls=anls) == f'<data value="{anls}" title="{anls}">{text}</data>'
+    assert render("{{ anls|score }}", anls=anls) == text
+
+
+def test_organizers_see_all_digits_of_a_score() -> None:
+    assert render("{{ anls|exact_score }}", anls=0.82419999) == (
+        '<data value="0.82419999" title="0.82419999">0.8241</data>'
+    )
 
 
 @pytest.mark.parametrize("name", ["bytes", "score", "ago", "at"])

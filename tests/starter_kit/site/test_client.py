@@ -66,6 +66,17 @@ def test_a_request_is_sent_again_while_the_site_is_in_trouble(
     assert site.calls[TRACKS] == len(faults) + 1
 
 
+def test_a_site_that_gets_too_many_requests_is_asked_again_when_it_says(
+    site: LiveSite, site_client: SiteClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("starter_kit.site.client.time.sleep", pauses.append)
+    busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+    site.break_down(TRACKS, busy, times=2)
+    assert len(site_client.tracks()) == 2
+    assert pauses == [7.0, 7.0]
+
+
 def test_a_site_that_stays_in_trouble_is_reported_as_unreachable(
     site: LiveSite, site_client: SiteClient
 ) -> None:

@@ -31,4 +31,12 @@ class Migration(migrations.Migration):
                 'ordering': ['-at', '-id'],
             },
         ),
+        migrations.CreateModel(
+            name='Version',
+            fields=[
+                ('name', models.CharField(max_length=80, primary_key=True, serialize=False)),
+                ('value', models.CharField(max_length=32)),
+                ('changed_at', models.DateTimeField()),
+            ],
+        ),
     ]

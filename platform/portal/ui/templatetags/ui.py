@@ -42,7 +42,13 @@ def readable_bytes(size: int) -> str:
 
 @register.filter
 def score(value: float | None) -> str:
-    """Return a score in [0, 1] as `cut` shows it, with all of its digits in the title."""
+    """Return a score in [0, 1] as `cut` shows it. Its other digits would tell more of the test set than they should."""
+    return MISSING if value is None else cut(value)
+
+
+@register.filter
+def exact_score(value: float | None) -> str:
+    """Return a score for organizers, with all of its digits in the title."""
     if value is None:
         return MISSING
     return format_html('<data value="{}" title="{}">{}</data>', value, value, cut(value))

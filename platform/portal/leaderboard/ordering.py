@@ -1,0 +1,73 @@
+"""The order of a board, by the database: the rules of `portal.leaderboard.ranking` as one query.
+
+A page needs a few of thousands of runs, so the database finds them by the columns of the results. What a row says, such
+as why it has no rank, comes from the rules themselves.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+
+from portal.challenge.models import Track
+from portal.reviews.models import Decision, ProofReview
+from portal.submissions.models import Run, RunState, SubmissionState
+
+# The id decides where even the times are equal.
+BY_AGE = ("submission__submitted_at", "pk")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a run on its board; `rank` is None where it has none."""
+
+    run: UUID
+    rank: int | None
+    team: int
+
+
+def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs that a board lists: the scored ones of submissions that were not withdrawn."""
+    return Run.objects.filter(
+        state=RunState.SCORED,
+        budget=budget,
+        submission__state=SubmissionState.SUBMITTED,
+        submission__track=track,
+    )
+
+
+def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
+    """Return the places of a board from `start` to `stop`, counted from 0, in the board's order."""
+    found = [
+        Place(run, rank, team)
+        for rank, (run, team) in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
+    ]
+    if stop is not None and start + len(found) >= stop:
+        return found
+    # Those with a rank end within this part or before it.
+    ranked = start + len(found) if found or not start else _ranked(track, budget).count()
+    rest = _keys(_unranked(track, budget), max(0, start - ranked), None if stop is None else stop - ranked)
+    return found + [Place(run, None, team) for run, team in rest]
+
+
+def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[tuple[UUID, int]]:
+    return runs.values_list("pk", "submission__team_id")[start:stop]
+
+
+def _ranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs with a rank, the best first; of equal ones the earlier first."""
+    value = "bytes_total" if budget is None else "-anls"
+    return listed_runs(track, budget).filter(_qualifies(track, budget)).order_by(value, *BY_AGE)
+
+
+def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    qualifies = Case(When(_qualifies(track, budget), then=Value(True)), default=Value(False))
+    return listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False).order_by(*BY_AGE)
+
+
+def _qualifies(track: Track, budget: float | None) -> Q:
+    if budget is None:
+        return Q(anls__gte=track.anls_threshold, bytes_total__isnull=False)
+    rejected = ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.REJECTED)
+    return Q(~Exists(rejected), anls__isnull=False, epsilon__lte=budget)

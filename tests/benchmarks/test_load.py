@@ -1,0 +1,277 @@
+"""How long pages take with 10,000 submissions: the whole request and response in one process, without a cached part.
+
+500 teams have 20,000 scored runs on PostgreSQL, with as many checks and ε as the evaluator reports. Times are of the
+process's and of its database connection's CPU together, since PostgreSQL works on the request too.
+"""
+
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import caches
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from evaluator.contracts import Check, CheckStatus, TrustLevel
+from evaluator.results import RunResults
+from portal.challenge.models import Ranking, Track
+from portal.evaluation.models import Evaluation
+from portal.reviews.models import Decision, ProofReview
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.teams.models import Membership, Role, Team
+from tests.portal.factories import make_epsilons, make_track, make_user
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900), pytest.mark.django_db(transaction=True)]
+
+TEAMS = 500
+SUBMISSIONS_OF_A_TRACK = 5_000
+BUDGETS = [1.0, 4.0, 8.0]
+REPEATS = 20
+BOARD_S = 0.060
+PAGE_S = 0.100
+BOARD_BYTES = 150_000
+# On a machine with other work, the same instructions take several times as long.
+LEEWAY = 3
+MAX_QUERIES = 20
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A filled site. `member` is of a team with the usual number of submissions, `busy` of one with a thousand."""
+
+    member: Any
+    busy: Any
+    staff: Any
+    bytes_track: Track
+    private_track: Track
+    scored: Submission
+    queued: Submission
+
+
+def results(random_: random.Random, budget: float | None) -> RunResults:
+    checks = [
+        Check(id=f"C{number}", status=CheckStatus.PASSED, expected="at most 1.0", found=f"0.{number}")
+        for number in range(1, 21)
+    ]
+    epsilon = None if budget is None else random_.uniform(0.5, 1.05) * budget
+    return RunResults(
+        anls=random_.random(),
+        accuracy=random_.random(),
+        bytes_total=random_.randrange(10**12),
+        epsilon=epsilon,
+        epsilons=[] if epsilon is None else make_epsilons(epsilon, epsilon / 2, epsilon * 2),
+        accountant="PLD, dp-accounting 0.6, pessimistic",
+        trust_level=TrustLevel.RECOMPUTED,
+        checks=checks,
+    )
+
+
+@pytest.fixture
+def site() -> Site:
+    random_ = random.Random(1)
+    owner = make_user()
+    teams = Team.objects.bulk_create(
+        [Team(name=f"Team {number}", slug=f"team-{number}") for number in range(TEAMS)]
+    )
+    users = [make_user() for _ in range(2)]
+    for team, user in zip(teams, users, strict=False):
+        Membership.objects.create(team=team, user=user, role=Role.OWNER)
+    tracks = [
+        make_track(Ranking.BYTES, anls_threshold=0.3),
+        make_track(Ranking.ANLS, budgets=BUDGETS),
+    ]
+    for track in tracks:
+        fill(track, teams, owner, random_)
+    scored = Submission.objects.filter(track=tracks[1], team=teams[0]).first()
+    assert scored is not None
+    queued = add_queue(tracks[1], teams, owner)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    staff = make_user(is_staff=True, is_superuser=True)
+    return Site(users[0], users[1], staff, tracks[0], tracks[1], scored, queued)
+
+
+def fill(track: Track, teams: list[Team], owner: Any, random_: random.Random) -> None:
+    now = timezone.now()
+    submissions = Submission.objects.bulk_create(
+        Submission(
+            # The second team has a fifth of all.
+            team=teams[1] if number % 5 == 1 else teams[number % TEAMS],
+            track=track,
+            created_by=owner,
+            title=f"Method {number} with a name of usual length",
+            description="A *method*. " * 50,
+            state=SubmissionState.SUBMITTED,
+            submitted_at=now - timedelta(minutes=number),
+        )
+        for number in range(SUBMISSIONS_OF_A_TRACK)
+    )
+    Run.objects.bulk_create(
+        (
+            Run(
+                submission=submission,
+                budget=budget,
+                state=RunState.SCORED,
+                scored_at=now,
+                rules=track.rules(budget).model_dump(mode="json"),
+                results=results(random_, budget),
+            )
+            for submission in submissions
+            for budget in track.run_budgets()
+        ),
+        batch_size=1000,
+    )
+    if track.is_private:
+        add_reviews(submissions[::2])
+
+
+def add_reviews(submissions: list[Submission]) -> None:
+    reviewers = [make_user(is_staff=True) for _ in range(2)]
+    ProofReview.objects.bulk_create(
+        ProofReview(
+            submission=submission,
+            reviewer=reviewer,
+            decision=Decision.REJECTED if number % 10 == 0 else Decision.ACCEPTED,
+            reason="no composition" if number % 10 == 0 else "",
+            decided_at=timezone.now(),
+        )
+        for number, submission in enumerate(submissions)
+        for reviewer in reviewers
+    )
+
+
+def add_queue(track: Track, teams: list[Team], owner: Any) -> Submission:
+    """Queue a submission of three runs of every fifth team, and return the last one, of the first team."""
+    queued = Submission.objects.bulk_create(
+        Submission(
+            team=team,
+            track=track,
+            created_by=owner,
+            title="Queued",
+            state=SubmissionState.SUBMITTED,
+            submitted_at=timezone.now(),
+        )
+        for team in reversed(teams[::5])
+    )
+    runs = Run.objects.bulk_create(
+        Run(
+            submission=submission,
+            budget=budget,
+            state=RunState.QUEUED,
+            rules=track.rules(budget).model_dump(mode="json"),
+        )
+        for submission in queued
+        for budget in BUDGETS
+    )
+    Evaluation.objects.bulk_create(Evaluation(run=run, attempt=1, step="validate") for run in runs)
+    return queued[-1]
+
+
+def cpu_s() -> float:
+    """Of this process and of the PostgreSQL process that serves its connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+
+
+@dataclass(frozen=True)
+class Measured:
+    median_s: float
+    p95_s: float
+    cpu_s: float
+    size: int
+    queries: int
+
+
+def measured(ask: Callable[[], Any]) -> Measured:
+    """Call `ask` again and again, each time with empty caches."""
+    walls = []
+    ask()
+    clear()
+    with CaptureQueriesContext(connection) as queries:
+        ask()
+    count = len(queries)
+    used = cpu_s()
+    for _ in range(REPEATS):
+        clear()
+        start = time.perf_counter()
+        response = ask()
+        walls.append(time.perf_counter() - start)
+    assert response.status_code == 200
+    return Measured(
+        statistics.median(walls),
+        sorted(walls)[int(REPEATS * 0.95) - 1],
+        (cpu_s() - used) / REPEATS,
+        len(response.content),
+        count,
+    )
+
+
+def clear() -> None:
+    for cache in caches.all():
+        cache.clear()
+
+
+def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
+    """Yield each page with its limit in seconds of one core, who asks for it, and its address."""
+    bytes_, private = (f"/leaderboard/{track.slug}/" for track in (site.bytes_track, site.private_track))
+    yield "home", BOARD_S, None, "/"
+    yield "board, track 1", BOARD_S, None, bytes_
+    yield "board, track 1, page 80", BOARD_S, None, f"{bytes_}?page=80"
+    yield "boards, track 2", BOARD_S, None, private
+    yield "board at ε = 4, page 50", BOARD_S, None, f"{private}?epsilon=4&page=50"
+    yield "board at ε = 4, last page", BOARD_S, None, f"{private}?epsilon=4&page=100"
+    yield "own rows, 10 submissions", PAGE_S, site.member, f"{private}?team=team-0"
+    yield "API, 50 rows at ε = 4", PAGE_S, None, f"/api/v1/leaderboards/{site.private_track.slug}?budget=4"
+    yield "submission, public", PAGE_S, None, f"/submissions/{site.scored.pk}/"
+    yield "submission, queued", PAGE_S, site.member, f"/submissions/{site.queued.pk}/"
+    yield "its status", PAGE_S, site.member, f"/submissions/{site.queued.pk}/status/"
+    yield "submissions of a team", PAGE_S, site.member, "/submissions/"
+    yield "of a team with 2,000", PAGE_S, site.busy, "/submissions/?page=40"
+    yield "the same in the API", PAGE_S, site.busy, "/api/v1/submissions"
+    yield "admin: proofs to review", PAGE_S, site.staff, "/admin/reviews/proofreview/awaiting/"
+    yield "admin: submissions", PAGE_S, site.staff, "/admin/submissions/submission/"
+    yield "admin: evaluations", PAGE_S, site.staff, "/admin/evaluation/evaluation/"
+    yield "admin: audit", PAGE_S, site.staff, "/admin/audit/auditentry/"
+
+
+def test_pages_with_ten_thousand_submissions(site: Site) -> None:
+    call_command("check")
+    print(f"\n{'':<28} {'median':>8} {'p95':>8} {'CPU':>8} {'size':>9} {'queries':>8}")
+    too_slow = []
+    for name, limit_s, user, address in pages(site):
+        client = Client()
+        if user:
+            client.force_login(user)
+        page = measured(lambda client=client, address=address: client.get(address))  # type: ignore[misc]
+        print(
+            f"{name:<28} {page.median_s * 1e3:>6.0f}ms {page.p95_s * 1e3:>6.0f}ms {page.cpu_s * 1e3:>6.0f}ms "
+            f"{page.size / 1e3:>7.0f}kB {page.queries:>8}"
+        )
+        is_too_large = limit_s == BOARD_S and page.size > BOARD_BYTES
+        if page.cpu_s > LEEWAY * limit_s or page.queries > MAX_QUERIES or is_too_large:
+            too_slow.append(name)
+    for track in (site.bytes_track, site.private_track):
+        page = measured_once(f"/leaderboard/{track.slug}.csv")
+        print(f"CSV of {track.slug}, once a change {page.median_s:>6.2f} s {page.size / 1e6:>6.1f} MB")
+    assert too_slow == []
+
+
+def measured_once(address: str) -> Measured:
+    clear()
+    start = time.perf_counter()
+    response = Client().get(address)
+    return Measured(time.perf_counter() - start, 0, 0, len(response.content), 0)

@@ -1,0 +1,86 @@
+"""The database orders boards exactly as the ranking rules do."""
+
+import random
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.challenge.models import Ranking
+from portal.leaderboard.boards import boards_of, heads_of, stored_boards
+from portal.reviews.models import Decision, ProofReview
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+THRESHOLD = 0.8242
+BUDGET = 4.0
+NOW = timezone.now()
+# Neighbors of the limits, equal values, and numbers that a decimal column would round.
+SCORES = [0.8241999999999999, THRESHOLD, 0.8242000000000002, 0.1 + 0.2, 1e-5, 0.0, 1.0]
+EPSILONS = [3.9999999999999996, BUDGET, 4.000000000000001, 1e-7, 12.5, None]
+BYTES = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
+
+
+@pytest.fixture
+def track(request):
+    ranking = request.param
+    track = make_track(ranking, anls_threshold=THRESHOLD, budgets=[BUDGET], required_reviews=1)
+    teams = [make_team() for _ in range(3)]
+    reviewers = [make_user(is_staff=True) for _ in range(2)]
+    random_ = random.Random(7)
+    for _ in range(60):
+        submission = make_submission(
+            random_.choice(teams),
+            track,
+            state=random_.choice([SubmissionState.SUBMITTED] * 9 + [SubmissionState.WITHDRAWN]),
+            submitted_at=NOW - timedelta(minutes=random_.randrange(4)),
+        )
+        make_run(
+            submission,
+            state=random_.choice([RunState.SCORED] * 9 + [RunState.REJECTED]),
+            budget=track.run_budgets()[0],
+            anls=random_.choice(SCORES),
+            bytes_total=random_.choice(BYTES),
+            epsilon=random_.choice(EPSILONS),
+        )
+        for reviewer in reviewers:
+            decision = random_.choice([*Decision, None])
+            if decision is not None:
+                ProofReview.objects.create(
+                    submission=submission,
+                    reviewer=reviewer,
+                    decision=decision,
+                    reason="a reason",
+                    decided_at=None if decision == Decision.PENDING else NOW,
+                )
+    return track
+
+
+both_rankings = pytest.mark.parametrize("track", list(Ranking), indirect=True)
+
+
+@both_rankings
+def test_the_rows_are_those_of_the_rules(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    assert len(stored) == len(rules.rows)
+    assert list(stored) == rules.rows
+    ranks = [row.rank for row in rules.rows if row.rank]
+    assert 0 < len(ranks) < len(rules.rows)
+
+
+@both_rankings
+@pytest.mark.parametrize("length", [1, 7, 50])
+def test_pages_are_slices_of_the_whole_board(track, length):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    for start in range(0, len(rules.rows) + length, length):
+        assert stored[start : start + length] == rules.rows[start : start + length]
+
+
+@both_rankings
+def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    assert heads_of([stored], 5) == [rules.rows[:5]]
+    for team in {submission.team for submission in track.submissions.all()}:
+        assert stored.rows_of(team) == [row for row in rules.rows if row.entry.team == team.name]

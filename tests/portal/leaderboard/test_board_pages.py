@@ -1,0 +1,152 @@
+"""Long boards come in pages, and whoever has the current version of one isn't sent it again."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.challenge.models import Ranking
+from portal.leaderboard import views
+from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.services import withdraw
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = timezone.now() - timedelta(days=30)
+
+
+@pytest.fixture
+def track():
+    track = make_track(Ranking.BYTES, slug="communication", name="Communication", anls_threshold=0.5)
+    for number in range(5):
+        add_run(track, number)
+    return track
+
+
+@pytest.fixture
+def private_track():
+    track = make_track(Ranking.ANLS, slug="privacy", name="Privacy", budgets=[1, 4])
+    for number in range(3):
+        add_run(track, number, budget=4.0, epsilon=3.0, anls=0.9 - number / 10)
+    return track
+
+
+def add_run(track, number, team=None, **fields):
+    submission = make_submission(
+        team,
+        track,
+        state=SubmissionState.SUBMITTED,
+        title=f"Method {number}.",
+        submitted_at=LONG_AGO + timedelta(minutes=number),
+    )
+    return make_run(
+        submission, state=RunState.SCORED, bytes_total=1000 + number, **{"budget": None, **fields}
+    )
+
+
+def shown(client, address):
+    html = client.get(address).text
+    return [number for number in range(9) if f"Method {number}." in html]
+
+
+class TestPages:
+    @pytest.mark.parametrize(("page", "methods"), [("1", [0, 1]), ("3", [4]), ("99", [4]), ("x", [0, 1])])
+    def test_a_board_has_pages(self, client, track, monkeypatch, page, methods):
+        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
+        assert shown(client, f"/leaderboard/communication/?page={page}") == methods
+
+    def test_a_page_that_is_cached_takes_the_queries_of_the_track_and_its_version(
+        self, client, track, django_assert_num_queries
+    ):
+        first = client.get("/leaderboard/communication/?page=1").text
+        with django_assert_num_queries(2):
+            assert client.get("/leaderboard/communication/?page=1").text == first
+
+    def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
+        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
+        assert '<td class="num">4</td>' in client.get("/leaderboard/communication/?page=2").text
+        assert "Page 2 of 3" in client.get("/leaderboard/communication/?page=2").text
+
+    def test_of_several_boards_the_heads_are_shown_with_links_to_all_of_each(
+        self, client, private_track, monkeypatch
+    ):
+        monkeypatch.setattr(views, "HEAD_LENGTH", 2)
+        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
+        html = client.get("/leaderboard/privacy/").text
+        assert shown(client, "/leaderboard/privacy/") == [0, 1]
+        assert html.count('href="?epsilon=') == 1
+        assert 'href="?epsilon=4"' in html
+        assert shown(client, "/leaderboard/privacy/?epsilon=4&page=2") == [2]
+        assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
+
+    @pytest.mark.parametrize("query", ["epsilon=2", "epsilon=", "epsilon=nan", "team=nobody"])
+    def test_what_the_track_does_not_have_is_not_found(self, client, private_track, query):
+        assert client.get(f"/leaderboard/privacy/?{query}").status_code == 404
+
+    def test_a_team_finds_its_own_rows_with_their_ranks(self, client, track):
+        team = make_team()
+        add_run(track, 8, team)
+        client.force_login(team.memberships.get().user)
+        assert f'href="?team={team.slug}"' in client.get("/leaderboard/communication/").text
+        assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
+        assert '<td class="num">6</td>' in client.get(f"/leaderboard/communication/?team={team.slug}").text
+
+    def test_the_api_has_pages(self, client, private_track):
+        body = client.get("/api/v1/leaderboards/privacy?budget=4&limit=1&offset=1").json()
+        (board,) = body["boards"]
+        assert (board["budget"], board["count"]) == (4.0, 3)
+        assert [(row["rank"], row["method"]) for row in board["rows"]] == [(2, "Method 1.")]
+
+    @pytest.mark.parametrize("query", ["limit=0", "limit=201", "offset=-1", "limit=x", "offset=1e30"])
+    def test_the_api_sends_no_page_without_bounds(self, client, private_track, query):
+        assert client.get(f"/api/v1/leaderboards/privacy?{query}").status_code == 422
+
+
+ADDRESSES = [
+    "/",
+    "/leaderboard/communication/",
+    "/leaderboard/communication.csv",
+    "/api/v1/leaderboards/communication",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+class TestVersions:
+    def test_a_visitor_with_the_current_version_is_not_sent_it_again(self, client, track, address):
+        first = client.get(address)
+        assert first["Cache-Control"] == "no-cache"
+        again = client.get(address, headers={"If-None-Match": first["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+    def test_a_change_is_shown_at_once(self, client, track, address):
+        first = client.get(address)
+        assert "Method 0." in first.text
+        withdraw(track.submissions.get(title="Method 0."), make_user())
+        second = client.get(address, headers={"If-None-Match": first["ETag"]})
+        assert second.status_code == 200
+        assert "Method 0." not in second.text
+
+
+def test_a_page_of_someone_who_logged_in_is_their_own(client, track):
+    etag = client.get("/leaderboard/communication/")["ETag"]
+    user = make_user(name="Ada")
+    client.force_login(user)
+    response = client.get("/leaderboard/communication/", headers={"If-None-Match": etag})
+    assert response.status_code == 200
+    assert "Ada" in response.text
+    assert "ETag" not in response
+
+
+def test_no_page_and_no_export_has_more_digits_of_a_score_than_four(client, private_track):
+    run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.123456789, accuracy=0.987654321)
+    client.force_login(run.submission.team.memberships.get().user)
+    addresses = ["/leaderboard/privacy/", "/leaderboard/privacy.csv", "/api/v1/leaderboards/privacy", "/"]
+    addresses += [run.submission.get_absolute_url(), reverse("submissions:status", args=[run.submission.pk])]
+    addresses += [f"/api/v1/submissions/{run.submission.pk}"]
+    for address in addresses:
+        text = client.get(address).text
+        assert "0.1234" in text
+        assert "0.12345" not in text
+        assert "0.98765" not in text
