@@ -85,6 +85,7 @@ class ErrorCode(StrEnum):
     TRACK_CLOSED = "E_TRACK_CLOSED"
     TEAM_KEY = "E_TEAM_KEY"
     TEAM_NAME = "E_TEAM_NAME"
+    TEAM_FOUNDING = "E_TEAM_FOUNDING"
     TEAM_MEMBER = "E_TEAM_MEMBER"
     TEAM_OWNER = "E_TEAM_OWNER"
     TEAM_INVITATION = "E_TEAM_INVITATION"
@@ -92,6 +93,9 @@ class ErrorCode(StrEnum):
 
     REQUEST_INVALID = "E_REQUEST_INVALID"
     REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
+    REQUEST_TOKEN_EXPIRED = "E_REQUEST_TOKEN_EXPIRED"  # noqa: S105  (a code)
+    REQUEST_SCOPE = "E_REQUEST_SCOPE"
+    REQUEST_REAUTHENTICATE = "E_REQUEST_REAUTHENTICATE"
     REQUEST_TEAM = "E_REQUEST_TEAM"
     REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
     REQUEST_LIMIT = "E_REQUEST_LIMIT"
@@ -340,7 +344,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Open a new submission; a submitted one is frozen.",
     ),
     ErrorCode.SUBMISSION_QUOTA: Explanation(
-        "The team has used its submissions of this track for now.",
+        "The team and its members have used their submissions of this track for now.",
         "Wait until the time that is named. Slots lost through no fault of yours are given back.",
     ),
     ErrorCode.SUBMISSION_DUPLICATE: Explanation(
@@ -359,7 +363,13 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The signing key can't be registered for your team.",
         "Make a new one with `pfl key create` and register that.",
     ),
-    ErrorCode.TEAM_NAME: Explanation("Another team has this name.", "Choose another name."),
+    ErrorCode.TEAM_NAME: Explanation(
+        "Another team has this name, or one that looks like it.", "Choose another name."
+    ),
+    ErrorCode.TEAM_FOUNDING: Explanation(
+        "You have created too many teams lately.",
+        "Wait until the time that is named, or join a team by invitation.",
+    ),
     ErrorCode.TEAM_MEMBER: Explanation(
         "The membership in a team doesn't allow this.",
         "A person is in one team at a time; the team's page lists its members.",
@@ -381,6 +391,16 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REQUEST_SIGN_IN: Explanation(
         "The request carries no valid token and no signed-in session.",
         "Make a token on your profile's page and send it as `Authorization: Bearer …`.",
+    ),
+    ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
+        "The API token has expired.", "Make a new one on your profile's page."
+    ),
+    ErrorCode.REQUEST_SCOPE: Explanation(
+        "The API token may only read.", "Make a token with the scope “submit” on your profile's page."
+    ),
+    ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
+        "This change needs your password once more.",
+        "Make it on the site's pages, which ask for it, or with an API token.",
     ),
     ErrorCode.REQUEST_TEAM: Explanation(
         "You are not a member of a team, and only teams can submit.",

@@ -20,6 +20,7 @@ from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.models import Run
+from portal.submissions.selectors import private_submissions
 
 __all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 
@@ -101,6 +102,10 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
     def get_urls(self) -> list[URLPattern]:
         failed = self.admin_site.admin_view(self.failed_view)
         return [path("failed/", failed, name="evaluation_failed"), *super().get_urls()]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Evaluation]:
+        """Leave out the tracks in which the visitor competes."""
+        return super().get_queryset(request).filter(run__submission__in=private_submissions(request.user))
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may have runs evaluated again."""

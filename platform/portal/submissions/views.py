@@ -26,7 +26,7 @@ from portal.submissions.selectors import (
     tokens_of,
     visible_submissions,
 )
-from portal.teams.selectors import team_of
+from portal.teams.selectors import owns, team_of
 
 PAGE_LENGTH = 25
 NEWEST_TOKENS = 10
@@ -160,6 +160,12 @@ def _own(request: UserRequest, submission_id: UUID) -> Submission:
 def is_own(request: HttpRequest, submission: Submission) -> bool:
     """Return whether the submission is of the visitor's team."""
     return request.user.is_authenticated and team_of(request.user) == submission.team
+
+
+def may_withdraw(request: HttpRequest, submission: Submission) -> bool:
+    """Return whether the visitor may withdraw what has been submitted."""
+    is_submitted = submission.state == SubmissionState.SUBMITTED
+    return is_submitted and request.user.is_authenticated and owns(request.user, submission.team)
 
 
 def draft_page(

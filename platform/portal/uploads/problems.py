@@ -8,6 +8,10 @@ from evaluator.errors import ErrorCode, ProblemError
 UNPROCESSABLE = 422
 STATUS = {
     ErrorCode.REQUEST_SIGN_IN: 401,
+    ErrorCode.REQUEST_TOKEN_EXPIRED: 401,
+    ErrorCode.REQUEST_SCOPE: 403,
+    ErrorCode.REQUEST_REAUTHENTICATE: 403,
+    ErrorCode.TEAM_OWNER: 403,
     ErrorCode.REQUEST_TEAM: 403,
     ErrorCode.UPLOAD_URL: 403,
     ErrorCode.REQUEST_NOT_FOUND: 404,

@@ -9,7 +9,15 @@ from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.polling import REFRESH_S
 from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_artifact,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -293,8 +301,10 @@ class TestWhoMaySee:
     def test_the_team_and_the_organizers_see_it(self, client, private, address):
         client.force_login(private.created_by)
         page(client, address, private.pk)
-        client.force_login(make_user(is_staff=True))
+        client.force_login(make_organizer())
         page(client, address, private.pk)
+        client.force_login(make_user(is_staff=True))
+        page(client, address, private.pk, status=404)
 
     def test_a_scored_run_is_public_but_not_its_files_and_not_the_other_runs(self, client):
         submission = make_submission(
