@@ -102,7 +102,7 @@ def issue_second_factor(user: User) -> tuple[str, list[str]]:
 @transaction.atomic
 def reset_second_factor(user: User, *, actor: User | None) -> int:
     """Remove all second factors of somebody who has lost them, and log them out; returns how many there were."""
-    removed, _ = Authenticator.objects.filter(user=user).delete()
+    removed: int = Authenticator.objects.filter(user=user).delete()[0]
     end_sessions(user)
     record(actor, "user.second_factor_reset", user, removed=removed)
     return removed

@@ -64,5 +64,5 @@ class NameField(models.CharField[str, str]):
     """A column for a name, which every form cleans with `clean_name`."""
 
     @override
-    def formfield(self, **options: Any) -> Any:  # type: ignore[override]
+    def formfield(self, **options: Any) -> Any:
         return super().formfield(**{"form_class": NameFormField, **options})

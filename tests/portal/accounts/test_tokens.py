@@ -21,7 +21,7 @@ FORM = {"label": "cluster", "scope": "submit", "days": "90"}
 
 def user_of(secret: str) -> User | None:
     token = authenticate_token(secret)
-    return token and token.user
+    return token.user if token else None
 
 
 def test_the_secret_of_a_token_identifies_its_user() -> None:

@@ -5,6 +5,7 @@ from django.contrib.auth.models import Permission
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 
+from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.checklist import CHECKLIST
@@ -40,7 +41,7 @@ def reviewer() -> User:
 def submission() -> Submission:
     submission = make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
     make_run(submission, budget=1.0, state=RunState.SCORED)
-    make_artifact(submission, "privacy_proof", b"proof", "proof.md")
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"proof", "proof.md")
     return submission
 
 
@@ -60,7 +61,7 @@ def rejected(submission: Submission, reviewer: User) -> str:
 
 def test_who_has_none_decides(submission: Submission, reviewer: User) -> None:
     assert conflict_of_interest(submission, reviewer) == ""
-    assert awaiting_review(reviewer) == [submission]
+    assert list(awaiting_review(reviewer)) == [submission]
     assert readable_proofs(reviewer).filter(submission=submission).exists()
     decide(submission, Decision.ACCEPTED, "", YES, actor=reviewer)
 
@@ -120,7 +121,7 @@ def test_baselines_and_drafts_do_not_compete(submission: Submission, reviewer: U
 
 def test_competing_in_another_track_is_no_conflict(submission: Submission, reviewer: User) -> None:
     make_submission(make_team(reviewer), make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
-    assert awaiting_review(reviewer) == [submission]
+    assert list(awaiting_review(reviewer)) == [submission]
 
 
 def test_the_review_page_shows_the_reason_and_nothing_of_the_proof(

@@ -7,6 +7,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
+from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
@@ -31,8 +32,8 @@ SECRET = "secret-file-name"
 def run() -> Run:
     submission = make_submission(track=make_track(Ranking.ANLS), state=SubmissionState.SUBMITTED)
     run = make_run(submission, budget=1.0, state=RunState.RUNNING)
-    make_artifact(run, "checkpoint", b"w", f"{SECRET}.safetensors")
-    make_artifact(submission, "privacy_proof", SECRET.encode(), f"{SECRET}.md")
+    make_artifact(run, ArtifactKind.CHECKPOINT, b"w", f"{SECRET}.safetensors")
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, SECRET.encode(), f"{SECRET}.md")
     return run
 
 

@@ -1,7 +1,10 @@
+from collections.abc import Callable
+
 import pytest
 from django.core.exceptions import ValidationError
 
 from evaluator.errors import ProblemError
+from portal.accounts.models import User
 from portal.teams import services
 from portal.teams.look_alikes import skeleton
 from portal.teams.models import Team
@@ -60,7 +63,7 @@ class TestTeams:
 def test_of_four_who_found_one_name_at_once_one_gets_it_and_the_others_are_told() -> None:
     people = [make_user() for _ in range(4)]
 
-    def founding(person: object) -> object:
+    def founding(person: User) -> Callable[[], object]:
         return lambda: services.create_team(person, "Team Alpha")
 
     assert at_once(*map(founding, people)) == ["E_TEAM_NAME"] * 3
