@@ -76,6 +76,9 @@ class ErrorCode(StrEnum):
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
     UPLOAD_URL = "E_UPLOAD_URL"
     UPLOAD_LIMIT = "E_UPLOAD_LIMIT"
+    STORAGE_QUOTA = "E_STORAGE_QUOTA"
+    STORE_FULL = "E_STORE_FULL"
+    STORE_UNAVAILABLE = "E_STORE_UNAVAILABLE"
 
     SUBMISSION_INCOMPLETE = "E_SUBMISSION_INCOMPLETE"
     SUBMISSION_STATE = "E_SUBMISSION_STATE"
@@ -334,6 +337,18 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.UPLOAD_LIMIT: Explanation(
         "The team has too many unfinished uploads.",
         "Finish or cancel one of them first; abandoned ones are removed after some days.",
+    ),
+    ErrorCode.STORAGE_QUOTA: Explanation(
+        "The files of the team's drafts, with those that are being uploaded, would take more storage than a team has.",
+        "Submit a draft, whose files then no longer count, remove a run with its files, or discard a draft.",
+    ),
+    ErrorCode.STORE_FULL: Explanation(
+        "The site is out of storage.",
+        "Nothing is lost: what is stored remains. Try again in some hours, or tell the organizers.",
+    ),
+    ErrorCode.STORE_UNAVAILABLE: Explanation(
+        "The site's store for files doesn't answer.",
+        "Try again in some minutes: what is stored remains, and the upload resumes where it stopped.",
     ),
     ErrorCode.SUBMISSION_INCOMPLETE: Explanation(
         "The submission lacks something that the track requires.",

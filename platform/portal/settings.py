@@ -19,13 +19,17 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from evaluator.worker.broker import broker_settings
+from portal.uploads.location import Bucket, store_location
 
 # Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
 django_stubs_ext.monkeypatch()
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()
-HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
+# Whatever a process of the site writes, such as its database, messages and mails, is its account's alone. Here,
+# because every entry point passes through here before it writes anything.
+os.umask(0o077)
+HOME.mkdir(parents=True, exist_ok=True)
 # It holds the secret key, mails with reset links and signed addresses. The group is left to whoever runs the site: a
 # proxy may send files from here.
 if HOME.stat().st_uid == os.geteuid() and HOME.stat().st_mode & stat.S_IRWXO:
@@ -230,8 +234,23 @@ STATIC_ROOT.mkdir(exist_ok=True)
 # The embedded site serves straight from the source tree.
 WHITENOISE_USE_FINDERS = True
 
-# Where uploads go, and how long the URLs that move them are valid.
-STORE_FOLDER = HOME / "store"
+# Uploads go into a folder, or into a bucket if PFL_STORE_URL names one.
+_store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)
+STORE_BUCKET = _store if isinstance(_store, Bucket) else None
+STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
+# Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
+ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
+# New uploads are rejected when the folder's disk would have less than this left, ...
+STORE_RESERVE_BYTES = int(os.environ.get("PFL_STORE_RESERVE_BYTES", str(2**30)))
+# ... or all teams' files together would exceed this; 0 for no such limit.
+STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
+# Of one team's drafts and unfinished uploads.
+TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30)))
+# After so many days files are removed; see portal/submissions/retention.py. 0 for never.
+RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
+RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
+RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
+# How long the URLs that move files are valid.
 UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
 UPLOAD_URL_SECONDS = 900
 DOWNLOAD_URL_SECONDS = 900
@@ -267,6 +286,9 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+if STORE_BUCKET:
+    # The browser sends the parts of a file straight there.
+    CONTENT_SECURITY_POLICY["DIRECTIVES"]["connect-src"] = [SELF, STORE_BUCKET.origin]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -332,6 +354,8 @@ def _reject_unsafe_values() -> None:
         problems.append("PFL_DATABASE_URL must name a PostgreSQL database")
     if BROKER_URL.startswith("sqlite:"):
         problems.append("PFL_BROKER_URL must name a Redis or RabbitMQ server")
+    if HOME.stat().st_mode & stat.S_IRWXO:
+        problems.append(f"PFL_HOME holds secrets, and everyone on the machine can read it: chmod o= {HOME}")
     if "PFL_SMTP_URL" not in os.environ:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):

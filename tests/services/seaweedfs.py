@@ -36,7 +36,10 @@ def binary() -> str | None:
 
 
 class SeaweedFS:
-    """Started at construction; `url` is the endpoint of its S3 API; `stop` ends it and removes its files."""
+    """Started at construction; `url` is the endpoint of its S3 API; `stop` ends it and removes its files.
+
+    There is one `bucket`, since every further one claims volumes: a test takes a prefix of its own in it.
+    """
 
     def __init__(self) -> None:
         program = binary()
@@ -53,6 +56,7 @@ class SeaweedFS:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self.bucket = ""
         self.client = self.connect()
         self._wait_until_ready()
 
@@ -122,7 +126,7 @@ class SeaweedFS:
             *(f"-{name}={port}" for name, port in ports.items()),
             "-master.telemetry=false",
             "-master.volumeSizeLimitMB=256",
-            "-volume.max=50",
+            "-volume.max=100",
             "-volume.preStopSeconds=0",
         ]
 
@@ -133,9 +137,9 @@ class SeaweedFS:
             if self.process.poll() is not None:
                 break
             with suppress(BotoCoreError, ClientError):
-                bucket = self.create_bucket()
-                self.client.put_object(Bucket=bucket, Key="key", Body=b"ready")
-                if self.client.get_object(Bucket=bucket, Key="key")["Body"].read() == b"ready":
+                self.bucket = self.bucket or self.create_bucket()
+                self.client.put_object(Bucket=self.bucket, Key="key", Body=b"ready")
+                if self.client.get_object(Bucket=self.bucket, Key="key")["Body"].read() == b"ready":
                     return
             time.sleep(0.1)
         self.stop()

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from evaluator.contracts import GroupScore, ScoringDetail
+from evaluator.errors import ProblemError
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
@@ -120,6 +121,10 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
                 evaluate_again(run, actor=request.user)
             except IllegalTransitionError:
                 self.message_user(request, f"{run} is {run.state}, not finished.", messages.WARNING)
+            except ProblemError as error:
+                self.message_user(
+                    request, f"{run}: {error.problem.message} {error.problem.found}", messages.WARNING
+                )
             else:
                 self.message_user(request, f"{run} is queued again.", messages.SUCCESS)
 

@@ -12,7 +12,7 @@ from portal.submissions.models import Run, RunState, RunToken, Submission, Submi
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
-from portal.uploads.models import Upload
+from portal.uploads.models import Upload, UploadState
 
 
 def submissions_of(team: Team) -> QuerySet[Submission]:
@@ -28,6 +28,12 @@ def own_submission(team: Team, submission_id: UUID) -> Submission:
 def own_upload(team: Team, upload_id: UUID) -> Upload:
     """Return the team's upload. Raises `Upload.DoesNotExist` also for other teams' uploads."""
     return Upload.objects.get(team=team, pk=upload_id)
+
+
+def expired_files(run: Run) -> list[str]:
+    """Return the kinds of the run's files that a rule of retention has removed."""
+    expired = run.artifacts.filter(upload__state=UploadState.EXPIRED)
+    return [artifact.get_kind_display() for artifact in expired]
 
 
 def tokens_of(team: Team) -> QuerySet[RunToken]:

@@ -24,8 +24,12 @@ STATUS = {
     ErrorCode.UPLOAD_STATE: 409,
     ErrorCode.UPLOAD_INCOMPLETE: 409,
     ErrorCode.UPLOAD_LIMIT: 409,
+    ErrorCode.STORAGE_QUOTA: 409,
     ErrorCode.ARTIFACT_SIZE: 413,
     ErrorCode.REQUEST_LIMIT: 429,
+    ErrorCode.STORE_UNAVAILABLE: 503,
+    # Unlike 503, clients don't try again by themselves.
+    ErrorCode.STORE_FULL: 507,
 }
 
 

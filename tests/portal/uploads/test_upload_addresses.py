@@ -96,7 +96,7 @@ def test_it_rejects_a_part_once_the_upload_is_aborted(upload, client, django_cap
 def test_a_part_is_never_in_memory_as_a_whole(client, settings):
     settings.UPLOAD_PART_SIZE_BYTES = size = 32 * 2**20
     piece = b"\0" * size
-    name = current_store().begin("aa/aa")
+    name = current_store().begin("aa/aa", size)
     url = part_path(PartAddress(name, Part(1, size, sha(piece))))
     put(client, url, piece)  # warm up
 
