@@ -9,9 +9,12 @@ from uuid import UUID
 from evaluator.api import NewUpload, StoredArtifact, UploadPart, UploadStatus
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.site.client import SiteClient
 
 PARALLEL_PARTS = 3
+# For one part, until it is stored.
+ADDRESSES = 3
 
 # Called with the number of bytes of each part that is stored.
 OnStored = Callable[[int], None]
@@ -34,13 +37,14 @@ def upload_file(
     Raises:
         ProblemError: The site rejects the file, or the connection failed; parts that were stored remain stored.
     """
+    before = path.stat()
     upload = client.start_upload(
         NewUpload(
             submission=submission,
             run=run,
             kind=kind,
             filename=path.name,
-            size_bytes=path.stat().st_size,
+            size_bytes=before.st_size,
             sha256=sha256_of(path),
         )
     )
@@ -54,6 +58,12 @@ def upload_file(
                 missing.append(pool.submit(_send_part, client, upload, path, part))
         for sent in as_completed(missing):
             on_stored(sent.result())
+    after = path.stat()
+    if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
+        # A store need not read the file again to see it: only the evaluation would, and take a quota slot.
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_HASH, message="The file changed while it was uploaded.", where=str(path)
+        )
     return client.complete_upload(upload.id)
 
 
@@ -73,7 +83,14 @@ def _send_part(client: SiteClient, upload: UploadStatus, path: Path, part: Uploa
     with path.open("rb") as file:
         file.seek((part.number - 1) * upload.part_size_bytes)
         content = file.read(part.size_bytes)
-    # Addresses expire soon, so each is requested only when its part is about to be sent.
-    (url,) = client.part_urls(upload.id, [part])
-    client.send_part(url, content)
+    for attempt in range(ADDRESSES):
+        # Addresses expire soon, so each is requested only when its part is about to be sent.
+        (url,) = client.part_urls(upload.id, [part])
+        try:
+            client.send_part(url, content)
+            break
+        except ProblemError as error:
+            # It may have expired while a bad connection held the part up.
+            if error.problem.code != ErrorCode.UPLOAD_URL or attempt == ADDRESSES - 1:
+                raise
     return part.size_bytes

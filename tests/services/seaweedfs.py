@@ -18,6 +18,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from portal.uploads.location import Bucket
+
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
@@ -144,6 +146,31 @@ class SeaweedFS:
             time.sleep(0.1)
         self.stop()
         raise RuntimeError("SeaweedFS did not start")
+
+
+def bucket_of(server: SeaweedFS) -> Bucket:
+    """A place of one's own in the server's bucket, as a site's settings name it."""
+    return Bucket(
+        name=server.bucket,
+        prefix=f"{uuid4().hex}/",
+        region=REGION,
+        endpoint=server.url,
+        public_endpoint=server.url,
+        path_style=True,
+        access_key=ACCESS_KEY,
+        secret_key=SECRET_KEY,
+    )
+
+
+def site_variables(server: SeaweedFS) -> dict[str, str]:
+    """The environment of a site whose files are on the server."""
+    return {
+        "PFL_STORE_URL": f"s3://{server.bucket}/{uuid4().hex}",
+        "PFL_STORE_ENDPOINT": server.url,
+        "PFL_STORE_REGION": REGION,
+        "PFL_STORE_ACCESS_KEY": ACCESS_KEY,
+        "PFL_STORE_SECRET_KEY": SECRET_KEY,
+    }
 
 
 def _free_ports(count: int) -> list[int]:

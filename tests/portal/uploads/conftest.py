@@ -1,9 +1,6 @@
-from uuid import uuid4
-
 import pytest
 
-from portal.uploads.location import Bucket
-from tests.services.seaweedfs import ACCESS_KEY, REGION, SECRET_KEY, SeaweedFS
+from tests.services.seaweedfs import bucket_of
 
 
 @pytest.fixture(autouse=True)
@@ -14,21 +11,7 @@ def store_folder(settings, tmp_path):
     return settings.STORE_FOLDER
 
 
-def place_in(server: SeaweedFS) -> Bucket:
-    """A place of one's own in the server's bucket."""
-    return Bucket(
-        name=server.bucket,
-        prefix=f"{uuid4().hex}/",
-        region=REGION,
-        endpoint=server.url,
-        public_endpoint=server.url,
-        path_style=True,
-        access_key=ACCESS_KEY,
-        secret_key=SECRET_KEY,
-    )
-
-
 @pytest.fixture
 def bucket(seaweedfs):
     """A place of one's own on a real S3 server."""
-    return place_in(seaweedfs)
+    return bucket_of(seaweedfs)
