@@ -4,17 +4,18 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from uuid import UUID
 
-from evaluator.api import NewUpload, StoredArtifact, UploadPart, UploadStatus
+from evaluator.api import NewUpload, PartUrl, StoredArtifact, UploadPart, UploadStatus
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.site.client import SiteClient
 
 PARALLEL_PARTS = 3
-# For one part, until it is stored.
-ADDRESSES = 3
+# So many are requested together.
+ADDRESSES = 8
 
 # Called with the number of bytes of each part that is stored.
 OnStored = Callable[[int], None]
@@ -49,13 +50,15 @@ def upload_file(
         )
     )
     stored = set(client.stored_parts(upload.id))
+    sender = _Sender(client, upload, path)
     with ThreadPoolExecutor(PARALLEL_PARTS) as pool:
         missing: list[Future[int]] = []
         for part in parts_of(path, upload.part_size_bytes):
             if part in stored:
                 on_stored(part.size_bytes)
             else:
-                missing.append(pool.submit(_send_part, client, upload, path, part))
+                sender.announce(part)
+                missing.append(pool.submit(sender.send, part))
         for sent in as_completed(missing):
             on_stored(sent.result())
     after = path.stat()
@@ -78,19 +81,42 @@ def parts_of(path: Path, part_size_bytes: int) -> Iterator[UploadPart]:
             number += 1
 
 
-def _send_part(client: SiteClient, upload: UploadStatus, path: Path, part: UploadPart) -> int:
-    """Send one part and return its size in bytes."""
-    with path.open("rb") as file:
-        file.seek((part.number - 1) * upload.part_size_bytes)
-        content = file.read(part.size_bytes)
-    for attempt in range(ADDRESSES):
-        # Addresses expire soon, so each is requested only when its part is about to be sent.
-        (url,) = client.part_urls(upload.id, [part])
+class _Sender:
+    """Sends parts of one file, several at once.
+
+    Addresses expire soon, so they are requested just before they are used: that of a part with those of the next ones.
+    """
+
+    def __init__(self, client: SiteClient, upload: UploadStatus, path: Path) -> None:
+        self._client = client
+        self._upload = upload
+        self._path = path
+        self._announced: list[UploadPart] = []
+        self._urls: dict[int, PartUrl] = {}
+        self._requesting = Lock()
+
+    def announce(self, part: UploadPart) -> None:
+        """Note that a part is to be sent, after all those that were announced before."""
+        self._announced.append(part)
+
+    def send(self, part: UploadPart) -> int:
+        """Send one part and return its size in bytes."""
+        with self._path.open("rb") as file:
+            file.seek((part.number - 1) * self._upload.part_size_bytes)
+            content = file.read(part.size_bytes)
         try:
-            client.send_part(url, content)
-            break
+            self._client.send_part(self._url(part), content)
         except ProblemError as error:
-            # It may have expired while a bad connection held the part up.
-            if error.problem.code != ErrorCode.UPLOAD_URL or attempt == ADDRESSES - 1:
+            # A bad connection may have held up the parts before it.
+            if error.problem.code != ErrorCode.UPLOAD_URL:
                 raise
-    return part.size_bytes
+            self._client.send_part(*self._client.part_urls(self._upload.id, [part]), content)
+        return part.size_bytes
+
+    def _url(self, part: UploadPart) -> PartUrl:
+        with self._requesting:
+            if part.number not in self._urls:
+                later = [other for other in self._announced if other.number >= part.number]
+                urls = self._client.part_urls(self._upload.id, later[:ADDRESSES])
+                self._urls.update((url.number, url) for url in urls)
+            return self._urls.pop(part.number)
