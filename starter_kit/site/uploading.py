@@ -110,7 +110,8 @@ class _Sender:
             # A bad connection may have held up the parts before it.
             if error.problem.code != ErrorCode.UPLOAD_URL:
                 raise
-            self._client.send_part(*self._client.part_urls(self._upload.id, [part]), content)
+            (fresh,) = self._client.part_urls(self._upload.id, [part])
+            self._client.send_part(fresh, content)
         return part.size_bytes
 
     def _url(self, part: UploadPart) -> PartUrl:

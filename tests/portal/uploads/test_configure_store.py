@@ -73,7 +73,8 @@ def test_a_server_that_does_what_the_site_relies_on_passes_the_check(site, seawe
 
 
 def test_a_server_that_does_not_verify_parts_fails_the_check(site, monkeypatch):
-    real_put, signed = requests.put, {}
+    real_put = requests.put
+    signed: dict[str, dict[str, str]] = {}
 
     def put_what_was_signed(url, data, headers, timeout):
         content = b"what the site wants to store"
