@@ -10,6 +10,7 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
 from portal.audit.models import AuditEntry
+from portal.celery import CLEAN_UP_TASK, app
 from portal.evaluation.services import evaluate_again
 from portal.submissions.models import Artifact, PendingArtifact, RunState, SubmissionState
 from portal.submissions.retention import clean_up
@@ -164,6 +165,13 @@ def test_the_clock_removes_a_batch_at_a_time(clean):
         make_upload(make_team(), state=UploadState.OPEN, created_at=ago(8), finished_at=None)
     assert clean(limit=2) == {"uploads": 2}
     assert clean(limit=2) == {"uploads": 1}
+
+
+def test_the_clock_calls_it_every_hour():
+    app.loader.import_default_modules()
+    schedules = {entry["task"]: entry["schedule"] for entry in app.conf.beat_schedule.values()}
+    assert schedules[CLEAN_UP_TASK] == 3600
+    assert CLEAN_UP_TASK in app.tasks
 
 
 def test_the_command_removes_everything_and_says_what(capsys):

@@ -111,6 +111,15 @@ class TestDraftPage:
         )
         assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
 
+    def test_it_shows_what_the_drafts_take_and_how_long_files_stay(self, member, team, settings):
+        settings.TEAM_STORAGE_BYTES = 2048
+        run = make_run(make_submission(team))
+        make_artifact(run, ArtifactKind.CHECKPOINT, b"x" * 512)
+        for html in (page(member, "detail", run.submission.pk), page(member, "list")):
+            text = html.replace("\xa0", " ")
+            assert "take 512 bytes of 2.0 KB" in text
+            assert "removed 90 days after the last one was added" in text
+
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
         draft = make_submission(team, track)

@@ -108,3 +108,20 @@ def test_what_the_site_writes_is_private_to_its_account(tmp_path):
     assert {path.name for path in home.iterdir()} >= {"db.sqlite3", "mail", "secret_key"}
     open_to_others = [path for path in [home, *home.rglob("*")] if path.stat().st_mode & 0o077]
     assert open_to_others == []
+
+
+@pytest.mark.parametrize(("mode", "starts"), [(0o700, True), (0o750, True), (0o755, False)])
+def test_a_public_site_does_not_start_when_everyone_can_enter_its_folder(tmp_path, mode, starts):
+    tmp_path.chmod(mode)
+    public = {
+        "PFL_HOME": str(tmp_path),
+        "PFL_SITE_URL": "https://benchmark.example",
+        "PFL_SECRET_KEY": "k" * 50,
+        "PFL_DATABASE_URL": "postgres://site@db.internal/site",
+        "PFL_BROKER_URL": "redis://broker.internal/0",
+        "PFL_SMTP_URL": "smtp://mail.internal",
+        "PFL_FROM_EMAIL": "benchmark@benchmark.example",
+    }
+    printed = settings_of("print('starts')", **public)
+    assert (printed == "starts") == starts, printed
+    assert ("PFL_HOME holds secrets" in printed) != starts
