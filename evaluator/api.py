@@ -269,7 +269,7 @@ class UploadStatus(Response):
     id: UUID
     part_size_bytes: int
     parts_total: int
-    state: Literal["open", "completed", "aborted"]
+    state: Literal["open", "completed", "aborted", "expired"]
 
 
 class UploadPart(BaseModel):

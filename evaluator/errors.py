@@ -76,6 +76,9 @@ class ErrorCode(StrEnum):
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
     UPLOAD_URL = "E_UPLOAD_URL"
     UPLOAD_LIMIT = "E_UPLOAD_LIMIT"
+    STORAGE_QUOTA = "E_STORAGE_QUOTA"
+    STORE_FULL = "E_STORE_FULL"
+    STORE_UNAVAILABLE = "E_STORE_UNAVAILABLE"
 
     SUBMISSION_INCOMPLETE = "E_SUBMISSION_INCOMPLETE"
     SUBMISSION_STATE = "E_SUBMISSION_STATE"
@@ -85,6 +88,7 @@ class ErrorCode(StrEnum):
     TRACK_CLOSED = "E_TRACK_CLOSED"
     TEAM_KEY = "E_TEAM_KEY"
     TEAM_NAME = "E_TEAM_NAME"
+    TEAM_FOUNDING = "E_TEAM_FOUNDING"
     TEAM_MEMBER = "E_TEAM_MEMBER"
     TEAM_OWNER = "E_TEAM_OWNER"
     TEAM_INVITATION = "E_TEAM_INVITATION"
@@ -92,6 +96,9 @@ class ErrorCode(StrEnum):
 
     REQUEST_INVALID = "E_REQUEST_INVALID"
     REQUEST_SIGN_IN = "E_REQUEST_SIGN_IN"
+    REQUEST_TOKEN_EXPIRED = "E_REQUEST_TOKEN_EXPIRED"  # noqa: S105  (a code)
+    REQUEST_SCOPE = "E_REQUEST_SCOPE"
+    REQUEST_REAUTHENTICATE = "E_REQUEST_REAUTHENTICATE"
     REQUEST_TEAM = "E_REQUEST_TEAM"
     REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
     REQUEST_LIMIT = "E_REQUEST_LIMIT"
@@ -331,6 +338,18 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The team has too many unfinished uploads.",
         "Finish or cancel one of them first; abandoned ones are removed after some days.",
     ),
+    ErrorCode.STORAGE_QUOTA: Explanation(
+        "The files of the team's drafts, with those that are being uploaded, would take more storage than a team has.",
+        "Submit a draft, whose files then no longer count, remove a run with its files, or discard a draft.",
+    ),
+    ErrorCode.STORE_FULL: Explanation(
+        "The site is out of storage.",
+        "Nothing is lost: what is stored remains. Try again in some hours, or tell the organizers.",
+    ),
+    ErrorCode.STORE_UNAVAILABLE: Explanation(
+        "The site's store for files doesn't answer.",
+        "Try again in some minutes: what is stored remains, and the upload resumes where it stopped.",
+    ),
     ErrorCode.SUBMISSION_INCOMPLETE: Explanation(
         "The submission lacks something that the track requires.",
         "Add what is named and submit again; nothing was counted against your quota.",
@@ -340,7 +359,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Open a new submission; a submitted one is frozen.",
     ),
     ErrorCode.SUBMISSION_QUOTA: Explanation(
-        "The team has used its submissions of this track for now.",
+        "The team and its members have used their submissions of this track for now.",
         "Wait until the time that is named. Slots lost through no fault of yours are given back.",
     ),
     ErrorCode.SUBMISSION_DUPLICATE: Explanation(
@@ -359,7 +378,13 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The signing key can't be registered for your team.",
         "Make a new one with `pfl key create` and register that.",
     ),
-    ErrorCode.TEAM_NAME: Explanation("Another team has this name.", "Choose another name."),
+    ErrorCode.TEAM_NAME: Explanation(
+        "Another team has this name, or one that looks like it.", "Choose another name."
+    ),
+    ErrorCode.TEAM_FOUNDING: Explanation(
+        "You have created too many teams lately.",
+        "Wait until the time that is named, or join a team by invitation.",
+    ),
     ErrorCode.TEAM_MEMBER: Explanation(
         "The membership in a team doesn't allow this.",
         "A person is in one team at a time; the team's page lists its members.",
@@ -381,6 +406,16 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REQUEST_SIGN_IN: Explanation(
         "The request carries no valid token and no signed-in session.",
         "Make a token on your profile's page and send it as `Authorization: Bearer …`.",
+    ),
+    ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
+        "The API token has expired.", "Make a new one on your profile's page."
+    ),
+    ErrorCode.REQUEST_SCOPE: Explanation(
+        "The API token may only read.", "Make a token with the scope “submit” on your profile's page."
+    ),
+    ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
+        "This change needs your password once more.",
+        "Make it on the site's pages, which ask for it, or with an API token.",
     ),
     ErrorCode.REQUEST_TEAM: Explanation(
         "You are not a member of a team, and only teams can submit.",

@@ -15,6 +15,8 @@ from django.conf import settings
 from evaluator.contracts import INTAKE_QUEUE
 
 WATCH_TASK = "portal.watch_evaluations"
+CLEAN_UP_TASK = "portal.clean_up"
+CLEAN_UP_SECONDS = 3600
 
 app = Celery("portal")
 app.conf.update(
@@ -28,7 +30,12 @@ app.conf.update(
         "watch over evaluations": {
             "task": WATCH_TASK,
             "schedule": settings.WATCHDOG_SECONDS,
-        }
+        },
+        "clean up": {
+            "task": CLEAN_UP_TASK,
+            "schedule": CLEAN_UP_SECONDS,
+            "options": {"expires": CLEAN_UP_SECONDS},
+        },
     },
 )
 app.autodiscover_tasks()

@@ -6,10 +6,12 @@ file. A site whose `PFL_SITE_URL` isn't on this machine is a public one, and uns
 
 import os
 import secrets
+import stat
 import sys
+import zlib
 from email.utils import parseaddr
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 import django_stubs_ext
@@ -17,13 +19,21 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from evaluator.worker.broker import broker_settings
+from portal.uploads.location import Bucket, store_location
 
 # Django's generic classes, such as `admin.ModelAdmin`, take their type argument at run time from here on.
 django_stubs_ext.monkeypatch()
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("PFL_HOME", ROOT / "var")).resolve()
+# Whatever a process of the site writes, such as its database, messages and mails, is its account's alone. Here,
+# because every entry point passes through here before it writes anything.
+os.umask(0o077)
 HOME.mkdir(parents=True, exist_ok=True)
+# It holds the secret key, mails with reset links and signed addresses. The group is left to whoever runs the site: a
+# proxy may send files from here.
+if HOME.stat().st_uid == os.geteuid() and HOME.stat().st_mode & stat.S_IRWXO:
+    HOME.chmod(stat.S_IMODE(HOME.stat().st_mode) & ~stat.S_IRWXO)
 
 SITE_URL = os.environ.get("PFL_SITE_URL", "http://127.0.0.1:8000").rstrip("/")
 _site = urlsplit(SITE_URL)
@@ -43,6 +53,8 @@ def _stored_secret_key() -> str:
 
 
 SECRET_KEY = os.environ.get("PFL_SECRET_KEY", "") or ("" if PUBLIC else _stored_secret_key())
+# Earlier keys, newest first, while a new one replaces them: what they encrypted and signed stays valid.
+SECRET_KEY_FALLBACKS = os.environ.get("PFL_SECRET_KEY_FALLBACKS", "").split()
 ALLOWED_HOSTS = [_site.hostname or "", *os.environ.get("PFL_ALLOWED_HOSTS", "").split()]
 CSRF_TRUSTED_ORIGINS = [SITE_URL]
 
@@ -61,6 +73,7 @@ INSTALLED_APPS = [
     "portal.api",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "csp",
     "django_htmx",
     "django.contrib.admin",
@@ -78,12 +91,15 @@ MIDDLEWARE = [
     "portal.null_characters.reject_null_characters",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "django_permissions_policy.PermissionsPolicyMiddleware",
+    "portal.ui.caching.PrivatePages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "portal.accounts.staff.RequireSecondFactor",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
@@ -164,9 +180,30 @@ ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_PREVENT_ENUMERATION = True
 # One address per person; a new one replaces it once verified.
 ACCOUNT_CHANGE_EMAIL = True
-# Attempts to log in are limited by the visitor's address, not by that of the proxy before a public site.
-ALLAUTH_TRUSTED_PROXY_COUNT = 1 if PUBLIC else 0
+# Attempts to log in are limited by the visitor's address, not by that of the proxies before a public site.
+ALLAUTH_TRUSTED_PROXY_COUNT = int(os.environ.get("PFL_TRUSTED_PROXIES", "1" if PUBLIC else "0"))
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
+
+ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
+ACCOUNT_FORMS = {"signup": "portal.accounts.signup.NewAccountForm"}
+# A change of password, e-mail address, second factor or token needs the password once more, and is reported by mail.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+# How long who asked to be remembered stays logged in; anybody else until the browser is closed, but no longer.
+SESSION_COOKIE_AGE = int(os.environ.get("PFL_SESSION_HOURS", "24")) * 3600
+MFA_ADAPTER = "portal.accounts.adapters.SecondFactorAdapter"
+MFA_FORMS = {
+    "authenticate": "portal.accounts.second_factor_forms.LoginCodeForm",
+    "reauthenticate": "portal.accounts.second_factor_forms.ConfirmationCodeForm",
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "PFL-DocVQA"
+# The clock of a phone may be half a minute off.
+MFA_TOTP_TOLERANCE = 1
+# Browsers treat http://localhost as secure.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PUBLIC
 
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = HOME / "mail"
@@ -175,9 +212,13 @@ if _mail := os.environ.get("PFL_SMTP_URL"):
     _smtp = urlsplit(_mail)
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     EMAIL_HOST, EMAIL_PORT = _smtp.hostname or "", _smtp.port or 587
-    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _smtp.username or "", _smtp.password or ""
+    # A character that is special in a URL is written as %40 and the like.
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_smtp.username or ""), unquote(_smtp.password or "")
     EMAIL_USE_SSL, EMAIL_USE_TLS = _smtp.scheme == "smtps", _smtp.scheme == "smtp"
 DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <benchmark@localhost>")
+
+# Where /.well-known/security.txt sends who has found a vulnerability: a mailto: or https:// address.
+SECURITY_CONTACT = os.environ.get("PFL_SECURITY_CONTACT") or f"mailto:{parseaddr(DEFAULT_FROM_EMAIL)[1]}"
 
 FORM_RENDERER = "portal.ui.forms.FormRenderer"
 # The link in every page's footer.
@@ -193,8 +234,23 @@ STATIC_ROOT.mkdir(exist_ok=True)
 # The embedded site serves straight from the source tree.
 WHITENOISE_USE_FINDERS = True
 
-# Where uploads go, and how long the URLs that move them are valid.
-STORE_FOLDER = HOME / "store"
+# Uploads go into a folder, or into a bucket if PFL_STORE_URL names one.
+_store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)
+STORE_BUCKET = _store if isinstance(_store, Bucket) else None
+STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
+# Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
+ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
+# New uploads are rejected when the folder's disk would have less than this left, ...
+STORE_RESERVE_BYTES = int(os.environ.get("PFL_STORE_RESERVE_BYTES", str(2**30)))
+# ... or all teams' files together would exceed this; 0 for no such limit.
+STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
+# Of one team's drafts and unfinished uploads.
+TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30)))
+# After so many days files are removed; see portal/submissions/retention.py. 0 for never.
+RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
+RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
+RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
+# How long the URLs that move files are valid.
 UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
 UPLOAD_URL_SECONDS = 900
 DOWNLOAD_URL_SECONDS = 900
@@ -230,6 +286,9 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+if STORE_BUCKET:
+    # The browser sends the parts of a file straight there.
+    CONTENT_SECURITY_POLICY["DIRECTIVES"]["connect-src"] = [SELF, STORE_BUCKET.origin]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -239,6 +298,31 @@ SECURE_SSL_REDIRECT = PUBLIC
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC else None
 SECURE_HSTS_SECONDS = 31_536_000 if PUBLIC else 0
+# Only the owner of the domain knows whether all of its other sites have TLS as well.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = os.environ.get("PFL_HSTS_SUBDOMAINS", "") == "1"
+SECURE_HSTS_PRELOAD = os.environ.get("PFL_HSTS_PRELOAD", "") == "1"
+_UNUSED_FEATURES = (
+    "accelerometer",
+    "autoplay",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "fullscreen",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "screen-wake-lock",
+    "usb",
+    "xr-spatial-tracking",
+)
+_OWN_FEATURES = ("clipboard-write", "publickey-credentials-create", "publickey-credentials-get")
+PERMISSIONS_POLICY: dict[str, list[str]] = {
+    **{feature: [] for feature in _UNUSED_FEATURES},
+    **{feature: ["self"] for feature in _OWN_FEATURES},
+}
 
 LOGGING = {
     "version": 1,
@@ -249,6 +333,10 @@ LOGGING = {
 }
 
 
+# What 50 random digits take; a short text that is repeated takes less.
+MIN_COMPRESSED_KEY_BYTES = 38
+
+
 def _reject_unsafe_values() -> None:
     """Stop a public site from starting with a value that is only safe on one's own machine."""
     problems = []
@@ -256,12 +344,18 @@ def _reject_unsafe_values() -> None:
         problems.append("PFL_SITE_URL must start with https:// for a site that isn't on this machine")
     if DEBUG:
         problems.append("PFL_DEBUG=1 shows source code and settings to visitors")
-    if len(SECRET_KEY) < 50:
+    if len(SECRET_KEY) < 50 or len(zlib.compress(SECRET_KEY.encode())) < MIN_COMPRESSED_KEY_BYTES:
         problems.append("PFL_SECRET_KEY must be a random string of 50 characters or more")
+    if "*" in ALLOWED_HOSTS:
+        problems.append(
+            "PFL_ALLOWED_HOSTS must name the hosts: with * anyone's name would appear in mailed links"
+        )
     if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         problems.append("PFL_DATABASE_URL must name a PostgreSQL database")
     if BROKER_URL.startswith("sqlite:"):
         problems.append("PFL_BROKER_URL must name a Redis or RabbitMQ server")
+    if HOME.stat().st_mode & stat.S_IRWXO:
+        problems.append(f"PFL_HOME holds secrets, and everyone on the machine can read it: chmod o= {HOME}")
     if "PFL_SMTP_URL" not in os.environ:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):

@@ -4,7 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
-from portal import health
+from portal import health, well_known
 from portal.evaluation import urls as evaluation
 from portal.submissions import urls as submissions
 
@@ -19,10 +19,13 @@ SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
+    path("robots.txt", well_known.robots_txt, name="robots_txt"),
+    path(".well-known/security.txt", well_known.security_txt, name="security_txt"),
     # The home page shows both leaderboards.
     path("", include("portal.leaderboard.urls")),
     path("account/", include("portal.accounts.urls")),
     path("account/", include("allauth.account.urls")),
+    path("account/2fa/", include("allauth.mfa.urls")),
     path("", include("portal.teams.urls")),
     path("tracks/", include("portal.challenge.urls")),
     path("privacy/calculator/", include("portal.calculator.urls")),

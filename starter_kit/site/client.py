@@ -10,7 +10,8 @@ The messages are those of `evaluator.api`, which the site itself answers with.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 from uuid import UUID
 
@@ -54,6 +55,15 @@ FIRST_PAUSE_S = 0.5
 
 # The connection failed, or broke before the whole response had arrived: the next try may succeed.
 CONNECTION_ERRORS = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+
+# The site is out of storage: the next try won't succeed.
+INSUFFICIENT_STORAGE = 507
+# What a store that isn't the site answers to a part, in XML of its own.
+STORE_STATUS = {
+    400: ErrorCode.UPLOAD_PART,
+    403: ErrorCode.UPLOAD_URL,
+    404: ErrorCode.UPLOAD_STATE,
+}
 
 T = TypeVar("T")
 
@@ -138,9 +148,16 @@ class SiteClient:
         return self._call(PartUrls, "POST", f"/uploads/{upload}/part-urls", WantedParts(parts=parts)).urls
 
     def send_part(self, url: PartUrl, content: bytes) -> None:
-        """Send a part to its address, which may belong to another host."""
+        """Send a part to its address, which may belong to another host.
+
+        Raises `ProblemError`, of that host as well: `E_UPLOAD_URL` when the address has expired, `E_UPLOAD_PART` when
+        the bytes aren't those that were announced, `E_UPLOAD_STATE` when the upload has ended.
+        """
         # Without the session: the address itself is the permission, and another host must not see the API token.
-        self._respond(lambda: requests.put(url.url, data=content, headers=url.headers, timeout=TIMEOUT_S))
+        self._respond(
+            lambda: requests.put(url.url, data=content, headers=url.headers, timeout=TIMEOUT_S),
+            STORE_STATUS,
+        )
 
     def complete_upload(self, upload: UUID) -> StoredArtifact:
         """Assemble the file from its parts and put it into its place in the draft."""
@@ -156,9 +173,14 @@ class SiteClient:
         except ValidationError as error:
             raise ProblemError(_foreign(response)) from error
 
-    def _respond(self, send: Callable[[], requests.Response]) -> requests.Response:
-        """Return the response to a request, which is sent again while the connection or the site fails."""
-        found, pause_s = "", 0.0
+    def _respond(
+        self, send: Callable[[], requests.Response], statuses: Mapping[int, ErrorCode] = MappingProxyType({})
+    ) -> requests.Response:
+        """Return the response to a request, which is sent again while the connection or the site fails.
+
+        `statuses` says what a status means in a response without coded problems.
+        """
+        problem, pause_s = Problem.of(ErrorCode.SITE_UNREACHABLE), 0.0
         for attempt in range(TRIES):
             if attempt:
                 time.sleep(max(pause_s, self._first_pause_s * 2 ** (attempt - 1)))
@@ -166,7 +188,7 @@ class SiteClient:
             try:
                 response = send()
             except CONNECTION_ERRORS as error:
-                found = type(error).__name__
+                problem = self._unreachable(type(error).__name__)
                 continue
             except requests.RequestException as error:
                 raise ProblemError.of(
@@ -180,10 +202,15 @@ class SiteClient:
             if response.status_code == TOO_MANY_REQUESTS and attempt < TRIES - 1:
                 pause_s = _retry_after_s(response)
                 continue
-            if response.status_code < 500:
-                raise ProblemError(*_problems_in(response))
-            found = f"status {response.status_code}"
-        raise ProblemError.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
+            problems = _problems_in(response)
+            if response.status_code < 500 or response.status_code == INSUFFICIENT_STORAGE:
+                code = statuses.get(response.status_code)
+                raise ProblemError(*(problems or [Problem.of(code) if code else _foreign(response)]))
+            problem = problems[0] if problems else self._unreachable(f"status {response.status_code}")
+        raise ProblemError(problem)
+
+    def _unreachable(self, found: str) -> Problem:
+        return Problem.of(ErrorCode.SITE_UNREACHABLE, where=self.site, expected="a response", found=found)
 
 
 def _retry_after_s(response: requests.Response) -> float:
@@ -193,11 +220,11 @@ def _retry_after_s(response: requests.Response) -> float:
 
 
 def _problems_in(response: requests.Response) -> list[Problem]:
-    """Return the problems in a response with an error status."""
+    """Return the coded problems in a response with an error status; none if it isn't one of the site's."""
     try:
         return Problems.model_validate_json(response.content).problems
     except ValidationError:
-        return [_foreign(response)]
+        return []
 
 
 def _foreign(response: requests.Response) -> Problem:

@@ -4,14 +4,18 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from uuid import UUID
 
-from evaluator.api import NewUpload, StoredArtifact, UploadPart, UploadStatus
+from evaluator.api import NewUpload, PartUrl, StoredArtifact, UploadPart, UploadStatus
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.site.client import SiteClient
 
 PARALLEL_PARTS = 3
+# So many are requested together.
+ADDRESSES = 8
 
 # Called with the number of bytes of each part that is stored.
 OnStored = Callable[[int], None]
@@ -34,26 +38,35 @@ def upload_file(
     Raises:
         ProblemError: The site rejects the file, or the connection failed; parts that were stored remain stored.
     """
+    before = path.stat()
     upload = client.start_upload(
         NewUpload(
             submission=submission,
             run=run,
             kind=kind,
             filename=path.name,
-            size_bytes=path.stat().st_size,
+            size_bytes=before.st_size,
             sha256=sha256_of(path),
         )
     )
     stored = set(client.stored_parts(upload.id))
+    sender = _Sender(client, upload, path)
     with ThreadPoolExecutor(PARALLEL_PARTS) as pool:
         missing: list[Future[int]] = []
         for part in parts_of(path, upload.part_size_bytes):
             if part in stored:
                 on_stored(part.size_bytes)
             else:
-                missing.append(pool.submit(_send_part, client, upload, path, part))
+                sender.announce(part)
+                missing.append(pool.submit(sender.send, part))
         for sent in as_completed(missing):
             on_stored(sent.result())
+    after = path.stat()
+    if (after.st_mtime_ns, after.st_size) != (before.st_mtime_ns, before.st_size):
+        # A store need not read the file again to see it: only the evaluation would, and take a quota slot.
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_HASH, message="The file changed while it was uploaded.", where=str(path)
+        )
     return client.complete_upload(upload.id)
 
 
@@ -68,12 +81,43 @@ def parts_of(path: Path, part_size_bytes: int) -> Iterator[UploadPart]:
             number += 1
 
 
-def _send_part(client: SiteClient, upload: UploadStatus, path: Path, part: UploadPart) -> int:
-    """Send one part and return its size in bytes."""
-    with path.open("rb") as file:
-        file.seek((part.number - 1) * upload.part_size_bytes)
-        content = file.read(part.size_bytes)
-    # Addresses expire soon, so each is requested only when its part is about to be sent.
-    (url,) = client.part_urls(upload.id, [part])
-    client.send_part(url, content)
-    return part.size_bytes
+class _Sender:
+    """Sends parts of one file, several at once.
+
+    Addresses expire soon, so they are requested just before they are used: that of a part with those of the next ones.
+    """
+
+    def __init__(self, client: SiteClient, upload: UploadStatus, path: Path) -> None:
+        self._client = client
+        self._upload = upload
+        self._path = path
+        self._announced: list[UploadPart] = []
+        self._urls: dict[int, PartUrl] = {}
+        self._requesting = Lock()
+
+    def announce(self, part: UploadPart) -> None:
+        """Note that a part is to be sent, after all those that were announced before."""
+        self._announced.append(part)
+
+    def send(self, part: UploadPart) -> int:
+        """Send one part and return its size in bytes."""
+        with self._path.open("rb") as file:
+            file.seek((part.number - 1) * self._upload.part_size_bytes)
+            content = file.read(part.size_bytes)
+        try:
+            self._client.send_part(self._url(part), content)
+        except ProblemError as error:
+            # A bad connection may have held up the parts before it.
+            if error.problem.code != ErrorCode.UPLOAD_URL:
+                raise
+            (fresh,) = self._client.part_urls(self._upload.id, [part])
+            self._client.send_part(fresh, content)
+        return part.size_bytes
+
+    def _url(self, part: UploadPart) -> PartUrl:
+        with self._requesting:
+            if part.number not in self._urls:
+                later = [other for other in self._announced if other.number >= part.number]
+                urls = self._client.part_urls(self._upload.id, later[:ADDRESSES])
+                self._urls.update((url.number, url) for url in urls)
+            return self._urls.pop(part.number)

@@ -4,7 +4,9 @@ import hashlib
 from itertools import count
 from typing import Any
 
+from allauth.mfa.totp.internal.auth import TOTP
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
@@ -14,23 +16,40 @@ from evaluator.results import RunResults
 from portal.accounts.models import User
 from portal.challenge.models import Ranking, Track
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.teams.look_alikes import skeleton
 from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
 
 numbers = count(1)
+TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 SCORES = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "trust_level": TrustLevel.RECOMPUTED}
 
 
 def make_user(email: str = "", password: str | None = None, **fields: Any) -> User:
-    """Without a password nobody logs in by form; `client.force_login` works, and hashing takes no time."""
+    """Without a password nobody logs in by form; `client.force_login` works, and hashing takes no time.
+
+    Staff has an authenticator app, unless `second_factor` is false.
+    """
     number = next(numbers)
+    has_second_factor = fields.pop("second_factor", fields.get("is_staff", False))
     fields = {"name": f"Person {number}", **fields}
-    return User.objects.create_user(email or f"person{number}@example.org", password, **fields)
+    user = User.objects.create_user(email or f"person{number}@example.org", password, **fields)
+    if has_second_factor:
+        TOTP.activate(user, TOTP_SECRET)
+    return user
+
+
+def make_organizer(*permissions: str, **fields: Any) -> User:
+    """Staff with these permissions, by code name; without any, with the one to see what teams submit."""
+    user = make_user(is_staff=True, **fields)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions or ["view_submission"]))
+    return user
 
 
 def make_team(owner: User | None = None, **fields: Any) -> Team:
     number = next(numbers)
-    team = Team.objects.create(**{"name": f"Team {number}", "slug": f"team-{number}", **fields})
+    fields = {"name": f"Team {number}", "slug": f"team-{number}", **fields}
+    team = Team.objects.create(**{"name_skeleton": skeleton(fields["name"]), **fields})
     Membership.objects.create(team=team, user=owner or make_user(), role=Role.OWNER)
     return team
 

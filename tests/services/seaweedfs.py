@@ -18,6 +18,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from portal.uploads.location import Bucket
+
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
@@ -36,7 +38,10 @@ def binary() -> str | None:
 
 
 class SeaweedFS:
-    """Started at construction; `url` is the endpoint of its S3 API; `stop` ends it and removes its files."""
+    """Started at construction; `url` is the endpoint of its S3 API; `stop` ends it and removes its files.
+
+    There is one `bucket`, since every further one claims volumes: a test takes a prefix of its own in it.
+    """
 
     def __init__(self) -> None:
         program = binary()
@@ -53,6 +58,7 @@ class SeaweedFS:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self.bucket = ""
         self.client = self.connect()
         self._wait_until_ready()
 
@@ -122,7 +128,7 @@ class SeaweedFS:
             *(f"-{name}={port}" for name, port in ports.items()),
             "-master.telemetry=false",
             "-master.volumeSizeLimitMB=256",
-            "-volume.max=50",
+            "-volume.max=100",
             "-volume.preStopSeconds=0",
         ]
 
@@ -133,13 +139,38 @@ class SeaweedFS:
             if self.process.poll() is not None:
                 break
             with suppress(BotoCoreError, ClientError):
-                bucket = self.create_bucket()
-                self.client.put_object(Bucket=bucket, Key="key", Body=b"ready")
-                if self.client.get_object(Bucket=bucket, Key="key")["Body"].read() == b"ready":
+                self.bucket = self.bucket or self.create_bucket()
+                self.client.put_object(Bucket=self.bucket, Key="key", Body=b"ready")
+                if self.client.get_object(Bucket=self.bucket, Key="key")["Body"].read() == b"ready":
                     return
             time.sleep(0.1)
         self.stop()
         raise RuntimeError("SeaweedFS did not start")
+
+
+def bucket_of(server: SeaweedFS) -> Bucket:
+    """A place of one's own in the server's bucket, as a site's settings name it."""
+    return Bucket(
+        name=server.bucket,
+        prefix=f"{uuid4().hex}/",
+        region=REGION,
+        endpoint=server.url,
+        public_endpoint=server.url,
+        path_style=True,
+        access_key=ACCESS_KEY,
+        secret_key=SECRET_KEY,
+    )
+
+
+def site_variables(server: SeaweedFS) -> dict[str, str]:
+    """The environment of a site whose files are on the server."""
+    return {
+        "PFL_STORE_URL": f"s3://{server.bucket}/{uuid4().hex}",
+        "PFL_STORE_ENDPOINT": server.url,
+        "PFL_STORE_REGION": REGION,
+        "PFL_STORE_ACCESS_KEY": ACCESS_KEY,
+        "PFL_STORE_SECRET_KEY": SECRET_KEY,
+    }
 
 
 def _free_ports(count: int) -> list[int]:

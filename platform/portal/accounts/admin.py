@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import allauth.account.admin
+import allauth.mfa.admin  # noqa: F401
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db.models import QuerySet
@@ -11,8 +15,11 @@ from typing_extensions import override
 
 from portal.accounts.forms import NewUserForm
 from portal.accounts.models import ApiToken, User
-from portal.accounts.services import revoke_token, vouch_for_address
+from portal.accounts.services import reset_second_factor, revoke_token, vouch_for_address
 from portal.audit.admin import AuditedAdmin
+
+# With these, a person's address and second factor would change without an audit entry.
+admin.site.unregister([EmailAddress, Authenticator])
 
 
 @admin.register(User)
@@ -22,11 +29,12 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
     search_fields = ["email", "name"]
     ordering = ["email"]
-    readonly_fields = ["last_login", "date_joined"]
+    readonly_fields = ["last_login", "date_joined", "second_factor"]
+    actions = ["reset_second_factors"]
     fieldsets = [
         (None, {"fields": ["email", "name", "password"]}),
         ("Rights", {"fields": ["is_active", "is_staff", "is_superuser", "groups", "user_permissions"]}),
-        ("Times", {"fields": ["last_login", "date_joined"]}),
+        ("Times", {"fields": ["last_login", "date_joined", "second_factor"]}),
     ]
     add_fieldsets = [
         (
@@ -49,6 +57,19 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         if not change:
             vouch_for_address(obj)
 
+    @admin.display(description="Has a second factor", boolean=True)
+    def second_factor(self, user: User) -> bool:
+        """Return whether the person logs in with more than a password."""
+        return user.has_second_factor
+
+    @admin.action(description="Reset the second factor, which was lost", permissions=["change"])
+    def reset_second_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Remove the second factors of the selected people."""
+        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+        for user in queryset:
+            reset_second_factor(user, actor=request.user)
+        self.message_user(request, "Their second factors are removed, and they are logged out.")
+
     @override
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # The audit trail names people, so they are deactivated instead.
@@ -59,10 +80,18 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
     """Tokens can be revoked here, for a leak; only their owners make them."""
 
-    list_display = ["label", "user", "created_at", "last_used_at", "revoked_at"]
+    list_display = ["label", "user", "scope", "created_at", "expires_at", "last_used_at", "revoked_at"]
     list_select_related = ["user"]
     search_fields = ["label", "user__email"]
-    fields = readonly_fields = ("user", "label", "created_at", "last_used_at", "revoked_at")
+    fields = readonly_fields = (
+        "user",
+        "label",
+        "scope",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "revoked_at",
+    )
     actions = ["revoke"]
 
     @override

@@ -4,13 +4,16 @@ from django import forms
 from django.contrib.auth.forms import AdminUserCreationForm
 from django.http import HttpRequest
 
-from portal.accounts.models import ApiToken, User
+from portal.accounts.models import TOKEN_DAYS, ApiToken, User
+from portal.ui.names import NameFormField
+
+TOKEN_LIFETIMES = (7, 30, TOKEN_DAYS, 365)
 
 
 class SignupForm(forms.Form):
     """The fields of the sign-up form besides e-mail and password, which allauth adds."""
 
-    name = forms.CharField(
+    name = NameFormField(
         max_length=120,
         label="Your name",
         help_text="As it should appear beside your team's results.",
@@ -32,11 +35,19 @@ class ProfileForm(forms.ModelForm[User]):
 
 
 class TokenForm(forms.ModelForm[ApiToken]):
-    """The name of a new API token."""
+    """What a new API token is called, may do, and how long it is valid."""
+
+    days = forms.TypedChoiceField(
+        coerce=int,
+        choices=[(days, f"{days} days") for days in TOKEN_LIFETIMES],
+        initial=TOKEN_DAYS,
+        label="Valid for",
+        help_text="The shortest that covers your work: a token that leaks is worthless afterwards.",
+    )
 
     class Meta:
         model = ApiToken
-        fields = ["label"]
+        fields = ["label", "scope"]
 
 
 class NewUserForm(AdminUserCreationForm[User]):

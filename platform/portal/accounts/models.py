@@ -2,14 +2,21 @@
 
 import hashlib
 import secrets
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from typing_extensions import override
+
+from portal.ui.names import NameField
 
 TOKEN_PREFIX = "pfl_"  # noqa: S105  (lets secret scanners find a leaked token)
+TOKEN_DAYS = 90
 
 
 class UserManager(DjangoUserManager["User"]):
@@ -32,13 +39,19 @@ class UserManager(DjangoUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person with an account. The e-mail address, in lower case, is the user name."""
+    """A person with an account. The e-mail address, in lower case, is the user name.
+
+    Staff without a second factor has no permission at all, wherever one is asked for.
+    """
 
     username = None  # type: ignore[assignment]
     first_name = None  # type: ignore[assignment]
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
-    name = models.CharField(max_length=120, help_text="As it should appear beside your team's results.")
+    name = NameField(max_length=120, help_text="As it should appear beside your team's results.")
+    session_number = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Every session ends when it changes."
+    )
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -54,14 +67,53 @@ class User(AbstractUser):
     def get_short_name(self) -> str:
         return str(self)
 
+    @cached_property
+    def has_second_factor(self) -> bool:
+        """Whether logging in needs more than the password: a code of an authenticator app, or a passkey."""
+        # Its models can't be imported before this one's.
+        from allauth.mfa.utils import is_mfa_enabled
+
+        return bool(is_mfa_enabled(self, ["totp", "webauthn"]))
+
+    @property
+    def lacks_second_factor(self) -> bool:
+        """Whether the account must have a second factor and has none."""
+        return (self.is_staff or self.is_superuser) and not self.has_second_factor
+
+    @override
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        return not self.lacks_second_factor and super().has_perm(perm, obj)
+
+    @override
+    def has_module_perms(self, app_label: str) -> bool:
+        return not self.lacks_second_factor and super().has_module_perms(app_label)
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """Return what a session must carry: it ends with the password, as Django has it, and with `session_number`."""
+        value = f"{self.password} {self.session_number}"
+        return salted_hmac("portal.accounts.session", value, secret=secret, algorithm="sha256").hexdigest()
+
+
+class Scope(models.TextChoices):
+    """What an API token may be used for."""
+
+    READ = "read", "read: tracks, your team's submissions and their results"
+    SUBMIT = "submit", "submit: everything that pfl does, reading included"
+
+
+def _token_expiry() -> datetime:
+    return timezone.now() + timedelta(days=TOKEN_DAYS)
+
 
 class ApiToken(models.Model):
     """A bearer token of one user, for `pfl submit`. Only its SHA-256 is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    label = models.CharField(max_length=80, help_text="Where you use it, such as “training cluster”.")
+    label = NameField(max_length=80, help_text="Where you use it, such as “training cluster”.")
+    scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.SUBMIT)
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(default=_token_expiry)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
@@ -71,11 +123,15 @@ class ApiToken(models.Model):
     def __str__(self) -> str:
         return f"{self.label} of {self.user}"
 
-    @classmethod
-    def issue(cls, user: User, label: str) -> tuple["ApiToken", str]:
-        """Make a token; the second value is the secret, which can't be read again."""
-        secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        return cls.objects.create(user=user, label=label, digest=cls.digest_of(secret)), secret
+    @property
+    def is_expired(self) -> bool:
+        """Whether its time is over."""
+        return self.expires_at <= timezone.now()
+
+    @staticmethod
+    def new_secret() -> str:
+        """Return the secret of a new token."""
+        return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
     @staticmethod
     def digest_of(secret: str) -> str:

@@ -3,20 +3,38 @@
 from datetime import timedelta
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
+from django.db.models import F
+from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.accounts.models import ApiToken, User
+from evaluator.errors import ErrorCode, ProblemError
+from portal.accounts.models import TOKEN_DAYS, ApiToken, Scope, User
 from portal.audit.models import record
+from portal.ui.names import clean_name
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 
 
 @transaction.atomic
-def create_token(user: User, label: str) -> tuple[ApiToken, str]:
-    """Create an API token; the second value is the secret, which can't be read again."""
-    token, secret = ApiToken.issue(user, label)
-    record(user, "token.created", token, label=label)
+def create_token(
+    user: User, label: str, *, scope: Scope = Scope.SUBMIT, days: int = TOKEN_DAYS
+) -> tuple[ApiToken, str]:
+    """Create an API token for so many days; the second value is the secret, which can't be read again."""
+    secret, now = ApiToken.new_secret(), timezone.now()
+    token = ApiToken.objects.create(
+        user=user,
+        label=label,
+        scope=scope,
+        digest=ApiToken.digest_of(secret),
+        created_at=now,
+        expires_at=now + timedelta(days=days),
+    )
+    record(user, "token.created", token, label=label, scope=scope, days=days)
     return token, secret
 
 
@@ -28,10 +46,29 @@ def revoke_token(token: ApiToken, *, actor: User) -> None:
         record(actor, "token.revoked", token, label=token.label)
 
 
-def authenticate_token(secret: str) -> User | None:
-    """Return the user whose token `secret` is; None when it is unknown or revoked, or its user is inactive.
+@transaction.atomic
+def revoke_all_tokens(user: User, *, because: str) -> None:
+    """End the use of all of a user's tokens, after which whoever read one can do nothing with it."""
+    for token in user.api_tokens.filter(revoked_at__isnull=True):
+        revoke_token(token, actor=user)
+    record(user, "user.tokens_revoked", user, because=because)
+
+
+def end_sessions(user: User, *, but: HttpRequest | None = None) -> None:
+    """Log `user` out everywhere, except in the session of the request `but`, if that is theirs."""
+    # Asked before the change, after which the session would be nobody's.
+    is_own = but is not None and but.user == user
+    User.objects.filter(pk=user.pk).update(session_number=F("session_number") + 1)
+    user.refresh_from_db(fields=["session_number"])
+    if but is not None and is_own:
+        update_session_auth_hash(but, user)
+
+
+def authenticate_token(secret: str) -> ApiToken | None:
+    """Return the token with this secret; None when it is unknown or revoked, or its user is inactive.
 
     The token is looked up by its digest, so the time that takes reveals nothing about the secret.
+    Raises `ProblemError` (`E_REQUEST_TOKEN_EXPIRED`).
     """
     token = (
         ApiToken.objects.select_related("user")
@@ -40,10 +77,35 @@ def authenticate_token(secret: str) -> User | None:
     )
     if token is None:
         return None
+    if token.is_expired:
+        raise ProblemError.of(
+            ErrorCode.REQUEST_TOKEN_EXPIRED, where=token.label, found=f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
+        )
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at >= LAST_USE_PRECISION:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
-    return token.user
+    return token
+
+
+@transaction.atomic
+def issue_second_factor(user: User) -> tuple[str, list[str]]:
+    """Give `user` an authenticator app and recovery codes, in place of earlier ones; returns secret and codes."""
+    issued = (Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES)
+    Authenticator.objects.filter(user=user, type__in=issued).delete()
+    secret = str(generate_totp_secret())
+    TOTP.activate(user, secret)
+    codes = RecoveryCodes.activate(user).get_unused_codes()
+    record(None, "user.second_factor_added", user, type=Authenticator.Type.TOTP)
+    return secret, codes
+
+
+@transaction.atomic
+def reset_second_factor(user: User, *, actor: User | None) -> int:
+    """Remove all second factors of somebody who has lost them, and log them out; returns how many there were."""
+    removed: int = Authenticator.objects.filter(user=user).delete()[0]
+    end_sessions(user)
+    record(actor, "user.second_factor_reset", user, removed=removed)
+    return removed
 
 
 @transaction.atomic
@@ -53,7 +115,9 @@ def ensure_user(
     """Create the account of `email`, or update it; the second value says whether it is new.
 
     Rights are only ever added. Without a password a new account gets none, an old one's stays.
+    Raises `ValidationError` for a name that `clean_name` rejects.
     """
+    name = clean_name(name)
     user, created = User.objects.select_for_update().get_or_create(email=email.lower())
     user.name = name
     user.is_staff |= staff

@@ -1,5 +1,6 @@
 """A person's own pages: profile and API tokens."""
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -27,12 +28,13 @@ def profile(request: UserRequest) -> HttpResponse:
 
 @never_cache
 @login_required
+@reauthentication_required(allow_get=True)
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: UserRequest) -> HttpResponse:
     """List the user's tokens; a POST creates one and shows its secret, this once."""
     form, secret = TokenForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
-        _, secret = create_token(request.user, form.cleaned_data["label"])
+        _, secret = create_token(request.user, **form.cleaned_data)
         form = TokenForm()
     return render(
         request,

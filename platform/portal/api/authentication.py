@@ -8,11 +8,13 @@ from ninja.utils import check_csrf
 from typing_extensions import override
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.accounts.models import User
+from portal.accounts.models import Scope, User
 from portal.accounts.services import authenticate_token
 from portal.api.throttling import count_unknown
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ApiRequest(HttpRequest):
@@ -45,7 +47,23 @@ class TokenOrSession(HttpBearer):
 
     @override
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        return authenticate_token(token)
+        found = authenticate_token(token)
+        if found is None:
+            return None
+        if request.method not in READING and found.scope != Scope.SUBMIT:
+            raise ProblemError.of(
+                ErrorCode.REQUEST_SCOPE, where=found.label, expected=Scope.SUBMIT.value, found=found.scope
+            )
+        return found.user
+
+
+def require_token(request: HttpRequest) -> None:
+    """Raise `ProblemError` (`E_REQUEST_REAUTHENTICATE`) if the session alone authenticated the request.
+
+    For what outlasts a session. The site's pages do it after the password was entered again.
+    """
+    if TokenOrSession.header not in request.headers:
+        raise ProblemError.of(ErrorCode.REQUEST_REAUTHENTICATE)
 
 
 def team_in(request: ApiRequest) -> Team:

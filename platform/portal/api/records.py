@@ -3,7 +3,7 @@
 from ninja import Router, Status
 
 from evaluator.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
-from portal.api.authentication import ApiRequest, team_in
+from portal.api.authentication import ApiRequest, require_token, team_in
 from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
@@ -48,7 +48,8 @@ def list_keys(request: ApiRequest) -> list[SigningKey]:
 
 @router.post("/keys", response=SigningKey, summary="Register a key")
 def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
-    """Returns the registered key if your team has it already."""
+    """Returns the registered key if your team has it already. Needs an API token; a session is not enough."""
+    require_token(request)
     team = team_in(request)
     form = KeyForm(body.model_dump())
     if not form.is_valid():

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from evaluator.contracts import GroupScore, ScoringDetail
+from evaluator.errors import ProblemError
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
@@ -20,6 +21,7 @@ from portal.evaluation.models import Evaluation, StepReport, TestSet
 from portal.evaluation.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.models import Run
+from portal.submissions.selectors import private_submissions
 
 __all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 
@@ -102,6 +104,10 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
         failed = self.admin_site.admin_view(self.failed_view)
         return [path("failed/", failed, name="evaluation_failed"), *super().get_urls()]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Evaluation]:
+        """Leave out the tracks in which the visitor competes."""
+        return super().get_queryset(request).filter(run__submission__in=private_submissions(request.user))
+
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may have runs evaluated again."""
         return request.user.has_perm("evaluation.change_evaluation")
@@ -115,6 +121,10 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
                 evaluate_again(run, actor=request.user)
             except IllegalTransitionError:
                 self.message_user(request, f"{run} is {run.state}, not finished.", messages.WARNING)
+            except ProblemError as error:
+                self.message_user(
+                    request, f"{run}: {error.problem.message} {error.problem.found}", messages.WARNING
+                )
             else:
                 self.message_user(request, f"{run} is queued again.", messages.SUCCESS)
 

@@ -7,19 +7,32 @@ from django.db import transaction
 from django.db.models import Max, QuerySet
 
 from evaluator.api import FINAL_STATES
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.models import Evaluation
 from portal.evaluation.outcomes import requeue
 from portal.submissions.models import Run, RunState
+from portal.submissions.selectors import expired_files
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:
-    """Evaluate a scored, rejected or failed run again. Raises `IllegalTransitionError` in any other state."""
+    """Evaluate a scored, rejected or failed run again.
+
+    Raises `IllegalTransitionError` in any other state, `ProblemError` (`E_ARTIFACT_MISSING`) when a file of the run was
+    removed by a rule of retention.
+    """
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.state not in FINAL_STATES:
             raise IllegalTransitionError(f"Run {run.pk} is {run.state}: its evaluation is not over.")
+        if expired := expired_files(run):
+            raise ProblemError.of(
+                ErrorCode.ARTIFACT_MISSING,
+                message="The run can't be evaluated again: a rule of retention has removed its files.",
+                found=f"removed: {', '.join(expired)}",
+                next_step="Its results stay as they are; the team may submit the method again.",
+            )
         return requeue(run, actor=actor)
 
 

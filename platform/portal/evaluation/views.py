@@ -11,7 +11,8 @@ from django.views.decorators.http import require_safe
 from portal.evaluation.polling import poll_s, progress_version
 from portal.evaluation.status import RunStatus, statuses
 from portal.submissions.models import RunState, Submission, SubmissionState
-from portal.submissions.views import draft_page, is_own, shown_submission
+from portal.submissions.selectors import sees_private
+from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
 
 
 @require_safe
@@ -23,6 +24,7 @@ def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     context = {
         "submission": submission,
         "is_own": is_own(request, submission),
+        "may_withdraw": may_withdraw(request, submission),
         **_status(request, submission),
     }
     if context["is_insider"]:
@@ -45,7 +47,7 @@ def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
     """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
     # Read before what it is the version of, so that a change in between is shown by the next request.
     version = progress_version(submission)
-    is_insider = request.user.is_staff or is_own(request, submission)
+    is_insider = sees_private(request.user, submission)
     shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
     line = ", ".join(_in_words(status) for status in shown)
     digest = hashlib.sha256(line.encode()).hexdigest()[:16]

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import URLPattern, path, reverse
@@ -20,7 +21,7 @@ from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, verdict_on
+from portal.reviews.selectors import awaiting_review, reviewable_submissions, verdict_on
 from portal.reviews.services import decide, may_review
 from portal.submissions.models import Submission
 
@@ -65,6 +66,11 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     def has_delete_permission(self, _request: HttpRequest, _obj: ProofReview | None = None) -> bool:
         return False
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProofReview]:
+        """Leave out what the visitor has a conflict of interest about."""
+        assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+        return super().get_queryset(request).filter(submission__in=reviewable_submissions(request.user))
+
     def has_view_permission(self, request: HttpRequest, obj: ProofReview | None = None) -> bool:
         return request.user.has_perm("reviews.review_proofs") or super().has_view_permission(request, obj)
 
@@ -106,6 +112,9 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
             pk=submission_id,
             track__ranking="anls",
         )
+        if rejection := may_review(submission, request.user):
+            title = "You can't review this proof"
+            return self._page(request, "admin/reviews/rejected.html", title, status=403, rejection=rejection)
         own = next((review for review in submission.reviews.all() if review.reviewer == request.user), None)
         form = ReviewForm(request.POST or None, initial=own.checklist if own else None)
         if request.method == "POST" and form.is_valid():
@@ -128,7 +137,6 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
             verdict=verdict_on(submission),
             own=own,
             form=form,
-            rejection=may_review(submission, request.user),
         )
 
     @staticmethod
@@ -141,9 +149,12 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
         if not user.has_perm("reviews.review_proofs"):
             raise PermissionDenied
 
-    def _page(self, request: UserRequest, template: str, title: str, **context: Any) -> HttpResponse:
+    def _page(
+        self, request: UserRequest, template: str, title: str, *, status: int = 200, **context: Any
+    ) -> HttpResponse:
         return render(
             request,
             template,
             {**self.admin_site.each_context(request), "opts": self.opts, "title": title, **context},
+            status=status,
         )

@@ -7,7 +7,9 @@ from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
-from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.selectors import competed_tracks, private_submissions
+from portal.teams.selectors import teams_ever_of
 
 
 def verdict_on(submission: Submission) -> Verdict:
@@ -16,6 +18,28 @@ def verdict_on(submission: Submission) -> Verdict:
         return Verdict(ResultStatus.SCORED)
     decisions = [(Decision(review.decision), review.reason) for review in submission.reviews.all()]
     return verdict(decisions, submission.track.required_reviews)
+
+
+def conflict_of_interest(submission: Submission, user: User) -> str:
+    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it."""
+    if teams_ever_of(user).filter(pk=submission.team_id).exists():
+        return "You are or were a member of the submitting team."
+    if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
+        return "You took part in this submission."
+    if competed_tracks(user).filter(pk=submission.track_id).exists():
+        return "A team of yours competes in this track."
+    return ""
+
+
+def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
+    """Return what has been submitted to a track with proofs and `reviewer` has no conflict of interest about."""
+    return (
+        Submission.objects.filter(track__ranking=Ranking.ANLS, submitted_at__isnull=False)
+        .exclude(team__in=teams_ever_of(reviewer))
+        .exclude(team__in=_issued_tokens(reviewer).values("team"))
+        .exclude(created_by=reviewer)
+        .exclude(track__in=competed_tracks(reviewer))
+    )
 
 
 def awaiting_review(reviewer: User) -> QuerySet[Submission]:
@@ -27,10 +51,8 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
     accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
     rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
     return (
-        Submission.objects.filter(
-            ~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED, track__ranking=Ranking.ANLS
-        )
-        .exclude(team__memberships__user=reviewer)
+        reviewable_submissions(reviewer)
+        .filter(~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED)
         # As `portal.reviews.verdict.verdict` decides that a result is provisional.
         .filter(~Exists(rejected))
         .annotate(accepted=accepted)
@@ -42,6 +64,14 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:
-    """Return the proofs that `user` may read: all of them for staff, else those of their own team."""
-    proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF).select_related("submission", "upload")
-    return proofs if user.is_staff else proofs.filter(submission__team__memberships__user=user)
+    """Return the proofs that `user` may read: where they see the submission's private part, or review it."""
+    readable = Q(submission__in=private_submissions(user))
+    if user.has_perm("reviews.review_proofs"):
+        readable |= Q(submission__in=reviewable_submissions(user))
+    return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
+        "submission", "upload"
+    )
+
+
+def _issued_tokens(user: User) -> QuerySet[RunToken]:
+    return RunToken.objects.filter(issued_to=user)

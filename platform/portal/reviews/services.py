@@ -13,18 +13,15 @@ from portal.audit.versions import boards_changed
 from portal.evaluation.notifications import mail_team
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import verdict_on
+from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Submission, SubmissionState
-from portal.teams.models import Membership
 
 
 def may_review(submission: Submission, user: User) -> str:
     """Return why `user` may not review the submission's proof; empty if they may."""
     if not (user.is_staff and user.has_perm("reviews.review_proofs")):
         return "Proofs are reviewed by organizers with the permission to do so."
-    if Membership.objects.filter(team=submission.team_id, user=user).exists():
-        return "You are a member of the submitting team."
-    return ""
+    return conflict_of_interest(submission, user)
 
 
 def decide(
@@ -37,7 +34,7 @@ def decide(
         checklist: Answers by item; all of them are needed to accept.
 
     Raises:
-        PermissionDenied: The actor isn't a reviewer, or belongs to the team.
+        PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
         ValidationError: By field, what is missing.
     """
     if rejection := may_review(submission, actor):

@@ -131,6 +131,7 @@ class Demo:
         # The tiny model's operations are too small to share between threads, and slow each other down if they are.
         self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1"})
         self.passwords: dict[str, str] = {}
+        self.recovery_codes: dict[str, list[str]] = {}
         self.tokens: dict[Participant, str] = {}
         self.steps = Steps(total=7)
 
@@ -188,13 +189,15 @@ class Demo:
             manage("create_team", participant.team, "--owner", participant.email)
             self.tokens[participant] = manage("create_token", participant.email, "--label", "demo")
             self.pfl(participant, "key", "create")
-        for organizer in ORGANIZERS:
-            self.create_user(*organizer, "--superuser")
+        for email, name in ORGANIZERS:
+            output = self.create_user(email, name, "--superuser", "--second-factor")
+            self.recovery_codes[email] = output.rpartition("Recovery codes: ")[2].split()
         say(f"      {self.stack.url} answers; logs are in {self.home / 'logs'}")
 
-    def create_user(self, email: str, name: str, *options: str) -> None:
+    def create_user(self, email: str, name: str, *options: str) -> str:
+        """Create an account with a password; returns what the command printed."""
         password = self.passwords[email] = secrets.token_urlsafe(12)
-        self.stack.manage(
+        return self.stack.manage(
             "create_user",
             email,
             "--name",
@@ -262,6 +265,8 @@ class Demo:
         for email, password in self.passwords.items():
             role = "organizer, also at /admin/" if email in dict(ORGANIZERS) else "participant"
             say(f"  {email}  {password}  ({role})")
+            if codes := self.recovery_codes.get(email):
+                say(f"    second factor, each code once: {', '.join(codes[:5])}")
         while True:
             time.sleep(1)
             self.stack.check()

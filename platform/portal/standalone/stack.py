@@ -96,7 +96,11 @@ class Stack:
 
     def start_process(self, name: str) -> None:
         """Start one process: `web`, `intake`, `clock` or `worker`."""
-        web = [PYTHON, "-m", "gunicorn", "portal.wsgi", "--bind", f"127.0.0.1:{self.port}", "--threads", "8"]
+        web = [
+            *(PYTHON, "-m", "gunicorn", "-c", "python:portal.web_server", "portal.wsgi"),
+            # One process: without a database server, each would have throttles of its own.
+            *("--bind", f"127.0.0.1:{self.port}", "--workers", "1", "--threads", "8"),
+        ]
         environment = self.environment
         if name == "worker":
             environment = {

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 
 from portal.audit.admin import ModelT, ReadOnlyAdmin
 from portal.submissions.models import Artifact, Run, RunToken, Submission
+from portal.submissions.selectors import competed_tracks, private_submissions
 from portal.submissions.services import mark_baseline
 
 
@@ -73,6 +74,10 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
+        """Leave out the tracks in which the visitor competes."""
+        return super().get_queryset(request).filter(pk__in=private_submissions(request.user).values("pk"))
+
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
 
@@ -105,3 +110,8 @@ class RunTokenAdmin(ReadOnlyAdmin[RunToken]):
     list_select_related = ("team", "track", "issued_to", "run__submission")
     search_fields = ("token", "team__name")
     date_hierarchy = "issued_at"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RunToken]:
+        """Leave out the tracks in which the visitor competes."""
+        assert request.user.is_authenticated  # noqa: S101  (the admin lets nobody else in)
+        return super().get_queryset(request).exclude(track__in=competed_tracks(request.user))

@@ -17,6 +17,7 @@ from evaluator.results import RunResults
 from portal.challenge.models import Track
 from portal.submissions.results_field import ResultsField
 from portal.teams.models import Team
+from portal.ui.names import NameField
 from portal.uploads.models import Upload
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Submission(models.Model):
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="submissions")
     track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="submissions")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    title = models.CharField(max_length=120, help_text="The method's name, as it appears on the leaderboard.")
+    title = NameField(max_length=120, help_text="The method's name, as it appears on the leaderboard.")
     description = models.TextField(blank=True, max_length=10_000, help_text="Markdown.")
     code_url = models.URLField("link to the code", blank=True)
     paper_url = models.URLField("link to a paper", blank=True)

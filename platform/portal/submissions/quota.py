@@ -1,4 +1,4 @@
-"""The number of submissions that a team has left, over a window that moves with the clock."""
+"""The number of submissions that a team and its members have left, over a window that moves with the clock."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Quota:
 
 
 def quota(times: Iterable[datetime], now: datetime, limit: int) -> Quota:
-    """Return the quota of a team that submitted at `times` (refunded ones left out)."""
+    """Return the quota against which submissions at `times` count (refunded ones left out)."""
     recent = [time for time in times if time > now - WINDOW]
     return Quota(limit=limit, used=len(recent), next_slot=next_slot(recent, now, limit))
 

@@ -10,8 +10,9 @@ from portal.accounts.models import User
 from portal.challenge.models import Track
 from portal.submissions.models import Run, RunState, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
-from portal.teams.models import Team
-from portal.uploads.models import Upload
+from portal.teams.models import Membership, PastMembership, Team
+from portal.teams.selectors import teams_ever_of
+from portal.uploads.models import Upload, UploadState
 
 
 def submissions_of(team: Team) -> QuerySet[Submission]:
@@ -29,6 +30,12 @@ def own_upload(team: Team, upload_id: UUID) -> Upload:
     return Upload.objects.get(team=team, pk=upload_id)
 
 
+def expired_files(run: Run) -> list[str]:
+    """Return the kinds of the run's files that a rule of retention has removed."""
+    expired = run.artifacts.filter(upload__state=UploadState.EXPIRED)
+    return [artifact.get_kind_display() for artifact in expired]
+
+
 def tokens_of(team: Team) -> QuerySet[RunToken]:
     """Return the team's run tokens, newest first, each with its track and the run that has it."""
     return RunToken.objects.filter(team=team).select_related("track", "issued_to", "run__submission")
@@ -43,24 +50,63 @@ def token_counts(team: Team) -> QuerySet[Track]:
 
 
 def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
-    """Return the submissions that `user` may see: scored ones, their own team's, and for organizers all of them."""
-    submissions = Submission.objects.select_related("track", "team")
-    if user.is_staff:
-        return submissions
+    """Return the submissions that `user` may see: scored ones, and those that they see the private part of."""
     scored = Exists(Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED))
     public = Q(scored, state=SubmissionState.SUBMITTED)
-    own = Q(team__memberships__user=user) if user.is_authenticated else Q(pk=None)
-    return submissions.filter(public | own)
+    return Submission.objects.select_related("track", "team").filter(public | _private_to(user))
+
+
+def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
+    """Return the submissions of which `user` sees what is private: drafts, files, unfinished runs, all findings.
+
+    Those of their own team; with the permission to view submissions also those of the others, except in the tracks
+    where a team of theirs competes.
+    """
+    return Submission.objects.filter(_private_to(user))
+
+
+def sees_private(user: User | AnonymousUser, submission: Submission) -> bool:
+    """Return whether `user` sees the private part of the submission; see `private_submissions`."""
+    return private_submissions(user).filter(pk=submission.pk).exists()
+
+
+def _private_to(user: User | AnonymousUser) -> Q:
+    if not user.is_authenticated:
+        return Q(pk__in=())
+    own = Exists(Membership.objects.filter(team=OuterRef("team"), user=user))
+    if not user.has_perm("submissions.view_submission"):
+        return Q(own)
+    return Q(own) | ~Q(track__in=competed_tracks(user))
+
+
+def competed_tracks(user: User) -> QuerySet[Track]:
+    """Return the tracks in which a team that the user is or was in has submitted; organizers' baselines don't count."""
+    return Track.objects.filter(
+        submissions__team__in=teams_ever_of(user),
+        submissions__submitted_at__isnull=False,
+        submissions__is_baseline=False,
+    ).distinct()
 
 
 def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
-    """Return when the team made the submissions that count against its quota, which withdrawn ones do, refunded not."""
+    """Return when the submissions were made that count against the team's quota, which withdrawn ones do, refunded not.
+
+    Those of the team, and those that other teams made while somebody was in them who is in this team now: a person
+    brings along what was used, whichever teams they go through.
+    """
+    people = Membership.objects.filter(team=team).values("user")
+    there = {"team": OuterRef("team"), "user__in": people, "joined_at__lte": OuterRef("submitted_at")}
+    with_member = Exists(Membership.objects.filter(**there))
+    with_past_member = Exists(PastMembership.objects.filter(**there, left_at__gt=OuterRef("submitted_at")))
     counted = Submission.objects.filter(
-        team=team, track=track, submitted_at__gt=now - WINDOW, refunded_at__isnull=True
+        Q(team=team) | Q(with_member) | Q(with_past_member),
+        track=track,
+        submitted_at__gt=now - WINDOW,
+        refunded_at__isnull=True,
     )
     return [time for time in counted.values_list("submitted_at", flat=True) if time]
 
 
 def quota_of(team: Team, track: Track, now: datetime) -> Quota:
-    """Return the team's quota in the track."""
+    """Return the quota of the team, with its members' other teams, in the track."""
     return quota(counted_times(team, track, now), now, track.submissions_per_day)

@@ -17,6 +17,7 @@ from portal.submissions.required import validate_artifact
 from portal.submissions.signals import runs_queued
 from portal.submissions.states import move_run, move_submission
 from portal.teams.models import Team
+from portal.teams.selectors import owns
 from portal.uploads import services as uploads
 from portal.uploads.models import Upload, UploadState
 
@@ -196,11 +197,14 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
 def withdraw(submission: Submission, actor: User) -> None:
     """Take a submission off the boards for good. A draft's files are deleted; a used quota slot stays used.
 
-    Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is withdrawn already.
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when it is withdrawn already; `E_TEAM_OWNER` when it is submitted and
+    the actor doesn't own its team.
     """
-    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    current = Submission.objects.select_for_update(of=("self",)).select_related("team").get(pk=submission.pk)
     if current.state == SubmissionState.WITHDRAWN:
         raise _wrong_state(current, "a draft or a submitted submission")
+    if current.state == SubmissionState.SUBMITTED and not owns(actor, current.team):
+        raise ProblemError.of(ErrorCode.TEAM_OWNER)
     if current.state == SubmissionState.DRAFT:
         _discard_files(current.artifacts.all(), current.pending_artifacts.all(), actor)
     move_submission(current, SubmissionState.WITHDRAWN, actor=actor)

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
@@ -26,7 +27,8 @@ from portal.submissions.selectors import (
     tokens_of,
     visible_submissions,
 )
-from portal.teams.selectors import team_of
+from portal.teams.selectors import owns, team_of
+from portal.uploads.storage import storage_of
 
 PAGE_LENGTH = 25
 NEWEST_TOKENS = 10
@@ -45,6 +47,8 @@ def listing(request: UserRequest) -> HttpResponse:
         "page": page,
         "tokens": tokens_of(team)[:NEWEST_TOKENS],
         "token_counts": token_counts(team),
+        "storage": storage_of(team),
+        "draft_days": settings.RETENTION_DRAFT_DAYS,
     }
     return render(request, "submissions/list.html", context)
 
@@ -162,6 +166,12 @@ def is_own(request: HttpRequest, submission: Submission) -> bool:
     return request.user.is_authenticated and team_of(request.user) == submission.team
 
 
+def may_withdraw(request: HttpRequest, submission: Submission) -> bool:
+    """Return whether the visitor may withdraw what has been submitted."""
+    is_submitted = submission.state == SubmissionState.SUBMITTED
+    return is_submitted and request.user.is_authenticated and owns(request.user, submission.team)
+
+
 def draft_page(
     request: HttpRequest, submission: Submission, error: ProblemError | None = None
 ) -> HttpResponse:
@@ -178,6 +188,8 @@ def draft_page(
             "problems": error.problems if error else problems_of(submission, now),
             "rejected": error is not None,
             "quota": quota_of(submission.team, submission.track, now),
+            "storage": storage_of(submission.team),
+            "draft_days": settings.RETENTION_DRAFT_DAYS,
         },
         status=409 if error else 200,
     )

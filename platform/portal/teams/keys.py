@@ -8,6 +8,7 @@ from evaluator.records.signing import is_public_key
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.teams.models import Team, TeamKey
+from portal.teams.selectors import owns
 
 # Of one team, revoked ones included.
 MAX_KEYS = 100
@@ -29,7 +30,15 @@ def register_key(team: Team, public_key: str, *, name: str, by: User) -> TeamKey
 
 @transaction.atomic
 def revoke_key(key: TeamKey, *, by: User) -> None:
-    """Revoke a key, so that the site accepts nothing that it signs later. May be called again."""
+    """Revoke a key of the team that `by` owns. May be called again. Raises `ProblemError` (`E_TEAM_OWNER`)."""
+    team = Team.objects.select_for_update(no_key=True).get(pk=key.team_id)
+    if not owns(by, team):
+        raise ProblemError.of(ErrorCode.TEAM_OWNER)
+    end_key(key, by=by)
+
+
+def end_key(key: TeamKey, *, by: User) -> None:
+    """Let the site accept nothing that the key signs later, whoever asks for it."""
     if TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
         record(by, "team_key.revoked", key, team=key.team_id, public_key=key.public_key)
 

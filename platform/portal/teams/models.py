@@ -3,12 +3,17 @@
 import hashlib
 import secrets
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import models
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 from django.urls import reverse
 from django.utils import timezone
+from typing_extensions import override
+
+from portal.teams.look_alikes import skeleton
+from portal.ui.names import NameField
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -17,18 +22,30 @@ INVITATION_DAYS = 14
 
 
 class Team(models.Model):
-    """People who submit together. The name appears on the leaderboards."""
+    """People who submit together. The name appears on the leaderboards.
 
-    name = models.CharField(max_length=80, unique=True, help_text="As it should appear on the leaderboards.")
+    No two teams have names that look alike. A team that everybody has left without a submission has no `name_skeleton`
+    any more, so that its name is free again.
+    """
+
+    name = NameField(max_length=80, help_text="As it should appear on the leaderboards.")
+    name_skeleton = models.CharField(max_length=400, unique=True, null=True, editable=False)  # noqa: DJ001
     slug = models.SlugField(max_length=80, unique=True, help_text="Its part of the site's addresses.")
-    affiliation = models.CharField(
-        max_length=160, blank=True, help_text="Such as your university or company."
-    )
+    affiliation = NameField(max_length=160, blank=True, help_text="Such as your university or company.")
     website = models.URLField(blank=True)
+    founder = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        editable=False,
+        help_text="Who created the team on the site; how many teams one person may create is limited.",
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     if TYPE_CHECKING:
         memberships: RelatedManager["Membership"]
+        past_memberships: RelatedManager["PastMembership"]
         invitations: RelatedManager["Invitation"]
         keys: RelatedManager["TeamKey"]
 
@@ -42,6 +59,13 @@ class Team(models.Model):
         """Return the address of the team's page."""
         return reverse("teams:detail", args=[self.slug])
 
+    @override
+    def clean(self) -> None:
+        """Set the skeleton of the name. Raises `ValidationError` when another team's name looks like it."""
+        self.name_skeleton = skeleton(self.name)
+        if Team.objects.filter(name_skeleton=self.name_skeleton).exclude(pk=self.pk).exists():
+            raise ValidationError({"name": "Another team has this name, or one that looks like it."})
+
 
 class Role(models.TextChoices):
     """The role of a member in a team."""
@@ -51,7 +75,7 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    """One person in one team; nobody is in two."""
+    """One person in one team; nobody is in two. What ends it leaves a `PastMembership`."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="membership")
@@ -68,6 +92,33 @@ class Membership(models.Model):
     def is_owner(self) -> bool:
         """Whether the member owns the team."""
         return self.role == Role.OWNER
+
+    @override
+    @transaction.atomic
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        """End the membership. Conflicts of interest and quotas depend on who was in which team, so that is kept."""
+        PastMembership.objects.create(
+            team_id=self.team_id, user_id=self.user_id, role=self.role, joined_at=self.joined_at
+        )
+        return super().delete(*args, **options)
+
+
+class PastMembership(models.Model):
+    """A membership that has ended. Written by `Membership.delete`, never changed."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="past_memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="past_memberships"
+    )
+    role = models.CharField(max_length=10, choices=Role.choices)
+    joined_at = models.DateTimeField()
+    left_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["left_at"]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team} until {self.left_at:%Y-%m-%d}"
 
 
 def _expiry() -> datetime:
@@ -114,7 +165,7 @@ class TeamKey(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="keys")
     public_key = models.CharField(max_length=64, help_text="64 hexadecimal digits.")
-    name = models.CharField(max_length=80, blank=True, help_text="Such as the machine that it is stored on.")
+    name = NameField(max_length=80, blank=True, help_text="Such as the machine that it is stored on.")
     added_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -1,10 +1,16 @@
 """Queries about teams."""
 
-from django.db.models import QuerySet
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
-from portal.teams.models import Invitation, Membership, Team, TeamKey
+from portal.teams.models import Invitation, Membership, Role, Team, TeamKey
+
+# Who has founded so many teams within the window waits until the oldest of them leaves it.
+FOUNDINGS = 3
+FOUNDING_WINDOW = timedelta(days=30)
 
 
 def membership_of(user: User) -> Membership | None:
@@ -21,6 +27,27 @@ def team_of(user: User) -> Team | None:
 def members(team: Team) -> QuerySet[Membership]:
     """Return the team's memberships with their users."""
     return team.memberships.select_related("user")
+
+
+def owns(user: User, team: Team) -> bool:
+    """Return whether `user` is an owner of the team."""
+    return team.memberships.filter(user=user, role=Role.OWNER).exists()
+
+
+def teams_ever_of(user: User) -> QuerySet[Team]:
+    """Return every team that the user is or was a member of."""
+    return Team.objects.filter(Q(memberships__user=user) | Q(past_memberships__user=user)).distinct()
+
+
+def next_founding(user: User, now: datetime) -> datetime | None:
+    """Return when the user may found a team again; None when they may now."""
+    recent = (
+        Team.objects.filter(founder=user, created_at__gt=now - FOUNDING_WINDOW)
+        .order_by("-created_at")
+        .values_list("created_at", flat=True)[:FOUNDINGS]
+    )
+    times = list(recent)
+    return None if len(times) < FOUNDINGS else times[-1] + FOUNDING_WINDOW
 
 
 def open_invitations(team: Team) -> QuerySet[Invitation]:

@@ -7,8 +7,9 @@ from datetime import timedelta
 from functools import partial
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -18,9 +19,13 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.accounts.selectors import owns_verified_address
 from portal.audit.models import record
+from portal.teams.keys import end_key
 from portal.teams.models import Invitation, Membership, Role, Team
+from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding
+from portal.ui.names import clean_name
 
 INVITATIONS_PER_DAY = 20
+SLUG_ATTEMPTS = 5
 
 
 @transaction.atomic
@@ -28,15 +33,47 @@ def create_team(owner: User, name: str, *, affiliation: str = "", website: str =
     """Make a team with `owner` as its owner.
 
     Raises:
-        ProblemError: `E_TEAM_MEMBER` when they are in a team already, `E_TEAM_NAME` when the name is taken.
+        ProblemError: `E_TEAM_MEMBER` when they are in a team already, `E_TEAM_NAME` when the name holds what can't be
+            seen or looks like another team's, `E_TEAM_FOUNDING` when they have founded too many teams lately.
     """
     _lock_teamless(owner)
-    if Team.objects.filter(name__iexact=name).exists():
-        raise ProblemError.of(ErrorCode.TEAM_NAME, where="name", found=name)
-    team = Team.objects.create(name=name, slug=_free_slug(name), affiliation=affiliation, website=website)
+    now = timezone.now()
+    if possible := next_founding(owner, now):
+        raise ProblemError.of(
+            ErrorCode.TEAM_FOUNDING,
+            expected=f"at most {FOUNDINGS} new teams in {FOUNDING_WINDOW.days} days",
+            next_step=f"The next is possible from {possible:%Y-%m-%d %H:%M} UTC. A team's owner may invite you before.",
+        )
+    team = Team(name=name, affiliation=affiliation, website=website, founder=owner, created_at=now)
+    _add(team)
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
-    record(owner, "team.created", team, name=name)
+    record(owner, "team.created", team, name=team.name)
     return team
+
+
+def _add(team: Team) -> None:
+    """Store a new team under a free slug. Raises `ProblemError` (`E_TEAM_NAME`)."""
+    try:
+        team.name = clean_name(team.name)
+        team.clean()
+    except ValidationError as error:
+        raise _unusable_name(team.name, " ".join(error.messages)) from error
+    for _ in range(SLUG_ATTEMPTS):
+        team.slug = _free_slug(team.name)
+        try:
+            with transaction.atomic():
+                team.save(force_insert=True)
+        except IntegrityError:
+            # Another team was added since, with this name or with this slug. The slug can be another one.
+            if Team.objects.filter(name_skeleton=team.name_skeleton).exists():
+                break
+        else:
+            return
+    raise _unusable_name(team.name)
+
+
+def _unusable_name(name: str, message: str = "") -> ProblemError:
+    return ProblemError.of(ErrorCode.TEAM_NAME, message=message, where="name", found=name)
 
 
 @transaction.atomic
@@ -77,7 +114,8 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     record(by, "team.invited", team, email=email)
     link = settings.SITE_URL + reverse("teams:invitation", args=[secret])
     text = render_to_string("teams/invitation_mail.txt", {"invitation": invitation, "link": link})
-    subject = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Join the team {team.name}"
+    # Neither the team's name nor a person's: the site mails nobody a text that a stranger chose.
+    subject = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Invitation to a team"
     transaction.on_commit(partial(send_mail, subject, text, None, [email]), robust=True)
     return invitation
 
@@ -137,7 +175,21 @@ def leave(user: User) -> Team:
         )
     membership.delete()
     record(user, "team.left", team)
+    if not others.exists():
+        _release(team, user)
     return team
+
+
+def _release(team: Team, last: User) -> None:
+    """Close what could bring a team back that everybody has left, and free its name unless a submission carries it."""
+    now = timezone.now()
+    team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True).update(revoked_at=now)
+    for key in current_keys(team):
+        end_key(key, by=last)
+    if not team.submissions.filter(submitted_at__isnull=False).exists():
+        team.name_skeleton = None
+        team.save(update_fields=["name_skeleton"])
+        record(last, "team.name_released", team, name=team.name)
 
 
 @transaction.atomic

@@ -1,5 +1,6 @@
 """The pages of teams. What only a team may see answers 404 to everyone else."""
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -128,6 +129,7 @@ def revoke(request: UserRequest, invitation_id: int) -> HttpResponse:
 
 
 @login_required
+@reauthentication_required
 @require_POST
 def add_key(request: UserRequest) -> HttpResponse:
     """Register a signing key of the team."""
@@ -145,12 +147,17 @@ def add_key(request: UserRequest) -> HttpResponse:
 
 
 @login_required
+@reauthentication_required
 @require_POST
 def revoke_key(request: UserRequest, key_id: int) -> HttpResponse:
     """Revoke a signing key of the team."""
     key = get_object_or_404(current_keys(_own_membership(request).team), pk=key_id)
-    keys.revoke_key(key, by=request.user)
-    messages.success(request, f"The key {key.fingerprint} is revoked.")
+    try:
+        keys.revoke_key(key, by=request.user)
+    except ProblemError as error:
+        messages.error(request, _advice(error))
+    else:
+        messages.success(request, f"The key {key.fingerprint} is revoked.")
     return redirect("teams:mine")
 
 

@@ -15,10 +15,14 @@ class UploadState(models.TextChoices):
     OPEN = "open", "open"
     COMPLETED = "completed", "completed"
     ABORTED = "aborted", "aborted"
+    EXPIRED = "expired", "expired"
 
 
 class Upload(models.Model):
-    """One file on its way into the store. `store_upload` is the store's own name for the unfinished upload."""
+    """One file on its way into the store, or in it.
+
+    `store_upload` is the store's own name for the unfinished upload; empty until the first part is about to be sent.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="uploads")
@@ -29,9 +33,13 @@ class Upload(models.Model):
     part_size_bytes = models.PositiveBigIntegerField()
     state = models.CharField(max_length=10, choices=UploadState.choices, default=UploadState.OPEN)
     store_key = models.CharField(max_length=300, unique=True)
-    store_upload = models.CharField(max_length=300)
+    # Some servers' names for uploads are long.
+    store_upload = models.CharField(max_length=1000, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
+    removed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the store confirmed that it has nothing left of it."
+    )
 
     class Meta:
         ordering = ["-created_at"]
@@ -49,3 +57,20 @@ class Upload(models.Model):
         if number < self.parts_total:
             return self.part_size_bytes
         return self.size_bytes - (self.parts_total - 1) * self.part_size_bytes
+
+
+class SignedPart(models.Model):
+    """The SHA-256 that an address for a part was last signed for, while the upload is open.
+
+    Some servers verify a part's SHA-256 and want it again when the upload is completed, but don't list it.
+    """
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="signed_parts")
+    number = models.PositiveIntegerField()
+    sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["upload", "number"], name="one_hash_for_a_part")]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.upload}"

@@ -9,7 +9,7 @@ MAX_PARTS = 10_000
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a file, counted from 1; `sha256` in lower-case hex."""
+    """One part of a file, counted from 1; `sha256` in lower-case hex, empty where it isn't known."""
 
     number: int
     size_bytes: int

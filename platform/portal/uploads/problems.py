@@ -8,6 +8,10 @@ from evaluator.errors import ErrorCode, ProblemError
 UNPROCESSABLE = 422
 STATUS = {
     ErrorCode.REQUEST_SIGN_IN: 401,
+    ErrorCode.REQUEST_TOKEN_EXPIRED: 401,
+    ErrorCode.REQUEST_SCOPE: 403,
+    ErrorCode.REQUEST_REAUTHENTICATE: 403,
+    ErrorCode.TEAM_OWNER: 403,
     ErrorCode.REQUEST_TEAM: 403,
     ErrorCode.UPLOAD_URL: 403,
     ErrorCode.REQUEST_NOT_FOUND: 404,
@@ -20,8 +24,12 @@ STATUS = {
     ErrorCode.UPLOAD_STATE: 409,
     ErrorCode.UPLOAD_INCOMPLETE: 409,
     ErrorCode.UPLOAD_LIMIT: 409,
+    ErrorCode.STORAGE_QUOTA: 409,
     ErrorCode.ARTIFACT_SIZE: 413,
     ErrorCode.REQUEST_LIMIT: 429,
+    ErrorCode.STORE_UNAVAILABLE: 503,
+    # Unlike 503, clients don't try again by themselves.
+    ErrorCode.STORE_FULL: 507,
 }
 
 

@@ -7,16 +7,18 @@ from portal.audit.transitions import Transitions, move
 from portal.uploads.models import Upload, UploadState
 
 UPLOAD_TRANSITIONS: Transitions = {
-    UploadState.OPEN: frozenset({UploadState.COMPLETED, UploadState.ABORTED}),
+    UploadState.OPEN: frozenset({UploadState.COMPLETED, UploadState.ABORTED, UploadState.EXPIRED}),
     # The file of a completed upload may be removed: another one replaced it, or its draft was withdrawn.
-    UploadState.COMPLETED: frozenset({UploadState.ABORTED}),
+    UploadState.COMPLETED: frozenset({UploadState.ABORTED, UploadState.EXPIRED}),
     UploadState.ABORTED: frozenset(),
+    # Removed by a rule of retention, which the audit entry names.
+    UploadState.EXPIRED: frozenset(),
 }
 
 
-def move_upload(upload: Upload, state: UploadState, *, actor: User | None = None) -> None:
-    """Move an upload to `state`. The caller holds the row's lock.
+def move_upload(upload: Upload, state: UploadState, *, actor: User | None = None, **details: str) -> None:
+    """Move an upload to `state`, with `details` in the audit entry. The caller holds the row's lock.
 
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
-    move(upload, state, UPLOAD_TRANSITIONS, actor, {"finished_at": timezone.now()})
+    move(upload, state, UPLOAD_TRANSITIONS, actor, {"finished_at": timezone.now()}, **details)

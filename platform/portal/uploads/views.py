@@ -1,8 +1,8 @@
 """The two addresses of the folder store: one receives a part, one sends a file. The signature is the permission."""
 
+import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
@@ -13,9 +13,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.errors import ErrorCode, ProblemError
+from portal.uploads.folder_store import CHUNK_BYTES
 from portal.uploads.problems import problem_response
-from portal.uploads.signed_urls import read_file_token, read_part_token
-from portal.uploads.stores import CHUNK_BYTES, FolderStore, current_store
+from portal.uploads.signed_urls import FileAddress, read_file_token, read_part_token
+from portal.uploads.stores import current_folder
 
 ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
@@ -35,7 +36,7 @@ def receive_part(request: HttpRequest, token: str) -> HttpResponse:
                 expected=f"{address.part.size_bytes} bytes",
                 found=announced,
             )
-        FolderStore(Path(settings.STORE_FOLDER)).receive(address.upload, address.part, _body(request))
+        current_folder().receive(address.upload, address.part, _body(request))
     except ProblemError as error:
         return problem_response(error)
     return HttpResponse(status=204)
@@ -52,16 +53,38 @@ def _body(request: HttpRequest) -> Iterator[bytes]:
 
 @require_safe
 def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
-    """Send one file as a download that no browser opens in place; one byte range is honored."""
-    store = current_store()
+    """Send one file as a download that no browser opens in place; one byte range is honored.
+
+    Where a proxy sends the folder's files, it is told which one, and takes care of ranges.
+    """
     try:
         address = read_file_token(token)
-        file = store.open(address.key)
+        response = _handed_over(address) if settings.ACCEL_PREFIX else _sent(request, address)
     except ProblemError as error:
         return problem_response(error)
     except FileNotFoundError as error:
         raise Http404 from error
-    size = store.size(address.key) or 0
+    response["Accept-Ranges"] = "bytes"
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["Cache-Control"] = "private, no-store"
+    if disposition := content_disposition_header(True, address.filename):
+        response["Content-Disposition"] = disposition
+    return response
+
+
+def _handed_over(address: FileAddress) -> HttpResponseBase:
+    """Return the response that makes the proxy send the file. Raises `FileNotFoundError`."""
+    if current_folder().size(address.key) is None:
+        raise FileNotFoundError(address.key)
+    path = f"{settings.ACCEL_PREFIX.rstrip('/')}/objects/{address.key}"
+    return HttpResponse(content_type="application/octet-stream", headers={"X-Accel-Redirect": path})
+
+
+def _sent(request: HttpRequest, address: FileAddress) -> HttpResponseBase:
+    """Return the response that sends the file from here. Raises `FileNotFoundError`."""
+    file = current_folder().open(address.key)
+    size = os.fstat(file.fileno()).st_size
     try:
         start, stop, status = _wanted(request.headers.get("Range", ""), size)
     except ValueError:
@@ -71,12 +94,6 @@ def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
         _slice(file, start, stop), status=status, content_type="application/octet-stream"
     )
     response["Content-Length"] = str(stop - start)
-    response["Accept-Ranges"] = "bytes"
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
-    response["Cache-Control"] = "private, no-store"
-    if disposition := content_disposition_header(True, address.filename):
-        response["Content-Disposition"] = disposition
     if status == 206:
         response["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
     return response

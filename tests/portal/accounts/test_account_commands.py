@@ -1,13 +1,18 @@
 import io
+import re
 import sys
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from portal.accounts.models import User
 from portal.accounts.selectors import owns_verified_address
 from portal.accounts.services import authenticate_token
 from portal.audit.models import AuditEntry
+from tests.portal.accounts.codes import code_of
+from tests.portal.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +47,8 @@ def test_running_it_again_changes_the_name_and_keeps_password_and_rights(
     monkeypatch.setenv("SECRET", "rose-hill-42-x")
     run("create_user", "ada@example.org", "--name", "Ada", "--password-env", "SECRET", "--staff")
     output = run("create_user", "ada@example.org", "--name", "Countess")
-    assert output == "Updated the account of ada@example.org."
+    assert output.startswith("Updated the account of ada@example.org.")
+    assert output.endswith("/account/2fa/")
     user = User.objects.get()
     assert (user.name, user.is_staff) == ("Countess", True)
     assert user.check_password("rose-hill-42-x")
@@ -80,9 +86,49 @@ def test_a_missing_variable_is_named() -> None:
 
 def test_a_token_command_prints_the_secret_and_nothing_else() -> None:
     run("create_user", "ada@example.org", "--name", "Ada")
-    assert (
-        authenticate_token(run("create_token", "Ada@example.org", "--label", "cluster")) == User.objects.get()
-    )
+    token = authenticate_token(run("create_token", "Ada@example.org", "--label", "cluster"))
+    assert token is not None
+    assert token.user == User.objects.get()
+
+
+def test_a_token_command_sets_scope_and_days() -> None:
+    run("create_user", "ada@example.org", "--name", "Ada")
+    secret = run("create_token", "ada@example.org", "--label", "x", "--scope", "read", "--days", "7")
+    token = authenticate_token(secret)
+    assert token is not None
+    assert token.scope == "read"
+    assert (token.expires_at - token.created_at).days == 7
+
+
+def test_an_organizer_is_told_where_to_set_up_a_second_factor() -> None:
+    output = run("create_user", "olga@example.org", "--name", "Olga", "--staff")
+    assert "http://127.0.0.1:8000/account/2fa/" in output
+
+
+def test_a_second_factor_can_be_made_with_the_account() -> None:
+    output = run("create_user", "olga@example.org", "--name", "Olga", "--staff", "--second-factor")
+    secret, codes = re.findall(r": ([A-Z2-7]+|[\d ]+)$", output, re.MULTILINE)
+    user = User.objects.get()
+    assert user.has_second_factor
+    app, recovery = Authenticator.objects.filter(user=user).order_by("-type")
+    assert secret not in str(app.data)
+    assert app.wrap().validate_code(code_of(secret))
+    assert recovery.wrap().validate_code(codes.split()[0])
+
+
+def test_a_lost_second_factor_is_reset(client: Client) -> None:
+    user = make_user(is_staff=True)
+    client.force_login(user)
+    assert "Removed 1" in run("reset_second_factor", user.email)
+    assert User.objects.get().lacks_second_factor
+    assert client.get("/account/").status_code == 302
+    with pytest.raises(CommandError, match="No account"):
+        run("reset_second_factor", "nobody@example.org")
+
+
+def test_a_name_that_can_not_be_seen_is_rejected() -> None:
+    with pytest.raises(CommandError, match=r"U\+202E"):
+        run("create_user", "ada@example.org", "--name", "Ada\u202e")
 
 
 def test_a_token_is_made_for_existing_accounts_only() -> None:

@@ -140,7 +140,10 @@ def test_an_address_changes_only_once_the_new_one_is_confirmed(client: Client) -
     sign_up(client)
     client.post(link_in_mail())
     log_in(client, "ada@example.org")
-    page = client.post(reverse("account_email"), {"email": "new@example.org", "action_add": ""}, follow=True)
+    client.post(reverse("account_email"), {"email": "new@example.org", "action_add": ""})
+    page = client.post(
+        reverse("account_reauthenticate") + "?next=/account/email/", {"password": PASSWORD}, follow=True
+    )
     assert "new@example.org" in page.content.decode()
     assert User.objects.get().email == "ada@example.org"
     client.post(link_in_mail())

@@ -7,18 +7,27 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from portal.accounts.models import ApiToken
+from evaluator.errors import ProblemError
+from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.services import authenticate_token, create_token, revoke_token
 from portal.audit.models import AuditEntry
-from tests.portal.factories import make_user
+from portal.submissions.models import Submission
+from tests.portal.factories import make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
+
+FORM = {"label": "cluster", "scope": "submit", "days": "90"}
+
+
+def user_of(secret: str) -> User | None:
+    token = authenticate_token(secret)
+    return token.user if token else None
 
 
 def test_the_secret_of_a_token_identifies_its_user() -> None:
     user = make_user()
     _, secret = create_token(user, "cluster")
-    assert authenticate_token(secret) == user
+    assert user_of(secret) == user
 
 
 def test_the_secret_is_stored_nowhere() -> None:
@@ -78,17 +87,17 @@ def test_revoking_twice_is_recorded_once() -> None:
 def test_the_page_shows_a_new_secret_once(client: Client) -> None:
     user = make_user()
     client.force_login(user)
-    made = client.post(reverse("accounts:tokens"), {"label": "cluster"})
+    made = client.post(reverse("accounts:tokens"), FORM)
     found = re.search(r"export PFL_TOKEN=(pfl_[\w-]+)", made.content.decode())
     assert found is not None
-    assert authenticate_token(found[1]) == user
+    assert user_of(found[1]) == user
     assert "no-store" in made["Cache-Control"]
     assert found[1] not in client.get(reverse("accounts:tokens")).content.decode()
 
 
 def test_a_token_needs_a_label(client: Client) -> None:
     client.force_login(make_user())
-    response = client.post(reverse("accounts:tokens"), {"label": ""})
+    response = client.post(reverse("accounts:tokens"), {**FORM, "label": ""})
     assert b"This field is required." in response.content
     assert not ApiToken.objects.exists()
 
@@ -121,7 +130,7 @@ def test_revoking_needs_a_post_and_a_login(client: Client) -> None:
     assert client.post(reverse("accounts:revoke", args=[token.pk])).status_code == 302
     client.force_login(user)
     assert client.get(reverse("accounts:revoke", args=[token.pk])).status_code == 405
-    assert authenticate_token(secret) == user
+    assert user_of(secret) == user
 
 
 def test_the_page_costs_the_same_for_many_tokens(
@@ -133,3 +142,54 @@ def test_the_page_costs_the_same_for_many_tokens(
     client.force_login(user)
     with django_assert_max_num_queries(4):
         client.get(reverse("accounts:tokens"))
+
+
+def test_a_token_is_valid_for_ninety_days_unless_another_time_is_chosen(client: Client) -> None:
+    user = make_user()
+    token, _ = create_token(user, "cluster")
+    assert token.expires_at - token.created_at == timedelta(days=90)
+    client.force_login(user)
+    client.post(reverse("accounts:tokens"), {**FORM, "days": "7"})
+    latest = ApiToken.objects.first()
+    assert latest is not None
+    assert latest.expires_at - latest.created_at == timedelta(days=7)
+    page = client.get(reverse("accounts:tokens")).content.decode()
+    assert "Expires" in page
+    client.post(reverse("accounts:tokens"), {**FORM, "days": "10000"})
+    assert ApiToken.objects.count() == 2
+
+
+def test_an_expired_token_is_named_as_such(client: Client) -> None:
+    user = make_user()
+    _, secret = create_token(user, "cluster", days=0)
+    with pytest.raises(ProblemError, match="E_REQUEST_TOKEN_EXPIRED"):
+        authenticate_token(secret)
+    response = client.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"})
+    assert response.status_code == 401
+    assert response.json()["problems"][0]["code"] == "E_REQUEST_TOKEN_EXPIRED"
+    client.force_login(user)
+    assert "expired" in client.get(reverse("accounts:tokens")).content.decode()
+
+
+def test_a_token_to_read_changes_nothing(client: Client) -> None:
+    user = make_user()
+    make_team(user)
+    track = make_track()
+    _, secret = create_token(user, "dashboard", scope=Scope.READ)
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert client.get("/api/v1/submissions", headers=headers).status_code == 200
+    body = {"track": track.slug, "title": "Method"}
+    response = client.post("/api/v1/submissions", body, "application/json", headers=headers)
+    assert response.status_code == 403
+    assert response.json()["problems"][0]["code"] == "E_REQUEST_SCOPE"
+    assert not Submission.objects.exists()
+
+
+def test_a_session_registers_no_key_over_the_api(client: Client) -> None:
+    user = make_user()
+    team = make_team(user)
+    client.force_login(user)
+    response = client.post("/api/v1/keys", {"public_key": "ab" * 32}, "application/json")
+    assert response.status_code == 403
+    assert response.json()["problems"][0]["code"] == "E_REQUEST_REAUTHENTICATE"
+    assert not team.keys.exists()

@@ -57,13 +57,13 @@ def staff(*permissions):
 
 
 def test_organizers_read_the_trace_of_the_operator(client, rejected):
-    client.force_login(staff("view_evaluation", "view_stepreport"))
+    client.force_login(staff("view_submission", "view_evaluation", "view_stepreport"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[rejected.pk]))
     assert "Traceback: disk" in page.text
 
 
 def test_organizers_read_what_a_score_is_made_of(client, scored):
-    client.force_login(staff("view_evaluation", "view_stepreport"))
+    client.force_login(staff("view_submission", "view_evaluation", "view_stepreport"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[scored.pk]))
     assert "By Group Questions ANLS 95 % interval Accuracy" in words(page.text)
     assert "key net &lt;i&gt;amount&lt;/i&gt; of the group 61,234 0.5000 0.4321 to 0.5678 0.2500" in words(
@@ -73,7 +73,7 @@ def test_organizers_read_what_a_score_is_made_of(client, scored):
 
 
 def test_organizers_without_the_permission_do_not(client, scored):
-    client.force_login(staff("view_evaluation"))
+    client.force_login(staff("view_submission", "view_evaluation"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[scored.pk]))
     assert page.status_code == 200
     assert "0.4321" not in page.text
@@ -129,7 +129,7 @@ def test_nothing_is_edited_added_or_deleted(client, rejected):
 
 
 def test_the_action_evaluates_the_chosen_runs_again(client, rejected):
-    client.force_login(staff("view_evaluation", "change_evaluation"))
+    client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
     action = {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]}
     assert "is queued again" in client.post(LIST, action, follow=True).text
     assert Run.objects.get().state == RunState.QUEUED
@@ -138,7 +138,7 @@ def test_the_action_evaluates_the_chosen_runs_again(client, rejected):
 
 
 def test_the_action_needs_the_permission_to_change(client, rejected):
-    client.force_login(staff("view_evaluation"))
+    client.force_login(staff("view_submission", "view_evaluation"))
     client.post(LIST, {"action": "evaluate_runs_again", "_selected_action": [str(rejected.pk)]})
     assert Run.objects.get().state == RunState.REJECTED
 
@@ -171,7 +171,7 @@ class TestFailedRuns:
         return client.post(LIST, action, follow=True)
 
     def test_all_selected_ones_are_queued_again_and_nothing_else(self, client, failed):
-        organizer = staff("view_evaluation", "change_evaluation")
+        organizer = staff("view_submission", "view_evaluation", "change_evaluation")
         client.force_login(organizer)
         assert "2 failed runs queued again" in self.select(client, *failed).text
         assert self.states() == ["queued", "queued", "rejected"]
@@ -180,7 +180,7 @@ class TestFailedRuns:
         assert "0 failed runs queued again" in self.select(client, *failed).text
 
     def test_each_has_all_of_its_tries_and_the_slot_is_given_back_once(self, client, failed):
-        client.force_login(staff("view_evaluation", "change_evaluation"))
+        client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
         run = failed[0]
         refunded_at = run.submission.refunded_at
         self.select(client, run)
@@ -202,7 +202,7 @@ class TestFailedRuns:
         )
 
     def test_all_that_failed_since_a_moment_are_queued_again(self, client, failed):
-        client.force_login(staff("view_evaluation", "change_evaluation"))
+        client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
         yesterday = timezone.now() - timedelta(days=1)
         since = f"?since_0={yesterday:%Y-%m-%d}&since_1={yesterday:%H:%M:%S}"
         page = client.get(LIST + "failed/" + since).text
@@ -213,7 +213,7 @@ class TestFailedRuns:
         assert self.states() == ["failed", "queued", "rejected"]
 
     def test_without_a_moment_nothing_is_queued(self, client, failed):
-        client.force_login(staff("view_evaluation", "change_evaluation"))
+        client.force_login(staff("view_submission", "view_evaluation", "change_evaluation"))
         assert "Failed since" in client.get(LIST + "failed/").text
         client.post(LIST + "failed/?since_0=nonsense")
         assert self.states() == ["failed", "failed", "rejected"]

@@ -14,11 +14,11 @@ from tests.portal.factories import (
     change_results,
     make_artifact,
     make_epsilons,
+    make_organizer,
     make_run,
     make_submission,
     make_team,
     make_track,
-    make_user,
 )
 from tests.portal.submissions.drafts import make_private_track
 
@@ -106,7 +106,7 @@ def test_the_trust_level_is_explained(run):
 class TestChecks:
     @pytest.mark.parametrize("fragment", [False, True])
     def test_team_and_staff_read_everything(self, run, fragment):
-        for user in (run.submission.created_by, make_user(is_staff=True)):
+        for user in (run.submission.created_by, make_organizer()):
             html = page(run, user, fragment)
             assert all(
                 check.get(part, "") in html

@@ -8,7 +8,14 @@ from django.urls import reverse
 from evaluator.contracts import ArtifactKind
 from portal.challenge.models import Ranking
 from portal.uploads.stores import current_store
-from tests.portal.factories import make_artifact, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_artifact,
+    make_organizer,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +36,7 @@ def submission():
 
 
 def test_staff_and_the_team_read_it(client, submission):
-    for reader in (submission.created_by, make_user(is_staff=True)):
+    for reader in (submission.created_by, make_organizer()):
         client.force_login(reader)
         page = client.get(address(submission))
         assert page.status_code == 200
@@ -50,7 +57,7 @@ def test_visitors_log_in_first(client, submission):
 
 
 def test_what_is_missing_is_not_found(client, submission):
-    client.force_login(make_user(is_staff=True))
+    client.force_login(make_organizer())
     assert client.get(reverse("reviews:proof", args=[uuid4()])).status_code == 404
     assert client.get(address(make_submission())).status_code == 404
     current_store().delete(submission.proof().upload.store_key)

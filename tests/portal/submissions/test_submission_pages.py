@@ -9,7 +9,15 @@ from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.polling import REFRESH_S
 from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_artifact,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +110,15 @@ class TestDraftPage:
             member, "detail", make_run(make_submission(team)).submission.pk
         )
         assert "The draft is complete." in page(member, "detail", make_complete_draft(team).pk)
+
+    def test_it_shows_what_the_drafts_take_and_how_long_files_stay(self, member, team, settings):
+        settings.TEAM_STORAGE_BYTES = 2048
+        run = make_run(make_submission(team))
+        make_artifact(run, ArtifactKind.CHECKPOINT, b"x" * 512)
+        for html in (page(member, "detail", run.submission.pk), page(member, "list")):
+            text = html.replace("\xa0", " ")
+            assert "take 512 bytes of 2.0 KB" in text
+            assert "removed 90 days after the last one was added" in text
 
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
@@ -293,8 +310,10 @@ class TestWhoMaySee:
     def test_the_team_and_the_organizers_see_it(self, client, private, address):
         client.force_login(private.created_by)
         page(client, address, private.pk)
-        client.force_login(make_user(is_staff=True))
+        client.force_login(make_organizer())
         page(client, address, private.pk)
+        client.force_login(make_user(is_staff=True))
+        page(client, address, private.pk, status=404)
 
     def test_a_scored_run_is_public_but_not_its_files_and_not_the_other_runs(self, client):
         submission = make_submission(

@@ -33,6 +33,13 @@ def member(client: Client, team: Team) -> User:
     return user
 
 
+@pytest.fixture
+def owner(client: Client, team: Team) -> User:
+    owner = team.memberships.get().user
+    client.force_login(owner)
+    return owner
+
+
 def new_key() -> str:
     return Ed25519PrivateKey.generate().public_key().public_bytes_raw().hex()
 
@@ -81,7 +88,7 @@ class TestAdding:
         self, client: Client, team: Team, member: User
     ) -> None:
         key = make_key(team)
-        revoke(client, key)
+        keys.revoke_key(key, by=key.added_by)
         assert "Your team has revoked this key." in add(client, key.public_key)
         assert not current_keys(team).exists()
 
@@ -103,20 +110,28 @@ class TestAdding:
 
 
 class TestRevoking:
-    def test_a_member_revokes_a_key_and_the_row_stays(self, client: Client, team: Team, member: User) -> None:
+    def test_an_owner_revokes_a_key_and_the_row_stays(self, client: Client, team: Team, owner: User) -> None:
         key = make_key(team)
         assert revoke(client, key) == 302
         key.refresh_from_db()
         assert key.revoked_at is not None
         assert "revoked" in client.get(reverse("teams:mine")).content.decode()
-        assert AuditEntry.objects.get(action="team_key.revoked").actor == member
+        assert AuditEntry.objects.get(action="team_key.revoked").actor == owner
 
-    def test_it_is_revoked_once(self, client: Client, team: Team, member: User) -> None:
+    def test_it_is_revoked_once(self, client: Client, team: Team, owner: User) -> None:
         key = make_key(team)
         revoke(client, key)
         assert revoke(client, key) == 404
-        keys.revoke_key(key, by=member)
+        keys.revoke_key(key, by=owner)
         assert AuditEntry.objects.filter(action="team_key.revoked").count() == 1
+
+    def test_a_member_who_is_no_owner_revokes_nothing(self, client: Client, team: Team, member: User) -> None:
+        key = make_key(team)
+        assert "Revoke the key" not in client.get(reverse("teams:mine")).content.decode()
+        page = client.post(reverse("teams:revoke_key", args=[key.pk]), follow=True)
+        assert "Only an owner of the team can do this." in page.content.decode()
+        key.refresh_from_db()
+        assert key.revoked_at is None
 
 
 class TestAccess:

@@ -58,7 +58,9 @@ def test_a_second_team_is_rejected(client: Client, team: Team) -> None:
 
 def test_a_name_that_differs_in_case_only_is_explained(client: Client, owner: User) -> None:
     make_team(name="Engines")
-    assert "Another team has this name." in text(client.post(reverse("teams:create"), {"name": "engines"}))
+    assert "Another team has this name, or one that looks like it." in text(
+        client.post(reverse("teams:create"), {"name": "engines"})
+    )
 
 
 def test_everyone_sees_names_and_nobody_sees_addresses(team: Team) -> None:

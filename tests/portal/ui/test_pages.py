@@ -53,7 +53,9 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
-        if tag == "style" or (tag == "script" and "src" not in values):
+        # JSON in a script element is data that no browser runs.
+        is_code = tag == "script" and "src" not in values and values.get("type") != "application/json"
+        if tag == "style" or is_code:
             self.inline.append(f"<{tag}>")
         self.inline += [name for name in values if name == "style" or name.startswith("on")]
         self.headings += tag == "h1"

@@ -1,5 +1,7 @@
 import pytest
 
+from tests.services.seaweedfs import bucket_of
+
 
 @pytest.fixture(autouse=True)
 def store_folder(settings, tmp_path):
@@ -7,3 +9,9 @@ def store_folder(settings, tmp_path):
     settings.STORE_FOLDER = tmp_path / "store"
     settings.UPLOAD_PART_SIZE_BYTES = 10
     return settings.STORE_FOLDER
+
+
+@pytest.fixture
+def bucket(seaweedfs):
+    """A place of one's own on a real S3 server."""
+    return bucket_of(seaweedfs)

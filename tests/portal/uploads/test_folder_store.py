@@ -1,27 +1,31 @@
+"""What only the folder store does; test_stores.py has what every store does."""
+
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
+from portal.uploads.folder_store import FolderStore
 from portal.uploads.parts import Part
-from portal.uploads.stores import FolderStore
 from tests.portal.uploads.sending import cut, sha
 
 CONTENT = bytes(range(256)) * 4
-SIZES = [100] * 10 + [24]
+PARTS = [part for part, _ in cut(CONTENT, 100)]
 KEY = "ab/abcdef"
 
 
 @pytest.fixture
 def store(tmp_path):
-    return FolderStore(tmp_path)
+    return FolderStore(tmp_path / "store")
 
 
 @pytest.fixture
 def upload(store):
-    return store.begin(KEY)
+    return store.begin(KEY, 100)
 
 
 def fill(store, upload, leave_out=()):
@@ -34,141 +38,180 @@ def files(store):
     return [path for path in store.folder.rglob("*") if path.is_file()]
 
 
-def code_of(error):
-    return error.value.problem.code
+def modes(store):
+    """The modes of the folders and of the files."""
+    paths = [store.folder, *store.folder.rglob("*")]
+    folders = {stat.S_IMODE(path.stat().st_mode) for path in paths if path.is_dir()}
+    return [folders, {stat.S_IMODE(path.stat().st_mode) for path in files(store)}]
 
 
-def test_the_file_is_its_parts_in_order_whatever_order_they_came_in(store, upload):
-    for part, piece in reversed(cut(CONTENT, 100)):
-        store.receive(upload, part, [piece[:7], piece[7:]])
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
-    with store.open(KEY) as file:
-        assert file.read() == CONTENT
-    assert store.size(KEY) == len(CONTENT)
-    assert files(store) == [store.folder / "objects" / KEY]  # no part is left
+def rejected(code):
+    return pytest.raises(ProblemError, match=f"^{code}:")
 
 
-def test_everything_is_readable_by_the_owner_only(store, upload):
-    fill(store, upload, leave_out=[11])
-    (part, piece) = cut(CONTENT, 100)[10]
-    store.receive(upload, part, [piece])
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in files(store)}
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert modes | {stat.S_IMODE(path.stat().st_mode) for path in files(store)} == {0o600}
-    assert stat.S_IMODE((store.folder / "objects" / "ab").stat().st_mode) == 0o700
+def no_space(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_stored_parts_are_listed_with_the_size_and_hash_that_they_have(store, upload):
-    fill(store, upload, leave_out=[2, 5])
-    expected = [part for part, _ in cut(CONTENT, 100) if part.number not in (2, 5)]
-    assert store.list_parts(KEY, upload) == expected
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_everything_is_readable_by_the_owner_only(store, mask):
+    before = os.umask(mask)
+    try:
+        upload = store.begin(KEY, 100)
+        fill(store, upload)
+        assert modes(store) == [{0o700}, {0o600}]
+        store.complete(KEY, upload, PARTS)
+    finally:
+        os.umask(before)
+    assert modes(store) == [{0o700}, {0o600}]
 
 
-def test_missing_parts_are_named_and_nothing_is_lost(store, upload):
-    fill(store, upload, leave_out=[2, 3, 11])
-    with pytest.raises(ProblemError) as error:
-        store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert code_of(error) == ErrorCode.UPLOAD_INCOMPLETE
-    assert error.value.problem.where == "parts 2–3, 11"
+def test_a_proxy_of_its_group_may_read_the_files_and_nothing_else(tmp_path):
+    store = FolderStore(tmp_path / "store", group_readable=True)
+    upload = store.begin(KEY, 100)
     fill(store, upload)
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert store.size(KEY) == len(CONTENT)
+    store.complete(KEY, upload, PARTS)
+    assert modes(store) == [{0o2750}, {0o640}]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["../../secret_key", "..", "/etc/passwd", "ab/../../secret_key", "ab/ab/cd", "ab/.", "", "ab/abc\n"],
+)
+def test_a_key_leads_nowhere_else(store, upload, key):
+    (store.folder.parent / "secret_key").write_text("secret")
+    with pytest.raises(FileNotFoundError):
+        store.open(key)
+    assert store.size(key) is None
+    store.delete(key)
+    assert (store.folder.parent / "secret_key").exists()
+
+
+@pytest.mark.parametrize("name", ["../objects", "..", "", "/tmp"])
+def test_the_name_of_an_upload_leads_nowhere_else(store, upload, name):
+    with rejected("E_UPLOAD_STATE"):
+        store.receive(name, PARTS[0], [CONTENT[:100]])
+    store.abort(KEY, name)
+    assert len(files(store)) == 1
 
 
 @pytest.mark.parametrize(
     "chunks", [[b"x" * 99], [b"y" * 100], [b"x" * 101], []], ids=["short", "other bytes", "long", "empty"]
 )
 def test_bytes_that_are_not_the_announced_ones_leave_nothing_behind(store, upload, chunks):
-    with pytest.raises(ProblemError) as error:
+    with rejected("E_UPLOAD_PART"):
         store.receive(upload, Part(1, 100, sha(b"x" * 100)), chunks)
-    assert code_of(error) == ErrorCode.UPLOAD_PART
-    assert files(store) == []
+    assert store.list_parts(KEY, upload) == []
+    assert [path.name for path in files(store)] == ["file"]
 
 
-def test_reading_stops_once_the_announced_size_is_passed(store, upload):
-    def endless():
-        for count in range(1000):
-            assert count < 3, "read on after the announced size"
-            yield b"x" * 60
+def test_reading_stops_at_the_announced_size(store, upload):
+    read = []
 
-    with pytest.raises(ProblemError):
-        store.receive(upload, Part(1, 100, sha(b"x" * 100)), endless())
+    def chunks():
+        for chunk in [b"x" * 60, b"x" * 60, b"x" * 60]:
+            read.append(chunk)
+            yield chunk
 
-
-def test_sending_a_part_again_replaces_it_and_takes_no_more_space(store, upload):
-    for piece in (b"a" * 100, b"b" * 100, b"b" * 100):
-        store.receive(upload, Part(1, 100, sha(piece)), [piece])
-    assert store.list_parts(KEY, upload) == [Part(1, 100, sha(b"b" * 100))]
-    assert len(files(store)) == 1
+    with rejected("E_UPLOAD_PART"):
+        store.receive(upload, Part(1, 100, sha(b"x" * 100)), chunks())
+    assert len(read) == 2
 
 
-def test_the_same_part_sent_many_times_at_once_is_stored_once(store, upload):
-    (part, piece) = cut(CONTENT, 100)[0]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: store.receive(upload, part, [piece[:50], piece[50:]]), range(40)))
-    assert store.list_parts(KEY, upload) == [part]
-    assert len(files(store)) == 1
-
-
-def test_completing_again_does_nothing(store, upload):
+def test_completing_reads_no_byte_of_the_file(store, upload, monkeypatch):
     fill(store, upload)
-    for _ in range(3):
-        store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert store.size(KEY) == len(CONTENT)
+    inode = (store.folder / "unfinished" / upload / "file").stat().st_ino
+    store.complete(KEY, upload, PARTS)
+    assert (store.folder / "objects" / KEY).stat().st_ino == inode
+    assert files(store) == [store.folder / "objects" / KEY]  # no part is left
 
 
-def test_completing_many_times_at_once_makes_one_good_file(store, upload):
-    fill(store, upload)
+def test_different_bytes_for_one_part_at_once_leave_one_of_them_whole(store, upload):
+    pieces = [bytes([value]) * 100 for value in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: store.complete(KEY, upload, SIZES, sha(CONTENT)), range(16)))
+        for piece in pieces * 5:
+            pool.submit(store.receive, upload, Part(1, 100, sha(piece)), [piece[:50], piece[50:]])
+    (part,) = store.list_parts(KEY, upload)
+    store.complete(KEY, upload, [part])
+    with store.open(KEY) as file:
+        assert sha(file.read()) == part.sha256
+
+
+def test_a_crash_while_a_part_is_put_in_its_place_leaves_it_missing(store, upload, monkeypatch):
+    fill(store, upload)
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "copy_file_range", crash)
+    with pytest.raises(KeyboardInterrupt):
+        store.receive(upload, Part(2, 100, sha(b"x" * 100)), [b"x" * 100])
+    monkeypatch.undo()
+    with rejected("E_UPLOAD_INCOMPLETE"):
+        store.complete(KEY, upload, PARTS)
+    fill(store, upload)
+    store.complete(KEY, upload, PARTS)
     with store.open(KEY) as file:
         assert file.read() == CONTENT
-    assert len(files(store)) == 1
 
 
-def test_a_crash_while_the_parts_are_joined_leaves_the_unfinished_upload(store, upload, monkeypatch):
-    fill(store, upload)
-
-    def crash(_):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(os, "fsync", crash)
-    with pytest.raises(OSError, match="No space"):
-        store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert store.size(KEY) is None
-    assert len(store.list_parts(KEY, upload)) == 11
-    monkeypatch.undo()
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
-    assert store.size(KEY) == len(CONTENT)
-
-
-def test_a_crash_before_the_parts_are_removed_leaves_the_finished_file(store, upload, monkeypatch):
+def test_a_crash_before_the_leftovers_are_removed_leaves_the_finished_file(store, upload, monkeypatch):
     fill(store, upload)
     monkeypatch.setattr(FolderStore, "_discard", lambda *_: None)
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
+    store.complete(KEY, upload, PARTS)
     monkeypatch.undo()
-    store.complete(KEY, upload, SIZES, sha(CONTENT))
+    store.complete(KEY, upload, PARTS)
     assert files(store) == [store.folder / "objects" / KEY]
 
 
-def test_a_file_that_is_not_the_announced_one_is_rejected(store, upload):
+def test_a_file_system_that_can_not_copy_within_itself_is_copied_by_hand(store, upload, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "copy_file_range", unsupported)
     fill(store, upload)
-    with pytest.raises(ProblemError) as error:
-        store.complete(KEY, upload, SIZES, sha(b"another file"))
-    assert code_of(error) == ErrorCode.ARTIFACT_HASH
+    store.complete(KEY, upload, PARTS)
+    with store.open(KEY) as file:
+        assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize("call", ["copy_file_range", "open"])
+def test_a_full_disk_is_reported_and_nothing_is_half_done(store, upload, monkeypatch, call):
+    fill(store, upload, leave_out=[2])
+    monkeypatch.setattr(os, call, no_space)
+    with rejected("E_STORE_FULL"):
+        store.receive(upload, PARTS[1], [CONTENT[100:200]])
+    monkeypatch.undo()
+    assert [part.number for part in store.list_parts(KEY, upload)] == [1, *range(3, 12)]
+    assert not [path for path in files(store) if path.name.startswith("incoming")]
+    fill(store, upload)
+    store.complete(KEY, upload, PARTS)
+
+
+def test_a_disk_that_is_full_when_an_upload_is_completed_leaves_it_unfinished(store, upload, monkeypatch):
+    fill(store, upload)
+    monkeypatch.setattr(os, "fsync", no_space)
+    with rejected("E_STORE_FULL"):
+        store.complete(KEY, upload, PARTS)
+    monkeypatch.undo()
     assert store.size(KEY) is None
+    assert store.list_parts(KEY, upload) == PARTS
+    store.complete(KEY, upload, PARTS)
+    assert store.size(KEY) == len(CONTENT)
 
 
-def test_an_aborted_upload_takes_no_part_any_more(store, upload):
-    fill(store, upload)
-    store.abort(KEY, upload)
-    store.abort(KEY, upload)
-    (part, piece) = cut(CONTENT, 100)[0]
-    with pytest.raises(ProblemError) as error:
-        store.receive(upload, part, [piece])
-    assert code_of(error) == ErrorCode.UPLOAD_STATE
-    assert store.list_parts(KEY, upload) == []
-    assert files(store) == []
+def test_a_folder_that_can_not_be_used_is_reported(tmp_path):
+    (tmp_path / "store").write_text("no folder")
+    store = FolderStore(tmp_path / "store")
+    for action in (
+        store.check,
+        lambda: store.begin(KEY, 100),
+        lambda: store.open(KEY),
+        lambda: store.size(KEY),
+    ):
+        with pytest.raises(ProblemError) as error:
+            action()
+        assert error.value.problem.code == ErrorCode.STORE_UNAVAILABLE
 
 
 def test_a_part_that_arrives_while_the_upload_is_aborted_is_rejected(store, upload):
@@ -177,12 +220,33 @@ def test_a_part_that_arrives_while_the_upload_is_aborted_is_rejected(store, uplo
         store.abort(KEY, upload)
         yield b"x" * 50
 
-    with pytest.raises(ProblemError) as error:
+    with rejected("E_UPLOAD_STATE"):
         store.receive(upload, Part(1, 100, sha(b"x" * 100)), chunks())
-    assert code_of(error) == ErrorCode.UPLOAD_STATE
     assert files(store) == []
 
 
-def test_deleting_a_file_that_is_not_there_does_nothing(store):
-    store.delete(KEY)
-    assert store.size(KEY) is None
+def test_a_part_that_arrives_while_the_upload_is_completed_does_not_change_the_file(store, upload):
+    fill(store, upload)
+
+    def chunks():
+        yield b"x" * 50
+        store.complete(KEY, upload, PARTS)
+        yield b"x" * 50
+
+    with rejected("E_UPLOAD_STATE"):
+        store.receive(upload, Part(1, 100, sha(b"x" * 100)), chunks())
+    with store.open(KEY) as file:
+        assert file.read() == CONTENT
+
+
+def test_leftovers_of_uploads_are_removed_when_nothing_was_written_to_them_for_long(store, upload):
+    fill(store, upload)
+    old = store.begin(KEY, 100)
+    os.utime(store.folder / "unfinished" / old, (1000, 1000))
+    store.remove_unfinished(datetime.fromtimestamp(2000, UTC))
+    assert store.list_parts(KEY, upload) == PARTS
+    assert not (store.folder / "unfinished" / old).exists()
+
+
+def test_it_says_how_much_room_there_is(store):
+    assert store.free_bytes() > 0

@@ -96,7 +96,7 @@ def test_it_rejects_a_part_once_the_upload_is_aborted(upload, client, django_cap
 def test_a_part_is_never_in_memory_as_a_whole(client, settings):
     settings.UPLOAD_PART_SIZE_BYTES = size = 32 * 2**20
     piece = b"\0" * size
-    name = current_store().begin("aa/aa")
+    name = current_store().begin("aa/aa", size)
     url = part_path(PartAddress(name, Part(1, size, sha(piece))))
     put(client, url, piece)  # warm up
 
@@ -194,3 +194,27 @@ def test_it_gives_files_out_by_get_only(client):
 
 def test_statuses_of_a_whole_upload(client, upload):
     assert send(client, upload, cut(CONTENT)) == [204, 204, 204]
+
+
+def test_a_proxy_is_told_which_file_to_send(client, settings):
+    settings.ACCEL_PREFIX = "/files/"
+    upload = make_upload(make_team(), CONTENT, "model.safetensors")
+    url = current_store().download_url(upload.store_key, upload.filename, 60)
+    response = client.get(url, headers={"Range": "bytes=0-3"})
+    assert (response.status_code, response.content) == (200, b"")
+    assert response["X-Accel-Redirect"] == f"/files/objects/{upload.store_key}"
+    assert response["Content-Disposition"] == 'attachment; filename="model.safetensors"'
+    assert response["Cache-Control"] == "private, no-store"
+    assert client.get(url[:-1] + ("A" if url[-1] != "A" else "B")).status_code == 403
+    current_store().delete(upload.store_key)
+    assert client.get(url).status_code == 404
+
+
+def test_a_leaked_key_signs_no_way_out_of_the_store(client, settings, store_folder):
+    store_folder.mkdir()
+    (store_folder.parent / "secret_key").write_text("secret")
+    for prefix in ("", "/files/"):
+        settings.ACCEL_PREFIX = prefix
+        response = client.get(file_path(FileAddress("../../secret_key", "f"), 60))
+        assert response.status_code == 404
+        assert "X-Accel-Redirect" not in response

@@ -1,20 +1,18 @@
-from datetime import timedelta
 from threading import Thread
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads import services
+from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part
 from portal.uploads.stores import current_store
-from tests.portal.factories import make_artifact, make_run, make_team, make_upload
+from tests.portal.factories import make_team, make_upload
 from tests.portal.uploads.sending import cut, send, sha, start
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +60,7 @@ def test_completing_again_does_nothing(team, client):
 def test_completing_after_a_crash_between_store_and_database(team, client):
     upload = start(team, CONTENT)
     send(client, upload, cut(CONTENT))
-    current_store().complete(upload.store_key, upload.store_upload, [10, 10, 1], upload.sha256)
+    current_store().complete(upload.store_key, upload.store_upload, [part for part, _ in cut(CONTENT)])
     services.complete(upload)
     assert upload.state == UploadState.COMPLETED
 
@@ -123,11 +121,31 @@ def test_a_team_has_so_many_open_uploads_at_most(team, monkeypatch):
     start(team, b"c")
 
 
-def test_a_team_has_so_many_open_bytes_at_most(team, monkeypatch):
-    monkeypatch.setattr(services, "MAX_OPEN_BYTES", 30)
-    start(team, CONTENT)
-    with rejected("E_UPLOAD_LIMIT"):
-        start(team, CONTENT)
+@pytest.mark.parametrize("digest", [sha(b"other"), "x"])
+def test_the_only_part_of_a_file_is_the_file(team, digest):
+    upload = start(team, b"abc")
+    with pytest.raises(ProblemError):
+        services.part_urls(upload, [Part(1, 3, digest)])
+    assert services.part_urls(upload, [Part(1, 3, sha(b"abc"))])
+
+
+def test_an_upload_is_begun_in_the_store_with_its_first_address(team, store_folder):
+    upload = start(team, CONTENT)
+    assert not store_folder.exists() or stored_files(store_folder) == []
+    assert services.stored_parts(upload) == []
+    (same,) = Upload.objects.all()
+    services.part_urls(upload, [cut(CONTENT)[0][0]])
+    services.part_urls(same, [cut(CONTENT)[1][0]])  # which knows nothing of the first
+    assert same.store_upload == upload.store_upload
+    assert len(list((store_folder / "unfinished").iterdir())) == 1
+
+
+def test_no_address_is_signed_for_an_upload_that_another_request_has_aborted(team, store_folder):
+    upload = start(team, CONTENT)
+    services.abort(Upload.objects.get())
+    with rejected("E_UPLOAD_STATE"):
+        services.part_urls(upload, [cut(CONTENT)[0][0]])
+    assert list((store_folder / "unfinished").iterdir()) == []
 
 
 @given(st.text(max_size=300))
@@ -149,27 +167,26 @@ def test_a_path_as_file_name_leads_nowhere(team, client, store_folder, name):
     assert "passwd" not in upload.store_key
 
 
-def test_abandoned_uploads_are_removed(
-    team, client, store_folder, capsys, django_capture_on_commit_callbacks
+def test_what_a_store_did_not_delete_is_deleted_later(
+    team, client, store_folder, monkeypatch, django_capture_on_commit_callbacks
 ):
-    old = timezone.now() - timedelta(days=8)
-    abandoned, recent, completed = start(team, CONTENT), start(team, CONTENT), start(team, CONTENT)
-    for upload in (abandoned, recent, completed):
-        send(client, upload, cut(CONTENT))
-    services.complete(completed)
-    kept = make_artifact(make_run(), ArtifactKind.CHECKPOINT).upload
-    Upload.objects.exclude(pk=recent.pk).update(created_at=old)
+    upload = start(team, CONTENT)
+    send(client, upload, cut(CONTENT))
+
+    def is_away(*_):
+        raise ProblemError.of(ErrorCode.STORE_UNAVAILABLE)
+
+    monkeypatch.setattr(FolderStore, "abort", is_away)
     with django_capture_on_commit_callbacks(execute=True):
-        call_command("abort_stale_uploads", "--days", "7")
-    assert "2 abandoned uploads removed" in capsys.readouterr().out
-    states = dict(Upload.objects.values_list("pk", "state"))
-    assert states == {
-        abandoned.pk: UploadState.ABORTED,
-        completed.pk: UploadState.ABORTED,  # nothing refers to it
-        recent.pk: UploadState.OPEN,
-        kept.pk: UploadState.COMPLETED,
-    }
-    assert len(stored_files(store_folder)) == 3 + 1  # the recent one's parts and the artifact
+        services.discard(upload)
+    assert Upload.objects.get().state == UploadState.ABORTED
+    assert stored_files(store_folder)
+    monkeypatch.undo()
+    in_an_hour = timezone.now() + services.REMOVAL
+    assert services.remove_leftovers(limit=10) == 0  # not yet: it may be on its way
+    assert services.remove_leftovers(limit=10, now=in_an_hour) == 1
+    assert stored_files(store_folder) == []
+    assert services.remove_leftovers(limit=10, now=in_an_hour) == 0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,6 +3,7 @@
 import hashlib
 import tempfile
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -84,6 +85,58 @@ def test_a_file_that_changed_meanwhile_is_sent_again(
     assert upload(site_client, submission, run, file) == 5120
     assert len(parts_sent(site)) == 6
     assert content_at_the_site(run) == file.read_bytes()
+
+
+def test_a_file_that_changes_while_it_is_uploaded_is_not_completed(
+    site: LiveSite, site_client: SiteClient, file: Path
+) -> None:
+    submission, run = draft(site_client)
+    with pytest.raises(ProblemError) as caught:
+        upload_file(
+            site_client,
+            file,
+            submission=submission,
+            run=run,
+            kind=ArtifactKind.CHECKPOINT,
+            on_stored=lambda _: file.touch(),
+        )
+    assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH
+    assert not Artifact.objects.exists()
+
+
+def test_an_address_that_a_store_no_longer_takes_is_requested_again(
+    site: LiveSite, site_client: SiteClient, file: Path
+) -> None:
+    expired = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 8\r\nConnection: close\r\n\r\n<Error/>"
+    site.break_down("PUT part 2", expired, times=1)
+    submission, run = draft(site_client)
+    assert upload(site_client, submission, run, file) == 5120
+    assert site.calls["PUT part 2"] == 2
+    assert content_at_the_site(run) == file.read_bytes()
+
+
+def test_a_store_that_is_away_is_reported_as_such(
+    site: LiveSite, site_client: SiteClient, file: Path, settings: Any
+) -> None:
+    submission, run = draft(site_client)
+    settings.STORE_FOLDER.write_text("no folder")
+    with pytest.raises(ProblemError) as caught:
+        upload(site_client, submission, run, file)
+    assert caught.value.problem.code is ErrorCode.STORE_UNAVAILABLE
+    assert "resumes where it stopped" in caught.value.problem.next_step
+    settings.STORE_FOLDER.unlink()
+    assert upload(site_client, submission, run, file) == 5120
+
+
+def test_a_site_that_is_out_of_storage_is_not_asked_again(
+    site: LiveSite, site_client: SiteClient, file: Path, settings: Any
+) -> None:
+    submission, run = draft(site_client)
+    settings.STORE_RESERVE_BYTES = 2**60
+    with pytest.raises(ProblemError) as caught:
+        upload(site_client, submission, run, file)
+    assert caught.value.problem.code is ErrorCode.STORE_FULL
+    assert site.calls["POST /api/v1/uploads"] == 1
 
 
 @pytest.mark.parametrize("fault", Fault)

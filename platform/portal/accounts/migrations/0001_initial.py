@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.utils.timezone
 import portal.accounts.models
+import portal.ui.names
 from django.conf import settings
 from django.db import migrations, models
 
@@ -27,7 +28,8 @@ class Migration(migrations.Migration):
                 ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
                 ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
                 ('email', models.EmailField(max_length=254, unique=True, verbose_name='e-mail address')),
-                ('name', models.CharField(help_text="As it should appear beside your team's results.", max_length=120)),
+                ('name', portal.ui.names.NameField(help_text="As it should appear beside your team's results.", max_length=120)),
+                ('session_number', models.PositiveIntegerField(default=0, editable=False, help_text='Every session ends when it changes.')),
                 ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
                 ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
             ],
@@ -44,9 +46,11 @@ class Migration(migrations.Migration):
             name='ApiToken',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('label', models.CharField(help_text='Where you use it, such as “training cluster”.', max_length=80)),
+                ('label', portal.ui.names.NameField(help_text='Where you use it, such as “training cluster”.', max_length=80)),
+                ('scope', models.CharField(choices=[('read', "read: tracks, your team's submissions and their results"), ('submit', 'submit: everything that pfl does, reading included')], default='submit', max_length=10)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('expires_at', models.DateTimeField(default=portal.accounts.models._token_expiry)),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),

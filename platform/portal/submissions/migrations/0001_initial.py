@@ -6,6 +6,7 @@ import django.db.models.functions.comparison
 import django.utils.timezone
 import evaluator.results
 import portal.submissions.results_field
+import portal.ui.names
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -27,7 +28,7 @@ class Migration(migrations.Migration):
             name='Submission',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('title', models.CharField(help_text="The method's name, as it appears on the leaderboard.", max_length=120)),
+                ('title', portal.ui.names.NameField(help_text="The method's name, as it appears on the leaderboard.", max_length=120)),
                 ('description', models.TextField(blank=True, help_text='Markdown.', max_length=10000)),
                 ('code_url', models.URLField(blank=True, verbose_name='link to the code')),
                 ('paper_url', models.URLField(blank=True, verbose_name='link to a paper')),

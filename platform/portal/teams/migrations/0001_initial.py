@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.utils.timezone
 import portal.teams.models
+import portal.ui.names
 from django.conf import settings
 from django.db import migrations, models
 
@@ -20,14 +21,30 @@ class Migration(migrations.Migration):
             name='Team',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='As it should appear on the leaderboards.', max_length=80, unique=True)),
+                ('name', portal.ui.names.NameField(help_text='As it should appear on the leaderboards.', max_length=80)),
+                ('name_skeleton', models.CharField(editable=False, max_length=400, null=True, unique=True)),
                 ('slug', models.SlugField(help_text='Its part of the site\'s addresses.', max_length=80, unique=True)),
-                ('affiliation', models.CharField(blank=True, help_text='Such as your university or company.', max_length=160)),
+                ('affiliation', portal.ui.names.NameField(blank=True, help_text='Such as your university or company.', max_length=160)),
                 ('website', models.URLField(blank=True)),
+                ('founder', models.ForeignKey(editable=False, help_text='Who created the team on the site; how many teams one person may create is limited.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
                 'ordering': ['name'],
+            },
+        ),
+        migrations.CreateModel(
+            name='PastMembership',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('role', models.CharField(choices=[('owner', 'owner'), ('member', 'member')], max_length=10)),
+                ('joined_at', models.DateTimeField()),
+                ('left_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='past_memberships', to='teams.team')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='past_memberships', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'ordering': ['left_at'],
             },
         ),
         migrations.CreateModel(
@@ -65,7 +82,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('public_key', models.CharField(help_text='64 hexadecimal digits.', max_length=64)),
-                ('name', models.CharField(blank=True, help_text='Such as the machine that it is stored on.', max_length=80)),
+                ('name', portal.ui.names.NameField(blank=True, help_text='Such as the machine that it is stored on.', max_length=80)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('added_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -4,7 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
-from portal.accounts.models import User
+from portal.accounts.models import TOKEN_DAYS, Scope, User
 from portal.accounts.services import create_token
 
 
@@ -15,6 +15,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")
         parser.add_argument("--label", required=True, help="where it is used, such as “training cluster”")
+        parser.add_argument("--scope", choices=Scope.values, default=Scope.SUBMIT.value)
+        parser.add_argument("--days", type=int, default=TOKEN_DAYS, help="how long it is valid")
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,5 +24,6 @@ class Command(BaseCommand):
             user = User.objects.get(email=options["email"].lower(), is_active=True)
         except User.DoesNotExist as error:
             raise CommandError(f"No active account has the address {options['email']}.") from error
-        _, secret = create_token(user, options["label"])
+        scope = Scope(options["scope"])
+        _, secret = create_token(user, options["label"], scope=scope, days=options["days"])
         self.stdout.write(secret)

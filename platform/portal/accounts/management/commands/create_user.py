@@ -3,13 +3,15 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
+from django.urls import reverse
 from typing_extensions import override
 
-from portal.accounts.services import ensure_user
+from portal.accounts.services import ensure_user, issue_second_factor
 
 
 class Command(BaseCommand):
@@ -31,6 +33,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--staff", action="store_true", help="may enter the administration")
         parser.add_argument("--superuser", action="store_true", help="may do everything there")
+        parser.add_argument(
+            "--second-factor",
+            action="store_true",
+            help="make an authenticator app's secret and recovery codes for it, and print them",
+        )
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,18 +46,25 @@ class Command(BaseCommand):
             password = _password(options)
             if password is not None:
                 validate_password(password)
+            user, created = ensure_user(
+                options["email"],
+                name=options["name"],
+                password=password,
+                staff=options["staff"] or options["superuser"],
+                superuser=options["superuser"],
+            )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
-        user, created = ensure_user(
-            options["email"],
-            name=options["name"],
-            password=password,
-            staff=options["staff"] or options["superuser"],
-            superuser=options["superuser"],
-        )
         self.stdout.write(f"{'Made' if created else 'Updated'} the account of {user.email}.")
         if not user.has_usable_password():
             self.stdout.write("It has no password; its owner sets one with “Forgot your password?”.")
+        if options["second_factor"]:
+            secret, codes = issue_second_factor(user)
+            self.stdout.write(f"Authenticator secret: {secret}\nRecovery codes: {' '.join(codes)}")
+        elif user.lacks_second_factor:
+            self.stdout.write(
+                f"Its owner sets up a second factor at {settings.SITE_URL}{reverse('mfa_index')}"
+            )
 
 
 def _password(options: dict[str, Any]) -> str | None:

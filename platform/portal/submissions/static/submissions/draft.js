@@ -116,7 +116,8 @@ function bind(section) {
 
   function show(state) {
     if (state.phase === "waiting") {
-      numbers.textContent = `The connection is bad: next try in ${state.seconds} s.`;
+      const reason = state.problems[0].code === "E_STORE_UNAVAILABLE" ? state.problems[0].message : "The connection is bad.";
+      numbers.textContent = `${reason} Next try in ${state.seconds} s.`;
       return;
     }
     progress.value = state.done / state.total;

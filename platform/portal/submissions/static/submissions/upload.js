@@ -23,6 +23,7 @@ export class UploadError extends Error {
   }
 
   get passes() {
+    if (this.status === 507) return false; // the site is out of storage
     return this.status === 0 || this.status >= 500 || this.status === 429 || this.problems.some((p) => PASSING.has(p.code));
   }
 }
@@ -149,7 +150,7 @@ export class FileUpload {
       request.upload.onprogress = (event) => onSent(event.loaded);
       request.onload = () => {
         if (request.status < 300) resolve();
-        else reject(new UploadError(problemsIn(request.responseText, request.status), request.status));
+        else reject(new UploadError(partProblems(request.responseText, request.status), request.status));
       };
       request.onerror = () => reject(offline());
       const stop = () => {
@@ -216,13 +217,39 @@ async function digest(bytes) {
   return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function problemsIn(text, status) {
+// What an address for a part answers: coded problems, or, from a store that isn't the site, a status and XML.
+// The messages are those of the same codes in evaluator/errors.py.
+function partProblems(text, status) {
+  const coded = codedProblems(text);
+  if (coded) return coded;
+  const next_step = "The parts already stored stay there.";
+  if (status === 400) {
+    const message = "A part of the upload doesn't have the size or the SHA-256 that was announced for it.";
+    return [{ code: "E_UPLOAD_PART", message, next_step }];
+  }
+  if (status === 403) {
+    const message = "The address is not one that this site signed, or it has expired.";
+    return [{ code: "E_UPLOAD_URL", message, next_step }];
+  }
+  if (status === 404) {
+    const message = "The upload is already completed, was abandoned, or its artifact is frozen.";
+    return [{ code: "E_UPLOAD_STATE", message, next_step: "Cancel it and choose the file again." }];
+  }
+  return problemsIn(text, status);
+}
+
+function codedProblems(text) {
   try {
     const { problems } = JSON.parse(text);
-    if (Array.isArray(problems) && problems.length) return problems;
+    return Array.isArray(problems) && problems.length ? problems : null;
   } catch {
-    // not JSON: a proxy's page, for instance
+    return null; // not JSON: a proxy's page, for instance
   }
+}
+
+function problemsIn(text, status) {
+  const coded = codedProblems(text);
+  if (coded) return coded;
   return [
     {
       code: "E_SITE_UNREACHABLE",

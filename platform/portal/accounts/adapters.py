@@ -1,0 +1,49 @@
+"""What allauth does differently here: whom failed attempts to log in lock out, and how second factors are stored."""
+
+import base64
+import hashlib
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.internal.ratelimit import get_ip
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest
+from typing_extensions import override
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """Counts failed attempts by account and visitor, so that nobody is locked out by what others try."""
+
+    @override
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        return f"{get_ip(request)}:{super()._get_login_attempts_cache_key(request, **credentials)}"
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    """Encrypts the secrets of authenticator apps and recovery codes, so that a copy of the database lacks them."""
+
+    @override
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
+        return f"Passkey {Authenticator.objects.filter(user_id=user.pk, type=type).count() + 1}"
+
+    @override
+    def encrypt(self, text: str) -> str:
+        return _cipher().encrypt(text.encode()).decode()
+
+    @override
+    def decrypt(self, encrypted_text: str) -> str:
+        return _cipher().decrypt(encrypted_text.encode()).decode()
+
+
+def _cipher() -> MultiFernet:
+    """Return the cipher of the site's key; what was encrypted under an earlier key can still be read."""
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return MultiFernet([Fernet(_derived(key)) for key in keys])
+
+
+def _derived(key: str) -> bytes:
+    return base64.urlsafe_b64encode(hashlib.sha256(b"portal.accounts.second-factor " + key.encode()).digest())

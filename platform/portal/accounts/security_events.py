@@ -1,0 +1,60 @@
+"""What follows from a change of password, e-mail address or second factor: an audit entry, and the end of sessions.
+
+allauth mails the person about each, at the old address if that changed.
+"""
+
+from typing import Any
+
+from allauth.account.signals import email_changed, password_changed, password_reset
+from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from portal.accounts.models import User
+from portal.accounts.services import end_sessions, revoke_all_tokens
+from portal.audit.models import record
+
+
+@receiver(password_reset)
+def after_password_reset(user: User, **_: Any) -> None:
+    """End the tokens as well: a password is reset when somebody else may know it."""
+    record(user, "user.password_reset", user)
+    revoke_all_tokens(user, because="password reset")
+
+
+@receiver(password_changed)
+def after_password_change(user: User, **_: Any) -> None:
+    """Record it; Django ends the other sessions."""
+    record(user, "user.password_changed", user)
+
+
+@receiver(email_changed)
+def after_email_change(request: HttpRequest, user: User, from_email_address: Any, **_: Any) -> None:
+    """End tokens and other sessions: who has the address can reset the password from now on."""
+    # The first address of a new account is no change.
+    if from_email_address is None:
+        return
+    record(user, "user.email_changed", user, before=from_email_address.email, after=user.email)
+    revoke_all_tokens(user, because="e-mail address changed")
+    end_sessions(user, but=request)
+
+
+@receiver(authenticator_added)
+def after_second_factor(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    """End the sessions that began without it."""
+    record(user, "user.second_factor_added", user, type=authenticator.type)
+    if authenticator.type != Authenticator.Type.RECOVERY_CODES:
+        end_sessions(user, but=request)
+
+
+@receiver(authenticator_removed)
+def after_removal(user: User, authenticator: Authenticator, **_: Any) -> None:
+    """Record it."""
+    record(user, "user.second_factor_removed", user, type=authenticator.type)
+
+
+@receiver(authenticator_reset)
+def after_new_recovery_codes(user: User, **_: Any) -> None:
+    """Record it."""
+    record(user, "user.recovery_codes_renewed", user)

@@ -1,0 +1,137 @@
+"""What is removed after some time, so that storage doesn't grow for ever. One rule is one function.
+
+| rule | what is removed | when | setting |
+| --- | --- | --- | --- |
+| `uploads` | unfinished uploads, and files of nothing | 7 days after they were started | `PFL_RETENTION_UPLOAD_DAYS` |
+| `drafts` | a draft's files; its text stays | 90 days after the last was added | `PFL_RETENTION_DRAFT_DAYS` |
+| `checkpoints` | those of evaluated runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
+| `leftovers` | what a store that was away didn't delete | an hour later | |
+| `sessions` | expired sessions | at once | |
+
+A setting of 0 days turns its rule off.
+The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
+removed of a run that waits for an evaluation.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.db.models.functions import Coalesce, Greatest
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.uploads import services as uploads
+from portal.uploads.models import UploadState
+from portal.uploads.stores import current_store
+
+# Of one rule at a time, so that no report waits for long behind it.
+BATCH = 500
+ENDED = [RunState.SCORED, RunState.REJECTED]
+
+
+def clean_up(now: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
+    """Apply every rule, and return how many things each has removed; `limit` each at most."""
+    now = now or timezone.now()
+    return {rule: remove(now, limit) for rule, remove in RULES.items()}
+
+
+def remove_uploads(now: datetime, limit: int) -> int:
+    """Remove unfinished uploads and files that nothing refers to."""
+    before = _before(now, settings.RETENTION_UPLOAD_DAYS)
+    # What a crash has left in the store, and no upload knows of.
+    current_store().remove_unfinished(before)
+    abandoned = uploads.abandoned(before)
+    keys = list(abandoned.values_list("pk", flat=True)[:limit])
+    removed = 0
+    for key in keys:
+        with transaction.atomic():
+            # It may have been completed in the meantime.
+            if upload := abandoned.select_for_update(of=("self",)).filter(pk=key).first():
+                uploads.expire(upload, rule="uploads")
+                removed += 1
+    return removed
+
+
+def remove_draft_files(now: datetime, limit: int) -> int:
+    """Remove the files of drafts to which none was added for long."""
+    untouched = untouched_drafts(_before(now, settings.RETENTION_DRAFT_DAYS))
+    keys = list(untouched.values_list("pk", flat=True)[:limit])
+    removed = 0
+    for key in keys:
+        with transaction.atomic():
+            draft = Submission.objects.select_for_update().get(pk=key)
+            # A file may have been added, or the draft submitted, in the meantime.
+            if untouched.filter(pk=key).exists():
+                removed += _remove_files(draft)
+    return removed
+
+
+def remove_checkpoints(now: datetime, limit: int) -> int:
+    """Remove the checkpoints of runs whose evaluation ended, in tracks that closed long ago."""
+    ended = Run.objects.filter(
+        state__in=ENDED,
+        submission__track__closes_at__lt=_before(now, settings.RETENTION_CHECKPOINT_DAYS),
+        artifacts__kind=ArtifactKind.CHECKPOINT,
+        artifacts__upload__state=UploadState.COMPLETED,
+    )
+    keys = list(ended.values_list("pk", flat=True)[:limit])
+    removed = 0
+    for key in keys:
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(pk=key)
+            # The organizers may have queued it again in the meantime.
+            if run.state in ENDED:
+                for artifact in run.artifacts.filter(kind=ArtifactKind.CHECKPOINT):
+                    uploads.expire(artifact.upload, rule="checkpoints")
+                removed += 1
+    return removed
+
+
+def remove_leftovers(now: datetime, limit: int) -> int:
+    """Delete what the store still holds of removed files, and of uploads that nothing refers to."""
+    return uploads.remove_leftovers(limit, now)
+
+
+def remove_sessions(_now: datetime, _limit: int) -> int:
+    """Remove expired sessions, and return how many there were."""
+    expired = Session.objects.filter(expire_date__lt=timezone.now())
+    count = expired.count()
+    call_command("clearsessions")
+    return count
+
+
+RULES: dict[str, Callable[[datetime, int], int]] = {
+    "uploads": remove_uploads,
+    "drafts": remove_draft_files,
+    "checkpoints": remove_checkpoints,
+    "leftovers": remove_leftovers,
+    "sessions": remove_sessions,
+}
+
+
+def untouched_drafts(before: datetime) -> QuerySet[Submission]:
+    """Return the drafts that have files, none of which was added since `before`."""
+    added_at = Max("artifacts__created_at")
+    touched_at = Greatest(added_at, Coalesce(Max("pending_artifacts__upload__created_at"), added_at))
+    drafts = Submission.objects.filter(state=SubmissionState.DRAFT, artifacts__isnull=False)
+    return drafts.annotate(touched_at=touched_at).filter(touched_at__lt=before)
+
+
+def _before(now: datetime, days: int) -> datetime:
+    """Return the time before which a rule applies; with 0 days it never does."""
+    return now - timedelta(days=days) if days else datetime.fromtimestamp(0, UTC)
+
+
+def _remove_files(draft: Submission) -> int:
+    """Remove the files of a locked draft, and return their number."""
+    artifacts = list(draft.artifacts.select_related("upload"))
+    for artifact in artifacts:
+        artifact.delete()
+        uploads.expire(artifact.upload, rule="drafts")
+    return len(artifacts)

@@ -1,0 +1,16 @@
+"""The tasks of submissions, which the clock calls."""
+
+import logging
+
+from portal.celery import CLEAN_UP_TASK, app
+from portal.submissions.retention import clean_up
+
+logger = logging.getLogger(__name__)
+
+
+@app.task(name=CLEAN_UP_TASK)
+def remove_what_is_old() -> None:
+    """Apply the rules of retention, a batch at a time."""
+    counts = clean_up()
+    if any(counts.values()):
+        logger.info("Removed by the rules of retention: %s", counts)

@@ -1,0 +1,49 @@
+"""The two files that robots and security researchers look for."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_safe
+
+# A reader asks again within this time; the file says that it is old afterwards (RFC 9116, section 2.5.5).
+SECURITY_TXT_LIFETIME = timedelta(days=180)
+# Nothing for a search engine: what needs an account, what changes with each request, and what costs the site work.
+HIDDEN_FROM_ROBOTS = (
+    "/account/",
+    "/admin/",
+    "/api/",
+    "/reviews/",
+    "/submissions/create/",
+    "/team/",
+    "/uploads/",
+)
+
+
+@cache_control(public=True, max_age=86_400)
+@require_safe
+def security_txt(_request: HttpRequest) -> HttpResponse:
+    """Say whom to tell about a vulnerability, in the format of RFC 9116."""
+    expires = (timezone.now() + SECURITY_TXT_LIFETIME).replace(hour=0, minute=0, second=0, microsecond=0)
+    fields = [
+        ("Contact", settings.SECURITY_CONTACT),
+        ("Expires", f"{expires:%Y-%m-%dT%H:%M:%SZ}"),
+        ("Preferred-Languages", "en"),
+        ("Canonical", settings.SITE_URL + reverse("security_txt")),
+    ]
+    return _plain(f"{name}: {value}" for name, value in fields)
+
+
+@cache_control(public=True, max_age=86_400)
+@require_safe
+def robots_txt(_request: HttpRequest) -> HttpResponse:
+    """Say which pages robots leave alone (RFC 9309)."""
+    return _plain(["User-agent: *", *(f"Disallow: {path}" for path in HIDDEN_FROM_ROBOTS)])
+
+
+def _plain(lines: Iterable[str]) -> HttpResponse:
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain; charset=utf-8")

@@ -1,0 +1,135 @@
+"""Uploads over the loopback interface: the folder store against `cp`, a bucket against boto3's own multipart upload.
+
+A client sends a file as `pfl submit` does, with the SHA-256 of the file and of every part, to the site as gunicorn
+serves it. PFL_UPLOAD_MB names another size of the file than 1 GiB.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import psutil
+import pytest
+
+from evaluator.contracts import ArtifactKind
+from portal.standalone.stack import Stack
+from starter_kit.site.client import SiteClient
+from starter_kit.site.uploading import upload_file
+from tests.e2e.conftest import make_participant
+from tests.services.seaweedfs import SeaweedFS, site_variables
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
+
+SIZE_MB = int(os.environ.get("PFL_UPLOAD_MB", "1024"))
+MAX_RATIO = 1.5
+MAX_RESIDENT_MB = 150
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.safetensors"
+    block = os.urandom(2**20)
+    with path.open("wb") as out:
+        for number in range(SIZE_MB):
+            out.write(number.to_bytes(8, "big") + block[8:])
+    return path
+
+
+@contextmanager
+def site(home: Path, variables: dict[str, str]) -> Iterator[tuple[Stack, SiteClient, UUID, UUID]]:
+    """The site's web process alone, with a draft of a participant."""
+    stack = Stack(home, variables=variables)
+    stack.manage("migrate", "--verbosity", "0")
+    stack.manage("load_tracks")
+    token = make_participant(stack, "ada@lab.example", "Team")
+    (stack.home / "logs").mkdir(parents=True, exist_ok=True)
+    stack.start_process("web")
+    try:
+        client = SiteClient(stack.url, token)
+        draft = client.create_submission("track-1", "Benchmark")
+        yield stack, client, draft.id, draft.runs[0].id
+    finally:
+        stack.stop()
+
+
+@contextmanager
+def resident_mb(stack: Stack) -> Iterator[list[float]]:
+    """The resident memory of each web process, as long as this lasts."""
+    seen: list[float] = []
+    done = threading.Event()
+    processes = psutil.Process(stack.processes["web"].pid).children()
+
+    def watch() -> None:
+        while not done.wait(0.05):
+            seen.append(max(process.memory_info().rss for process in processes) / 2**20)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield seen
+    done.set()
+    thread.join()
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def report(reference: str, reference_s: float, ours_s: float, memory: list[float], cpu_s: float) -> None:
+    ratio = ours_s / reference_s
+    print(
+        f"\n{SIZE_MB} MB: {reference} {reference_s:.2f} s, upload {ours_s:.2f} s, {ratio:.2f} times as long"
+    )
+    print(f"web process: {max(memory):.0f} MB at most, {cpu_s:.2f} s of one core")
+
+
+def processor_s(stack: Stack) -> float:
+    """The processor time of the web processes so far."""
+    times = [process.cpu_times() for process in psutil.Process(stack.processes["web"].pid).children()]
+    return sum(time.user + time.system for time in times)
+
+
+def test_the_folder_store_against_cp(tmp_path: Path, file: Path) -> None:
+    with site(tmp_path / "site", {}) as (stack, client, submission, run), resident_mb(stack) as memory:
+        copy_s = seconds(
+            lambda: subprocess.run(
+                f"cp {file} {tmp_path}/copy && sync {tmp_path}/copy", shell=True, check=True
+            )
+        )
+        before_s = processor_s(stack)
+        ours_s = seconds(lambda: send(client, file, submission, run))
+        cpu_s = processor_s(stack) - before_s
+    report("cp and sync", copy_s, ours_s, memory, cpu_s)
+    assert max(memory) < MAX_RESIDENT_MB
+    assert ours_s < MAX_RATIO * copy_s
+
+
+def test_a_bucket_against_boto3(tmp_path: Path, file: Path, seaweedfs: SeaweedFS) -> None:
+    with (
+        site(tmp_path / "site", site_variables(seaweedfs)) as (stack, client, submission, run),
+        resident_mb(stack) as memory,
+    ):
+        boto3_s = seconds(
+            lambda: seaweedfs.client.upload_file(
+                str(file), seaweedfs.bucket, "reference", ExtraArgs={"ChecksumAlgorithm": "SHA256"}
+            )
+        )
+        seaweedfs.client.delete_object(Bucket=seaweedfs.bucket, Key="reference")
+        before_s = processor_s(stack)
+        ours_s = seconds(lambda: send(client, file, submission, run))
+        cpu_s = processor_s(stack) - before_s
+    report("boto3", boto3_s, ours_s, memory, cpu_s)
+    assert max(memory) < MAX_RESIDENT_MB
+    assert ours_s < MAX_RATIO * boto3_s
+
+
+def send(client: SiteClient, file: Path, submission: UUID, run: UUID) -> None:
+    upload_file(
+        client, file, submission=submission, run=run, kind=ArtifactKind.CHECKPOINT, on_stored=lambda _: None
+    )
