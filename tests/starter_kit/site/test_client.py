@@ -71,7 +71,9 @@ def test_a_site_that_gets_too_many_requests_is_asked_again_when_it_says(
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("starter_kit.site.client.time.sleep", pauses.append)
-    busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    busy = (
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
     site.break_down(TRACKS, busy, times=2)
     assert len(site_client.tracks()) == 2
     assert pauses == [7.0, 7.0]
