@@ -57,7 +57,7 @@ def make_team(owner: User | None = None, **fields: Any) -> Team:
 def make_key(team: Team, **fields: Any) -> TeamKey:
     """A signing key of the team; nobody has its private half."""
     public_key = hashlib.sha256(f"key {next(numbers)}".encode()).hexdigest()
-    defaults = {"public_key": public_key, "added_by": _owner(team)}
+    defaults = {"public_key": public_key, "added_by": owner_of(team)}
     return TeamKey.objects.create(team=team, **{**defaults, **fields})
 
 
@@ -80,7 +80,7 @@ def make_submission(
     team = team or make_team()
     if state == SubmissionState.SUBMITTED:
         fields.setdefault("submitted_at", timezone.now())
-    fields.setdefault("created_by", _owner(team))
+    fields.setdefault("created_by", owner_of(team))
     fields.setdefault("title", f"Method {next(numbers)}")
     return Submission.objects.create(team=team, track=track or make_track(), state=state, **fields)
 
@@ -141,7 +141,7 @@ def make_epsilons(
 
 
 def make_token(team: Team, track: Track, **fields: Any) -> RunToken:
-    defaults = {"token": f"token-{next(numbers):016}", "issued_to": _owner(team)}
+    defaults = {"token": f"token-{next(numbers):016}", "issued_to": owner_of(team)}
     return RunToken.objects.create(team=team, track=track, **{**defaults, **fields})
 
 
@@ -152,7 +152,7 @@ def make_upload(team: Team, content: bytes = b"content", filename: str = "file.b
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     defaults = {
-        "created_by": _owner(team),
+        "created_by": owner_of(team),
         "size_bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
         "part_size_bytes": settings.UPLOAD_PART_SIZE_BYTES,
@@ -174,5 +174,5 @@ def make_artifact(
     return Artifact.objects.create(submission=submission, run=run, kind=kind, upload=upload)
 
 
-def _owner(team: Team) -> User:
+def owner_of(team: Team) -> User:
     return team.memberships.get(role=Role.OWNER).user

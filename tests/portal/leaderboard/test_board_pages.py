@@ -10,7 +10,7 @@ from portal.challenge.models import Ranking
 from portal.leaderboard import views
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import withdraw
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user, owner_of
 
 pytestmark = pytest.mark.django_db
 
@@ -123,7 +123,8 @@ class TestVersions:
     def test_a_change_is_shown_at_once(self, client, track, address):
         first = client.get(address)
         assert "Method 0." in first.text
-        withdraw(track.submissions.get(title="Method 0."), make_user())
+        submission = track.submissions.get(title="Method 0.")
+        withdraw(submission, owner_of(submission.team))
         second = client.get(address, headers={"If-None-Match": first["ETag"]})
         assert second.status_code == 200
         assert "Method 0." not in second.text

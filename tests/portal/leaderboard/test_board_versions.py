@@ -22,7 +22,7 @@ from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
-from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user
+from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
 from tests.portal.reviews.test_decisions import make_reviewer
 
 pytestmark = pytest.mark.django_db
@@ -61,10 +61,16 @@ WRITERS = {
     "audit/models.py:save",  # of audit entries
     "audit/transitions.py:move",
     "challenge/definitions.py:_save_track",
+    "evaluation/breaker.py:_name_sick",  # of workers and queues, which no board shows
+    "evaluation/breaker.py:_pause",
+    "evaluation/breaker.py:note_health",
+    "evaluation/breaker.py:resume",
     "evaluation/intake.py:_advance",  # of a run that isn't scored yet
     "reviews/services.py:decide",
     "submissions/services.py:describe",  # of drafts
+    "evaluation/watchdog.py:_watching_since",
     "submissions/services.py:mark_baseline",
+    "teams/services.py:_add",  # of new teams
 }
 WRITTEN = {"state", "results", "is_baseline", "title", "submitted_at", "name", "decision", "reason", "budget"}
 
@@ -117,7 +123,7 @@ def edit_track(run, client):
 CHANGES = {
     "a run is scored": lambda run, _: score_another(run),
     "a run is evaluated again": lambda run, _: requeue(run, actor=make_user()),
-    "a submission is withdrawn": lambda run, _: withdraw(run.submission, make_user()),
+    "a submission is withdrawn": lambda run, _: withdraw(run.submission, owner_of(run.submission.team)),
     "a submission becomes a baseline": lambda run, _: mark_baseline(run.submission, True, make_user()),
     "a proof is decided on": lambda run, _: accept(run),
     "a team is renamed": rename_team,
@@ -151,7 +157,7 @@ def test_every_move_of_a_run_onto_a_board_or_off_it_does(before, after):
 def test_boards_of_other_tracks_keep_their_version(run):
     other = make_track().pk
     before = boards_versions([other])
-    withdraw(run.submission, make_user())
+    withdraw(run.submission, owner_of(run.submission.team))
     assert boards_versions([other]) == before
 
 
@@ -159,7 +165,7 @@ def test_what_is_rolled_back_leaves_the_version_as_it_was(run):
     track = run.submission.track_id
     before = boards_versions([track])
     with transaction.atomic():
-        withdraw(run.submission, make_user())
+        withdraw(run.submission, owner_of(run.submission.team))
         transaction.set_rollback(True)
     assert boards_versions([track]) == before
 

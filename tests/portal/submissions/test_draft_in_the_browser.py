@@ -156,10 +156,10 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
 
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)
-    expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=10_000)
+    expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=60_000)
     Run.objects.update(state=RunState.SCORED, results=RunResults(**{**SCORES, "anls": 0.875}))
     Evaluation.objects.update(state="passed")
-    expect(page.locator(".badge-scored")).to_be_visible(timeout=10_000)
+    expect(page.locator(".badge-scored")).to_be_visible(timeout=60_000)
     expect(page.locator("#status")).to_contain_text("0.8750")
     expect(page.locator("#status-line")).to_have_text("Run: scored")
     polls = []

@@ -226,7 +226,7 @@ class TestStatusPage:
         evaluation = evaluate(make_run(submission, state=RunState.RUNNING), done=1, total=9)
         address = reverse("submissions:status", args=[submission.pk])
         version = page(member, "status", submission.pk).split("version=")[1].split('"')[0]
-        with django_assert_max_num_queries(4):
+        with django_assert_max_num_queries(6):
             assert member.get(address, {"version": version}).status_code == 204
         evaluation.done = 2
         evaluation.save()
