@@ -139,6 +139,8 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
             raise PermissionDenied
         form = FailedSinceForm(request.GET if "since_0" in request.GET else None)
         runs = failed_since(form.cleaned_data["since"]) if form.is_valid() else None
+        if runs is not None:
+            runs = runs.filter(submission__in=private_submissions(request.user))
         may_queue = self.has_evaluate_permission(request)
         if request.method == "POST" and runs is not None:
             if not may_queue:

@@ -1,5 +1,6 @@
 """The page that shows a privacy proof, to reviewers and to the team that wrote it."""
 
+import hashlib
 from pathlib import PurePath
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
 
 from evaluator.contracts import evaluator_version
-from evaluator.errors import ProblemError
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.requests import UserRequest
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
 from portal.reviews.selectors import readable_proofs
@@ -52,10 +53,8 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
 
 def _rendered(upload: Upload) -> SafeString:
     """Return the proof as HTML, which is rendered once unless images make it large."""
-    cache, key = (
-        caches["pages"],
-        f"proof:{evaluator_version()}:{upload.sha256}:{PurePath(upload.filename).suffix}",
-    )
+    # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
+    cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
     html: str | None = cache.get(key)
     if html is None:
         html = render_proof(_read(upload), upload.filename)
@@ -65,8 +64,16 @@ def _rendered(upload: Upload) -> SafeString:
 
 
 def _read(upload: Upload) -> bytes:
+    """Return the proof's bytes. Raises `ProblemError` (`E_ARTIFACT_HASH`) unless they are the announced ones."""
     try:
         with current_store().open(upload.store_key) as file:
-            return file.read(MAX_PROOF_BYTES + 1)
+            content = file.read(MAX_PROOF_BYTES + 1)
     except FileNotFoundError as error:
         raise Http404 from error
+    found = hashlib.sha256(content).hexdigest()
+    # A larger one is rejected for its size, and never hashed to its end.
+    if found != upload.sha256 and len(content) <= MAX_PROOF_BYTES:
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_HASH, where=upload.filename, expected=upload.sha256, found=found
+        )
+    return content

@@ -123,3 +123,17 @@ def test_a_hostile_file_name_is_text(client):
     submission = submission_with(b"text", "<script>alert(1)</script>.md")
     client.force_login(submission.created_by)
     assert "<script" not in client.get(address(submission)).text
+
+
+def test_a_proof_that_announced_the_hash_of_another_shows_nothing_of_it(client, submission):
+    client.force_login(submission.created_by)
+    assert "Theorem" in client.get(address(submission)).text
+    copier = submission_with(b"nothing", "proof.md")
+    upload = copier.artifacts.get().upload
+    upload.sha256 = submission.artifacts.get().upload.sha256
+    upload.save()
+    client.force_login(copier.created_by)
+    page = client.get(address(copier))
+    assert page.status_code == 422
+    assert "E_ARTIFACT_HASH" in page.text
+    assert "Theorem" not in page.text
