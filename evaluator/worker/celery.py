@@ -8,6 +8,7 @@ from typing import Any
 from celery import Celery
 
 from evaluator.contracts import INTAKE_QUEUE, Progress, StepReport
+from evaluator.logs import log_tasks_in_context, logging_settings
 from evaluator.signed_messages import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
 
@@ -18,6 +19,9 @@ app.conf.update(worker_settings(_url))
 # RabbitMQ lets an account write to exchanges, not to queues: to the one that leads to the intake and to no other.
 TO_INTAKE: dict[str, Any] = {"queue": INTAKE_QUEUE, "declare": []} | (
     {"exchange": INTAKE_QUEUE, "routing_key": INTAKE_QUEUE} if is_rabbitmq(_url) else {}
+)
+log_tasks_in_context(
+    logging_settings(os.environ.get("PFL_LOG_FORMAT", "text"), os.environ.get("PFL_LOG_LEVEL", "INFO")),
 )
 
 # The name under which this process reports. It says nothing of the machine unless the organizers choose that.

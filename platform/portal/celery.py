@@ -13,10 +13,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 from django.conf import settings
 
 from evaluator.contracts import INTAKE_QUEUE
+from evaluator.logs import log_tasks_in_context
 
 WATCH_TASK = "portal.watch_evaluations"
 CLEAN_UP_TASK = "portal.clean_up"
 CLEAN_UP_SECONDS = 3600
+LIVENESS_TASK = "portal.show_intake"
 
 app = Celery("portal")
 app.conf.update(
@@ -36,6 +38,9 @@ app.conf.update(
             "schedule": CLEAN_UP_SECONDS,
             "options": {"expires": CLEAN_UP_SECONDS},
         },
+        "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
     },
+    beat_scheduler="portal.liveness.clock:LivelyScheduler",
 )
+log_tasks_in_context(settings.LOGGING)
 app.autodiscover_tasks()

@@ -18,6 +18,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from evaluator.logs import logging_settings
 from evaluator.worker.broker import broker_settings
 from portal.uploads.location import Bucket, store_location
 
@@ -70,7 +71,10 @@ INSTALLED_APPS = [
     "portal.reviews",
     "portal.leaderboard",
     "portal.audit",
+    "portal.liveness",
+    "portal.mail",
     "portal.api",
+    "portal.operations",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -87,6 +91,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.operations.requests.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.null_characters.reject_null_characters",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -205,13 +210,19 @@ MFA_TOTP_TOLERANCE = 1
 # Browsers treat http://localhost as secure.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PUBLIC
 
-EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+# All mail goes through the outbox; the mail process delivers it with the second backend.
+EMAIL_BACKEND = "portal.mail.backend.OutboxBackend"
+MAIL_DELIVERY_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = HOME / "mail"
+EMAIL_TIMEOUT = 20
 if _mail := os.environ.get("PFL_SMTP_URL"):
-    # A URL such as smtp://user:password@host:587 or smtps://….
+    # smtp://user:password@host:587 (STARTTLS), smtps://… (TLS), or smtp+plain://… for a server beside the site.
     _smtp = urlsplit(_mail)
-    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    EMAIL_HOST, EMAIL_PORT = _smtp.hostname or "", _smtp.port or 587
+    MAIL_DELIVERY_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_HOST, EMAIL_PORT = (
+        _smtp.hostname or "",
+        _smtp.port or {"smtps": 465, "smtp": 587}.get(_smtp.scheme, 25),
+    )
     # A character that is special in a URL is written as %40 and the like.
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_smtp.username or ""), unquote(_smtp.password or "")
     EMAIL_USE_SSL, EMAIL_USE_TLS = _smtp.scheme == "smtps", _smtp.scheme == "smtp"
@@ -295,7 +306,7 @@ SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC
 SECURE_SSL_REDIRECT = PUBLIC
 # Probes ask the process itself, not the proxy.
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC else None
 SECURE_HSTS_SECONDS = 31_536_000 if PUBLIC else 0
 # Only the owner of the domain knows whether all of its other sites have TLS as well.
@@ -324,13 +335,14 @@ PERMISSIONS_POLICY: dict[str, list[str]] = {
     **{feature: ["self"] for feature in _OWN_FEATURES},
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": os.environ.get("PFL_LOG_LEVEL", "INFO")},
-}
+LOGGING = logging_settings(os.environ.get("PFL_LOG_FORMAT", "text"), os.environ.get("PFL_LOG_LEVEL", "INFO"))
+
+# The processes beside the web server show a sign of life so often, and are missed after so long.
+LIVENESS_SECONDS = 10
+LIVENESS_LATE_SECONDS = int(os.environ.get("PFL_LIVENESS_LATE_SECONDS", "60"))
+READY_FREE_BYTES = int(os.environ.get("PFL_READY_FREE_BYTES", str(1024**3)))
+# Without a token, metrics are for private addresses.
+METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 
 
 # What 50 random digits take; a short text that is repeated takes less.

@@ -4,8 +4,9 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
 
-from portal import health, well_known
+from portal import well_known
 from portal.evaluation import urls as evaluation
+from portal.operations import views as operations
 from portal.submissions import urls as submissions
 
 # Organizers log in where everyone does: with a verified address, and with attempts limited.
@@ -17,8 +18,9 @@ admin.site.site_title = "PFL-DocVQA"
 SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
 
 urlpatterns = [
-    path("healthz", health.alive, name="healthz"),
-    path("readyz", health.ready, name="readyz"),
+    path("healthz", operations.alive, name="healthz"),
+    path("readyz", operations.ready, name="readyz"),
+    path("metrics", operations.show_metrics, name="metrics"),
     path("robots.txt", well_known.robots_txt, name="robots_txt"),
     path(".well-known/security.txt", well_known.security_txt, name="security_txt"),
     # The home page shows both leaderboards.
@@ -35,3 +37,5 @@ urlpatterns = [
     path("api/v1/", include("portal.api.urls")),
     path("admin/", admin.site.urls),
 ]
+
+handler500 = operations.server_error

@@ -1,11 +1,10 @@
-"""E-mails about evaluations: plain text, sent when the change that they report is committed."""
+"""E-mails about evaluations: plain text, part of the transaction of the change that they report."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.core.mail import send_mail
-from django.db import transaction
+from django.core.mail import EmailMessage, get_connection
 from django.urls import reverse
 
 from evaluator.errors import Problem
@@ -28,8 +27,8 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
 
 
 def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
-    """Mail the team's members once the current transaction is committed."""
-    _mail_on_commit(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
+    """Mail the team's members."""
+    _mail(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
 
 
 def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
@@ -63,7 +62,7 @@ def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
 
 def _mail_organizers(subject: str, *paragraphs: str) -> None:
     page = settings.SITE_URL + reverse("admin:evaluation_stepqueue_changelist")
-    _mail_on_commit(subject, [*paragraphs, page], User.objects.filter(is_staff=True, is_active=True))
+    _mail(subject, [*paragraphs, page], User.objects.filter(is_staff=True, is_active=True))
 
 
 def _outcome(run: Run) -> str:
@@ -78,14 +77,9 @@ def _outcome(run: Run) -> str:
             return f"We could not evaluate {run}."
 
 
-def _mail_on_commit(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
-    # A title may contain line breaks, a subject is one line. Robust, so that no mail server can undo a change.
+def _mail(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
+    # A title may contain line breaks, a subject is one line.
     subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(subject.split())
     body = "\n\n".join(paragraphs) + "\n"
-    addresses = [user.email for user in recipients]
-
-    def send() -> None:
-        for address in addresses:
-            send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [address])
-
-    transaction.on_commit(send, robust=True)
+    messages = [EmailMessage(subject, body, settings.DEFAULT_FROM_EMAIL, [user.email]) for user in recipients]
+    get_connection().send_messages(messages)

@@ -1,4 +1,4 @@
-"""The processes of one site: web server, report intake, clock and evaluation worker.
+"""The processes of one site: web server, report intake, clock, mail and evaluation worker.
 
 All of them are the production programs (gunicorn, Celery) with the back ends that the environment names; nothing
 named means SQLite, a folder store and a broker file under the site's home.
@@ -27,10 +27,11 @@ ALL_QUEUES = f"{EVALUATOR_QUEUE},{SCORING_QUEUE}"
 PROGRAMS: dict[str, list[str]] = {
     "intake": [PYTHON, "-m", "celery", "-A", "portal.celery", "worker", "-P", "solo", "-Q", INTAKE_QUEUE],
     "clock": [PYTHON, "-m", "celery", "-A", "portal.celery", "beat"],
+    "mail": [PYTHON, "-m", "django", "deliver_mail"],
     "worker": [PYTHON, "-m", "celery", "-A", "evaluator.worker", "worker", "-P", "solo", "-Q", ALL_QUEUES],
 }
 # What a worker may know: how to reach the broker and where its own files are. No database, no secret key.
-WORKER_VARIABLES = {"PFL_BROKER_URL", "PFL_EVALUATOR_HOME", "PFL_LOG_LEVEL"}
+WORKER_VARIABLES = {"PFL_BROKER_URL", "PFL_EVALUATOR_HOME", "PFL_LOG_FORMAT", "PFL_LOG_LEVEL"}
 
 
 class StackError(Exception):
@@ -62,6 +63,7 @@ class Stack:
             "PFL_SITE_URL": self.url,
             "PFL_BROKER_URL": f"sqlite:///{self.home}/broker.sqlite3",
             "PFL_EVALUATOR_HOME": str(self.evaluator_home),
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
             **(variables or {}),
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -79,7 +81,7 @@ class Stack:
     def manage(self, *arguments: str, **variables: str) -> str:
         """Run one of the site's management commands and return what it printed."""
         command = [PYTHON, "-m", "django", *arguments]
-        environment = {**self.environment, "DJANGO_SETTINGS_MODULE": "portal.settings", **variables}
+        environment = {**self.environment, **variables}
         result = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
         if result.returncode:
             raise StackError(f"{' '.join(arguments[:2])} failed:\n{result.stderr.strip()[-4000:]}")
@@ -90,12 +92,12 @@ class Stack:
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         self.evaluator_home.mkdir(parents=True, exist_ok=True)
         self.manage("migrate", "--verbosity", "0")
-        for name in ("web", "intake", "clock", "worker"):
+        for name in ("web", *PROGRAMS):
             self.start_process(name)
         self._wait_until_ready()
 
     def start_process(self, name: str) -> None:
-        """Start one process: `web`, `intake`, `clock` or `worker`."""
+        """Start one process: `web`, `intake`, `clock`, `mail` or `worker`."""
         web = [
             *(PYTHON, "-m", "gunicorn", "-c", "python:portal.web_server", "portal.wsgi"),
             # One process: without a database server, each would have throttles of its own.

@@ -4,7 +4,6 @@ Locks are taken in one order, person before team before invitation, so that two 
 """
 
 from datetime import timedelta
-from functools import partial
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -78,7 +77,7 @@ def _unusable_name(name: str, message: str = "") -> ProblemError:
 
 @transaction.atomic
 def invite(team: Team, email: str, *, by: User) -> Invitation:
-    """Invite the person behind `email`, replacing an open invitation to them; the mail is sent on commit.
+    """Invite the person behind `email`, replacing an open invitation to them; the mail is part of the transaction.
 
     Raises:
         ProblemError: `E_TEAM_OWNER` when `by` is no owner; `E_TEAM_INVITATION` when they have sent too many
@@ -116,7 +115,7 @@ def invite(team: Team, email: str, *, by: User) -> Invitation:
     text = render_to_string("teams/invitation_mail.txt", {"invitation": invitation, "link": link})
     # Neither the team's name nor a person's: the site mails nobody a text that a stranger chose.
     subject = f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Invitation to a team"
-    transaction.on_commit(partial(send_mail, subject, text, None, [email]), robust=True)
+    send_mail(subject, text, None, [email])
     return invitation
 
 

@@ -82,11 +82,11 @@ def test_signing_up_twice_notifies_the_owner_and_nobody_else(client: Client) -> 
 
 
 def test_a_site_without_a_mail_server_says_where_its_mails_are(client: Client, settings: Settings) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     folder = str(settings.EMAIL_FILE_PATH)
     path = reverse("account_email_verification_sent")
     assert folder in client.get(path).content.decode()
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     assert folder not in client.get(path).content.decode()
 
 

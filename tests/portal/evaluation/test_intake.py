@@ -29,6 +29,7 @@ from portal.evaluation import dispatch, intake, outcomes, tasks, truncation
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.results import column_epsilons
 from portal.evaluation.step_secrets import step_secret
+from portal.mail.models import OutgoingMail
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import (
     RESULTS,
@@ -334,11 +335,15 @@ class TestFailure:
         assert "E_PLATFORM_FAULT" in message.body
         assert "CUDA" not in message.body
 
-    def test_a_mail_server_that_is_down_undoes_nothing(self, evaluation, committed, settings):
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    def test_the_mail_waits_in_the_outbox_whatever_the_mail_server_does(
+        self, evaluation, committed, settings
+    ):
+        settings.EMAIL_BACKEND = "portal.mail.backend.OutboxBackend"
+        settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
         committed(intake.receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.REJECTED
+        assert OutgoingMail.objects.count() == 1
 
 
 class TestExpiredAddresses:

@@ -1,0 +1,1 @@
+"""What operators need: probes, metrics, logs, backup and restore."""

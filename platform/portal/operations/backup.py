@@ -1,0 +1,146 @@
+"""Backup of a site: its database and the files that it refers to, as of one moment, while the site runs.
+
+The snapshot of the database comes first, then the files that the snapshot names. That order suffices: a file gets its
+name in the store once, when it is complete and its SHA-256 is known, and never changes; so whatever the snapshot calls
+completed was in the store at its moment and can be copied later. A file can only disappear meanwhile, because its draft
+was withdrawn. The manifest names such files.
+
+A folder without `manifest.json` is a backup that wasn't finished. Files are linked where the backup is on the store's
+disk, and copied otherwise; a copy is compared with its SHA-256.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+from pydantic import BaseModel
+
+from portal.operations.snapshots import StoredFile, snapshot
+from portal.uploads.models import Upload, UploadState
+from portal.uploads.stores import CHUNK_BYTES, FolderStore, Store, current_store
+
+MANIFEST = "manifest.json"
+DATABASE = "database"
+FILES = "files"
+SECRET_KEY = "secret_key"  # noqa: S105  (the name of a file)
+
+
+class BackupError(Exception):
+    """The backup can't be made or used; the message says why and what to do."""
+
+
+class Manifest(BaseModel):
+    """What a backup consists of.
+
+    `removed` are files that the database still names, and that were deleted while the backup was made.
+    """
+
+    made_at: datetime
+    vendor: str
+    database_sha256: str
+    secret_key_sha256: str
+    files: list[StoredFile]
+    removed: list[StoredFile] = []
+
+
+def make_backup(folder: Path, *, link: bool = True) -> Manifest:
+    """Write a backup of this site into `folder`, which must be empty or not exist.
+
+    Raises:
+        BackupError: The folder isn't empty, a program is missing or failed, or a file isn't what the database says.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise BackupError(f"{folder} is not empty: name a new folder for each backup.")
+    files = snapshot(folder / DATABASE)
+    removed = [file for file in files if not _save(file, current_store(), folder / FILES / file.key, link)]
+    _save_secret_key(folder)
+    manifest = Manifest(
+        made_at=timezone.now(),
+        vendor=connection.vendor,
+        database_sha256=sha256_of(folder / DATABASE),
+        secret_key_sha256=hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest(),
+        files=[file for file in files if file not in removed],
+        removed=removed,
+    )
+    # Last and at once: whoever finds it finds a whole backup.
+    unfinished = folder / f"{MANIFEST}.unfinished"
+    unfinished.write_text(manifest.model_dump_json(indent=1))
+    unfinished.replace(folder / MANIFEST)
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a finished backup. Raises `BackupError` if there is none."""
+    try:
+        return Manifest.model_validate_json((folder / MANIFEST).read_text())
+    except FileNotFoundError as error:
+        raise BackupError(f"{folder} has no {MANIFEST}, so it is no finished backup.") from error
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _save(file: StoredFile, store: Store, target: Path, link: bool) -> bool:
+    """Put one file into the backup; False if it has been removed from the store since the snapshot."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        if not (link and isinstance(store, FolderStore) and _linked(store, file, target)):
+            with closing(store.open(file.key)) as source:
+                _copy(source, file, target)
+    except FileNotFoundError as error:
+        if Upload.objects.filter(store_key=file.key, state=UploadState.COMPLETED).exists():
+            raise BackupError(
+                f"The store has no {file.key}, which the database says is complete. Restore that file from an "
+                "earlier backup, or remove its upload, and begin again."
+            ) from error
+        return False
+    return True
+
+
+def _linked(store: FolderStore, file: StoredFile, target: Path) -> bool:
+    """Link the store's file, which never changes, into the backup; False if that is another disk."""
+    try:
+        os.link(store.folder / "objects" / file.key, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def _copy(source: BinaryIO, file: StoredFile, target: Path) -> None:
+    digest = hashlib.sha256()
+    with target.open("wb") as copy:
+        for chunk in chunks_of(source):
+            digest.update(chunk)
+            copy.write(chunk)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if digest.hexdigest() != file.sha256:
+        raise BackupError(f"{file.key} is damaged in the store: its SHA-256 is {digest.hexdigest()}.")
+
+
+def chunks_of(source: BinaryIO) -> Iterator[bytes]:
+    """Yield what is left of `source` in chunks."""
+    reads: Iterable[bytes] = iter(lambda: source.read(CHUNK_BYTES), b"")
+    yield from reads
+
+
+def _save_secret_key(folder: Path) -> None:
+    """Keep the key of a site that made its own; a public site's is in its environment, and never in a backup."""
+    stored = settings.HOME / SECRET_KEY
+    if stored.exists():
+        target = folder / SECRET_KEY
+        target.touch(mode=0o600)
+        target.write_text(stored.read_text())

@@ -1,0 +1,31 @@
+"""Back the site up while it runs; see `portal.operations.backup`."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from typing_extensions import override
+
+from portal.operations.backup import BackupError, make_backup
+from portal.operations.snapshots import SnapshotError
+
+
+class Command(BaseCommand):
+    help = "Write the database and the files that it refers to into a new folder. The site may run meanwhile."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", type=Path, help="a new or empty folder")
+        parser.add_argument(
+            "--copy", action="store_true", help="copy files also where they could be linked on the same disk"
+        )
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            manifest = make_backup(options["folder"].resolve(), link=not options["copy"])
+        except (BackupError, SnapshotError, OSError) as error:
+            raise CommandError(str(error)) from error
+        size = sum(file.size_bytes for file in manifest.files)
+        self.stdout.write(f"Backed up the database and {len(manifest.files)} files of {size} bytes.")
+        if manifest.removed:
+            self.stdout.write(f"{len(manifest.removed)} files were removed from the site meanwhile.")

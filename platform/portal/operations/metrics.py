@@ -1,0 +1,150 @@
+"""The site's metrics, read from the database at each request: every web process answers the same.
+
+The number of queries is constant and none of them reads a row's documents.
+"""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Count, Min, Q, QuerySet, Sum
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from portal.evaluation import clock
+from portal.evaluation.dispatch import ALIVE
+from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.evaluation.places import QUEUES
+from portal.liveness.models import silences
+from portal.mail.models import OutgoingMail
+from portal.submissions.models import Run, Submission
+from portal.uploads.models import Upload, UploadState
+
+
+class SiteCollector(Collector):
+    """All metrics of the site."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield each metric, as it is now."""
+        yield by_label("pfl_runs", "Runs by state.", "state", _counts(Run.objects.all(), "state"))
+        yield from _evaluations()
+        yield _reports()
+        yield value(
+            "pfl_submissions_refunded",
+            "Submissions whose quota slot was given back.",
+            Submission.objects.filter(refunded_at__isnull=False).count(),
+        )
+        yield from _workers()
+        yield from _uploads()
+        yield from _mails()
+        yield from _disk()
+        yield _processes()
+
+
+def exposition() -> bytes:
+    """Return the metrics in Prometheus's text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(SiteCollector())
+    return generate_latest(registry)
+
+
+def value(name: str, meaning: str, number: float) -> Metric:
+    """Return a metric of one number."""
+    return GaugeMetricFamily(name, meaning, value=number)
+
+
+def by_label(name: str, meaning: str, label: str, numbers: dict[str, float]) -> Metric:
+    """Return a metric of one number for each value of `label`."""
+    family = GaugeMetricFamily(name, meaning, labels=[label])
+    for labeled, number in numbers.items():
+        family.add_metric([labeled], number)
+    return family
+
+
+def _counts(rows: "QuerySet[Run]", field: str) -> dict[str, float]:
+    return dict(rows.order_by().values_list(field).annotate(Count("pk")))
+
+
+def _evaluations() -> Iterable[Metric]:
+    """Return the attempts by state, and how many steps wait in each queue and since when."""
+    family = GaugeMetricFamily(
+        "pfl_attempts", "Attempts at runs, by state and step.", labels=["state", "step"]
+    )
+    waiting = dict.fromkeys(sorted(set(QUEUES.values())), 0.0)
+    oldest = dict.fromkeys(waiting, 0.0)
+    now = clock.now()
+    rows = Evaluation.objects.order_by().values_list("state", "step")
+    for state, step, count, since in rows.annotate(Count("pk"), Min("step_queued_at")):
+        family.add_metric([state, step], count)
+        if state == EvaluationState.QUEUED:
+            queue = QUEUES[step]
+            waiting[queue] += count
+            oldest[queue] = max(oldest[queue], (now - since).total_seconds())
+    yield family
+    yield by_label("pfl_queue_steps", "Steps that wait for a worker, by queue.", "queue", waiting)
+    yield by_label("pfl_queue_oldest_seconds", "How long the oldest of them has waited.", "queue", oldest)
+
+
+def _reports() -> Metric:
+    family = GaugeMetricFamily(
+        "pfl_step_reports", "Reports on steps, by step and outcome.", labels=["step", "outcome"]
+    )
+    rows = StepReport.objects.order_by().values_list("step", "outcome")
+    for step, outcome, count in rows.annotate(Count("pk")):
+        family.add_metric([step, outcome], count)
+    return family
+
+
+def _workers() -> Iterable[Metric]:
+    """Return how many workers of each queue live and are sick, and whether the queue is paused."""
+    now = clock.now()
+    alive = dict.fromkeys(sorted(set(QUEUES.values())), 0.0)
+    sick, paused = dict(alive), dict(alive)
+    rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
+    for queue, count, sick_count in rows.annotate(Count("pk"), Count("sick_at")):
+        alive[queue], sick[queue] = count, sick_count
+    paused.update(dict.fromkeys(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True), 1))
+    yield by_label("pfl_workers_alive", "Workers that sent a heartbeat in the last minute.", "queue", alive)
+    yield by_label("pfl_workers_sick", "Those of them at which steps of many runs fail.", "queue", sick)
+    yield by_label("pfl_queue_paused", "Whether the queue is paused after an outage.", "queue", paused)
+
+
+def _uploads() -> Iterable[Metric]:
+    rows = Upload.objects.exclude(state=UploadState.ABORTED).order_by().values_list("state")
+    counts = {state: (count, size) for state, count, size in rows.annotate(Count("pk"), Sum("size_bytes"))}
+    files, file_bytes = counts.get(UploadState.COMPLETED, (0, 0))
+    unfinished, unfinished_bytes = counts.get(UploadState.OPEN, (0, 0))
+    yield value("pfl_uploads_open", "Unfinished uploads.", unfinished)
+    yield value("pfl_uploads_open_bytes", "Announced bytes of unfinished uploads.", unfinished_bytes)
+    yield value("pfl_store_files", "Files in the store.", files)
+    yield value("pfl_store_bytes", "Their bytes.", file_bytes)
+
+
+def _mails() -> Iterable[Metric]:
+    numbers = OutgoingMail.objects.aggregate(
+        waiting=Count("pk", filter=Q(failed_at=None)),
+        failed=Count("failed_at"),
+        oldest=Min("created_at", filter=Q(failed_at=None)),
+    )
+    oldest = (timezone.now() - numbers["oldest"]).total_seconds() if numbers["oldest"] else 0
+    yield value("pfl_mails_waiting", "Mails that wait to be delivered.", numbers["waiting"])
+    yield value("pfl_mails_oldest_seconds", "How long the oldest of them has waited.", oldest)
+    yield value("pfl_mails_failed", "Mails that were given up.", numbers["failed"])
+
+
+def _disk() -> Iterable[Metric]:
+    """Return the space of this process's disk, which is the store's as well if that is a folder."""
+    usage = shutil.disk_usage(Path(settings.HOME))
+    yield value("pfl_disk_bytes", "Size of the disk of the site's folder.", usage.total)
+    yield value("pfl_disk_free_bytes", "Free bytes on it.", usage.free)
+
+
+def _processes() -> Metric:
+    """Return how long each process has been silent; one that was never heard of is left out."""
+    silent = {name: silence.total_seconds() for name, silence in silences().items() if silence is not None}
+    return by_label(
+        "pfl_process_silence_seconds", "Seconds since a process's last sign of life.", "process", silent
+    )

@@ -1,0 +1,105 @@
+"""Restoring a backup into an empty site, every file compared with its SHA-256."""
+
+import hashlib
+from pathlib import Path
+
+import requests
+from django.conf import settings
+from django.db import transaction
+
+from portal.operations import snapshots
+from portal.operations.backup import (
+    DATABASE,
+    FILES,
+    SECRET_KEY,
+    BackupError,
+    Manifest,
+    read_manifest,
+    sha256_of,
+)
+from portal.operations.snapshots import StoredFile
+from portal.uploads.models import Upload, UploadState
+from portal.uploads.parts import Part, part_size_bytes
+from portal.uploads.states import move_upload
+from portal.uploads.stores import FolderStore, Store, current_store
+
+PART_TIMEOUT_S = 300
+
+
+def verify_backup(folder: Path) -> Manifest:
+    """Compare every file of a backup with its SHA-256, and return its manifest.
+
+    Raises:
+        BackupError: It isn't finished, or something is missing or damaged.
+    """
+    manifest = read_manifest(folder)
+    if sha256_of(folder / DATABASE) != manifest.database_sha256:
+        raise BackupError(f"{folder / DATABASE} is damaged: use another backup.")
+    for file in manifest.files:
+        path = folder / FILES / file.key
+        if not path.exists() or sha256_of(path) != file.sha256:
+            raise BackupError(f"{path} is missing or damaged: use another backup.")
+    return manifest
+
+
+def restore_backup(folder: Path) -> Manifest:
+    """Restore a backup into this site, whose database and store must be empty.
+
+    Unfinished uploads are aborted: their parts aren't in the backup, and whoever sent them starts again.
+
+    Raises:
+        BackupError: As `verify_backup`, or the site isn't empty, or its key is another one.
+    """
+    manifest = verify_backup(folder)
+    _restore_secret_key(folder, manifest)
+    store = current_store()
+    for file in manifest.files:
+        if store.size(file.key) is not None:
+            raise BackupError(f"The store isn't empty: it has {file.key}.")
+    try:
+        snapshots.load(folder / DATABASE)
+    except snapshots.SnapshotError as error:
+        raise BackupError(str(error)) from error
+    for file in manifest.files:
+        _put(file, folder / FILES / file.key, store)
+    _abort_unfinished()
+    return manifest
+
+
+def _restore_secret_key(folder: Path, manifest: Manifest) -> None:
+    """Bring back the key of a site that makes its own; check that a public site has the one it had."""
+    if (folder / SECRET_KEY).exists():
+        target = settings.HOME / SECRET_KEY
+        target.touch(mode=0o600)
+        target.write_text((folder / SECRET_KEY).read_text())
+    elif hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest() != manifest.secret_key_sha256:
+        raise BackupError("PFL_SECRET_KEY isn't the one of the site that was backed up: set that one.")
+
+
+def _put(file: StoredFile, source: Path, store: Store) -> None:
+    """Put one file into the store by the way that uploads go, which compares every part with its SHA-256."""
+    upload = store.begin(file.key)
+    part_bytes = part_size_bytes(file.size_bytes, settings.UPLOAD_PART_SIZE_BYTES)
+    parts = []
+    with source.open("rb") as content:
+        while content_of_part := content.read(part_bytes):
+            part = Part(len(parts) + 1, len(content_of_part), hashlib.sha256(content_of_part).hexdigest())
+            _send(part, content_of_part, store, file.key, upload)
+            parts.append(part)
+    store.complete(file.key, upload, [part.size_bytes for part in parts], file.sha256)
+
+
+def _send(part: Part, content: bytes, store: Store, key: str, upload: str) -> None:
+    if isinstance(store, FolderStore):
+        store.receive(upload, part, [content])
+        return
+    address = store.part_url(key, upload, part)
+    requests.put(
+        address.url, data=content, headers=address.headers, timeout=PART_TIMEOUT_S
+    ).raise_for_status()
+
+
+@transaction.atomic
+def _abort_unfinished() -> None:
+    for upload in Upload.objects.select_for_update().filter(state=UploadState.OPEN):
+        move_upload(upload, UploadState.ABORTED)

@@ -1,0 +1,1 @@
+"""Tests of the outbox, with real mail servers that work, reject and hang."""

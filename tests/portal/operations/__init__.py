@@ -1,0 +1,1 @@
+"""Tests of probes, metrics, logs, backup and restore."""
