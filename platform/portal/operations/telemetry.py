@@ -14,6 +14,8 @@ from evaluator.logs import mask_secrets
 SENTRY_VARIABLE = "PFL_SENTRY_DSN"
 # OpenTelemetry's own name; its other variables, such as OTEL_SERVICE_NAME, hold as well.
 OTEL_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
+# Probes, and addresses that open something by themselves.
+NOT_TRACED = "healthz,readyz,metrics,uploads/,invitation,confirm-email,password/reset/key"
 
 
 def start_telemetry() -> None:
@@ -58,6 +60,7 @@ def _start_tracing() -> None:
     exporter = needed("exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
     provider.add_span_processor(needed("sdk.trace.export").BatchSpanProcessor(exporter))
     needed("trace").set_tracer_provider(provider)
+    os.environ.setdefault("OTEL_PYTHON_DJANGO_EXCLUDED_URLS", NOT_TRACED)
     needed("instrumentation.django").DjangoInstrumentor().instrument()
     needed("instrumentation.celery").CeleryInstrumentor().instrument()
 

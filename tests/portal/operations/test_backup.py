@@ -1,0 +1,187 @@
+"""Backups of a site that is in use, restored into an empty one."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+from django.conf import settings
+from django.db import connection, connections
+
+from portal.operations.backup import BackupError, make_backup, read_manifest
+from portal.operations.restore import verify_backup
+from portal.uploads import services
+from portal.uploads.models import Upload, UploadState
+from portal.uploads.parts import Part
+from portal.uploads.stores import FolderStore, current_store
+from tests.portal.factories import make_team, make_upload, make_user
+from tests.services.postgres import binaries
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def postgres_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PG_BIN", str(binaries()))
+
+
+def manage(*arguments: str | Path, **environment: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-m", "django", *map(str, arguments)],
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+class Uploader(threading.Thread):
+    """A team that uploads files as long as the test lets it, and withdraws every third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.user = make_user()
+        self.team = make_team(self.user)
+        self.enough = threading.Event()
+        self.busy = threading.Event()
+
+    def run(self) -> None:
+        number = 0
+        while not self.enough.is_set():
+            number += 1
+            upload = self.upload(f"content {number}".encode() * 1000)
+            if number % 3 == 0:
+                services.discard(upload)
+            if number == 5:
+                self.busy.set()
+        connections.close_all()
+
+    def upload(self, content: bytes, *, complete: bool = True) -> Upload:
+        sha256 = hashlib.sha256(content).hexdigest()
+        upload = services.create_upload(
+            self.team, self.user, filename="file.bin", size_bytes=len(content), sha256=sha256
+        )
+        store = current_store()
+        assert isinstance(store, FolderStore)
+        store.receive(upload.store_upload, Part(1, len(content), sha256), [content])
+        if complete:
+            services.complete(upload)
+        return upload
+
+
+@pytest.fixture
+def uploader() -> Iterator[Uploader]:
+    uploader = Uploader()
+    uploader.upload(b"half", complete=False)
+    uploader.start()
+    assert uploader.busy.wait(60)
+    yield uploader
+    uploader.enough.set()
+    uploader.join()
+
+
+@pytest.fixture
+def empty_database() -> Iterator[str]:
+    server = connection.settings_dict
+    url = f"postgres://{server['USER']}@{server['HOST']}:{server['PORT']}"
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE restored")
+    yield f"{url}/restored"
+    with connection.cursor() as cursor:
+        cursor.execute("DROP DATABASE restored")
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_a_site_in_use_is_backed_up_and_restored_whole(
+    uploader: Uploader, empty_database: str, tmp_path: Path, link: bool
+) -> None:
+    manifest = make_backup(tmp_path / "backup", link=link)
+    uploader.enough.set()
+    uploader.join()
+    assert len(manifest.files) >= 3
+    assert Upload.objects.count() > len(manifest.files)
+
+    home = tmp_path / "home"
+    restored = {
+        "PFL_HOME": str(home),
+        "PFL_DATABASE_URL": empty_database,
+        "PFL_SECRET_KEY": settings.SECRET_KEY,
+    }
+    assert f"{len(manifest.files)} files" in manage("restore", tmp_path / "backup", **restored)
+
+    with psycopg2.connect(empty_database) as database, database.cursor() as cursor:
+        cursor.execute("SELECT state, store_key, sha256 FROM uploads_upload")
+        rows = cursor.fetchall()
+    database.close()
+    states = {state for state, _, _ in rows}
+    assert UploadState.OPEN not in states
+    removed = {file.key for file in manifest.removed}
+    kept = [
+        (key, sha256) for state, key, sha256 in rows if state == UploadState.COMPLETED and key not in removed
+    ]
+    assert len(kept) == len(manifest.files)
+    for key, sha256 in kept:
+        assert hashlib.sha256((home / "store" / "objects" / key).read_bytes()).hexdigest() == sha256
+
+
+def test_an_embedded_site_is_restored_with_its_key(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    environment = {"PFL_DATABASE_URL": "", "PFL_HOME": str(old)}
+    manage("migrate", "--verbosity", "0", **environment)
+    script = (
+        "from tests.portal.factories import *\n"
+        "from django.core.management import call_command\n"
+        "make_upload(make_team(), b'precious')\n"
+        f"call_command('backup', '{tmp_path / 'backup'}')\n"
+    )
+    root = str(Path(__file__).parents[3])
+    manage("shell", "--no-imports", "-c", script, **environment, PYTHONPATH=f"{root}/platform:{root}")
+    manage("restore", tmp_path / "backup", **{**environment, "PFL_HOME": str(new)})
+    (file,) = read_manifest(tmp_path / "backup").files
+    assert (new / "store" / "objects" / file.key).read_bytes() == b"precious"
+    assert (new / "secret_key").read_text() == (old / "secret_key").read_text()
+    assert (new / "secret_key").stat().st_mode & 0o077 == 0
+
+
+class TestWhatIsRejected:
+    def test_a_folder_that_is_not_empty(self, tmp_path: Path) -> None:
+        (tmp_path / "something").touch()
+        with pytest.raises(BackupError, match="is not empty"):
+            make_backup(tmp_path)
+
+    def test_a_store_that_lost_a_file(self, tmp_path: Path) -> None:
+        upload = make_upload(make_team())
+        current_store().delete(upload.store_key)
+        with pytest.raises(BackupError, match="The store has no"):
+            make_backup(tmp_path / "backup")
+        with pytest.raises(BackupError, match="no finished backup"):
+            verify_backup(tmp_path / "backup")
+
+    def test_a_store_whose_file_is_damaged(self, tmp_path: Path) -> None:
+        make_upload(make_team(), b"content", sha256="0" * 64)
+        with pytest.raises(BackupError, match="damaged in the store"):
+            make_backup(tmp_path / "backup", link=False)
+
+    @pytest.mark.parametrize("part", ["database", "files"])
+    def test_a_backup_that_is_damaged(self, tmp_path: Path, part: str) -> None:
+        upload = make_upload(make_team(), b"content")
+        make_backup(tmp_path / "backup", link=False)
+        path = tmp_path / "backup" / part
+        path = path if part == "database" else path / upload.store_key
+        path.write_bytes(b"Content")
+        with pytest.raises(BackupError, match="damaged"):
+            verify_backup(tmp_path / "backup")
+
+    def test_a_site_that_is_not_empty(self, tmp_path: Path) -> None:
+        make_upload(make_team())
+        make_backup(tmp_path / "backup")
+        with pytest.raises(AssertionError, match="isn't empty"):
+            manage("restore", tmp_path / "backup")
