@@ -1,0 +1,1 @@
+"""Tests of what is deployed: the files by their own linters, and the images' commands without containers."""

@@ -1,0 +1,43 @@
+"""The compose file as Docker Compose itself reads it, with values for all that it requires."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import compose
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docker" / "compose.yaml"
+# The wheel's wrapper always ends with 0; the program itself doesn't.
+PROGRAM = Path(compose.__file__).parent / "docker-compose"
+VALUES = {
+    "PFL_SITE_HOST": "benchmark.test",
+    "PFL_SECRET_KEY": "k" * 64,
+    "POSTGRES_PASSWORD": "postgres-password",
+    "PFL_BROKER_URL": "redis://redis:6379/0",
+    "PFL_WORKER_BROKER_URL": "redis://worker:password@redis:6379/0",
+    "PFL_SMTP_URL": "smtp+plain://mail:25",
+    "PFL_FROM_EMAIL": "Benchmark <site@benchmark.test>",
+    "PFL_METRICS_TOKEN": "metrics-token",
+}
+
+
+def run_compose(*arguments: str, **values: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), "--file", str(FILE), *arguments],
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **VALUES, **values},
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def configuration(**values: str) -> dict[str, Any]:
+    """Everything, with all profiles and variables filled in."""
+    result = run_compose("--profile", "*", "config", "--format", "json", **values)
+    assert result.returncode == 0, result.stderr
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    return parsed

@@ -1,0 +1,200 @@
+"""Dockerfiles, the compose file, the manifests and the alerts, by their own linters and against what they speak of."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from portal.liveness.models import Process
+from portal.operations.metrics import exposition
+from tests.docker.compose import FILE, ROOT, VALUES, configuration, run_compose
+
+DOCKER = ROOT / "docker"
+BIN = Path(sys.executable).parent
+DOCKERFILES = sorted(DOCKER.glob("*.Dockerfile"))
+# Resources of Kubernetes itself; the others are of KEDA and kustomize.
+MANIFESTS = [
+    path
+    for path in sorted((DOCKER / "kubernetes").glob("*.yaml"))
+    if path.stem not in {"kustomization", "scaling"}
+]
+OURS = {"site", "intake", "clock", "mail", "worker-cpu", "worker-cuda"}
+
+
+def accepts(program: str, *arguments: str | Path) -> None:
+    command = [str(BIN / program), *map(str, arguments)]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=120, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)
+def test_a_dockerfile_passes_its_linter(path: Path) -> None:
+    accepts("hadolint", path)
+
+
+def test_yaml_files_pass_their_linter() -> None:
+    accepts("yamllint", "--strict", "docker")
+
+
+def test_the_compose_file_follows_its_schema() -> None:
+    accepts("check-jsonschema", "--builtin-schema", "vendor.compose-spec", FILE)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_manifest_follows_its_schema(path: Path) -> None:
+    accepts("kubernetes-validate", "--strict", path)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_compose_starts_nothing_without_a_value_that_it_needs(name: str) -> None:
+    result = run_compose("config", "--quiet", **{name: ""})
+    assert result.returncode != 0
+    assert name in result.stderr
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    services: dict[str, Any] = configuration()["services"]
+    return services
+
+
+class TestCompose:
+    def test_nothing_of_ours_may_become_root_or_write_its_root(self, services: dict[str, Any]) -> None:
+        for name in {*OURS, "migrate", "proxy"}:
+            service = services[name]
+            assert service["user"] == "10001:10001", name
+            assert service["read_only"] is True, name
+            assert service["cap_drop"] == ["ALL"], name
+            assert service["security_opt"] == ["no-new-privileges:true"], name
+
+    def test_a_worker_knows_nothing_of_the_site_and_reaches_no_database(
+        self, services: dict[str, Any]
+    ) -> None:
+        for name in ("worker-cpu", "worker-cuda"):
+            worker = services[name]
+            assert worker["environment"].keys() == {
+                "PFL_BROKER_URL",
+                "PFL_EVALUATOR_HOME",
+                "PFL_LOG_FORMAT",
+                "OMP_NUM_THREADS",
+            }
+            assert worker["networks"].keys().isdisjoint(services["postgres"]["networks"])
+            assert "outside" not in worker["networks"]
+
+    def test_a_worker_is_given_the_time_to_finish_its_step(self, services: dict[str, Any]) -> None:
+        assert services["worker-cuda"]["stop_grace_period"] == "6h0m0s"
+
+    def test_every_process_that_shows_signs_of_life_is_run_and_watched(
+        self, services: dict[str, Any]
+    ) -> None:
+        for process in Process:
+            assert services[process]["healthcheck"]["test"][-1] == process
+
+    def test_only_the_proxy_is_open_to_the_world(self, services: dict[str, Any]) -> None:
+        assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
+
+    def test_images_of_others_are_pinned_to_a_version(self, services: dict[str, Any]) -> None:
+        for name in services.keys() - OURS - {"migrate"}:
+            assert re.search(r":\d+\.\d+", services[name]["image"]), name
+
+
+def pods() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (document["metadata"]["name"], document["spec"]["template"]["spec"])
+        for path in MANIFESTS
+        for document in documents(path)
+        if document["kind"] in {"Deployment", "Job"}
+    ]
+
+
+class TestKubernetes:
+    @pytest.mark.parametrize(
+        ("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else ""
+    )
+    def test_a_pod_may_do_nothing_that_it_does_not_need(self, name: str, pod: dict[str, Any]) -> None:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        for container in pod["containers"]:
+            security = container["securityContext"]
+            assert security["readOnlyRootFilesystem"] is True
+            assert security["allowPrivilegeEscalation"] is False
+            assert security["capabilities"] == {"drop": ["ALL"]}
+            assert "memory" in container["resources"]["limits"]
+
+    def test_all_processes_of_the_compose_file_run_here_by_the_same_commands(self) -> None:
+        services = configuration()["services"]
+        commands = {name: pod["containers"][0]["command"] for name, pod in pods()}
+        for name in {"intake", "clock", "mail", "migrate"}:
+            assert commands[name] == services[name]["command"]
+        without_number = {argument for argument in commands["site"] if "--workers" not in argument}
+        assert without_number <= set(services["site"]["command"])
+
+    def test_keda_counts_what_the_database_has(self, db: None) -> None:
+        from django.db import connection
+
+        for scaled in documents(DOCKER / "kubernetes" / "scaling.yaml"):
+            for trigger in scaled["spec"].get("triggers", []):
+                with connection.cursor() as cursor:
+                    cursor.execute(trigger["metadata"]["query"])
+                    assert cursor.fetchone() == (0,)
+
+    def test_every_file_is_listed(self) -> None:
+        (listed,) = documents(DOCKER / "kubernetes" / "kustomization.yaml")
+        found = {
+            path.name.replace("secrets.example", "secrets") for path in (DOCKER / "kubernetes").glob("*.yaml")
+        }
+        assert {*listed["resources"], "kustomization.yaml"} == found
+
+
+class TestAlerts:
+    def alerts(self) -> list[dict[str, Any]]:
+        (parsed,) = documents(DOCKER / "prometheus" / "alerts.yaml")
+        (group,) = parsed["groups"]
+        rules: list[dict[str, Any]] = group["rules"]
+        return rules
+
+    def test_an_alert_asks_for_metrics_that_exist(self, db: None) -> None:
+        metrics = set(re.findall(r"^# TYPE (\w+)", exposition().decode(), re.MULTILINE))
+        for alert in self.alerts():
+            assert set(re.findall(r"\bpfl_\w+", alert["expr"])) <= metrics, alert["alert"]
+
+    def test_every_alert_has_its_section_in_the_runbook(self) -> None:
+        runbook = (ROOT / "docs" / "operations.md").read_text()
+        for alert in self.alerts():
+            assert f"### {alert['alert']}\n" in runbook
+
+
+def pins(path: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9][\w.-]*)==(\S+)", path.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["site", "worker", "build"])
+def test_what_images_install_has_the_projects_versions_and_hashes(name: str) -> None:
+    path = DOCKER / "requirements" / f"{name}.txt"
+    constraints = pins(ROOT / "constraints.txt")
+    found = pins(path)
+    same = {package: version for package, version in found.items() if package in constraints}
+    assert same.items() <= constraints.items(), "run `make constraints`"
+    assert found.keys() - constraints.keys() <= {"psycopg2", "uv"}
+    assert path.read_text().count("--hash=sha256:") >= len(found)
+
+
+@pytest.mark.parametrize("extra", ["site", "worker"])
+def test_images_install_all_that_the_project_needs(extra: str) -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {
+        re.split(r"[<>=\[ ]", requirement)[0]
+        for requirement in [*project["dependencies"], *project["optional-dependencies"][extra]]
+    }
+    installed = pins(DOCKER / "requirements" / f"{extra}.txt").keys()
+    assert needed - {"psycopg2-binary", "torch"} <= installed, "run `make constraints`"
