@@ -12,7 +12,7 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint benchmark reproduce base-weights docs constraints clean
+.PHONY: help demo services test lint benchmark reproduce base-weights docs constraints requirements clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,8 +32,12 @@ $(VENV)/.test: $(BIN)/uv pyproject.toml constraints.txt
 	@$(INSTALL) -e '.[site,worker,kit,flower,dev]'
 	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.demo  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts)
-	@$(BIN)/python -m portal.standalone.demo $(if $(DATA),--data "$(DATA)")
+demo: $(VENV)/$(if $(SERVICES),.test,.demo)  ## train, submit, evaluate and print both leaderboards (DATA=<folder> for real receipts, SERVICES=1 on PostgreSQL, RabbitMQ and S3)
+	@$(if $(SERVICES),$(BIN)/python -m tests.install && $(BIN)/python -m tests.services --) $(BIN)/python -m portal.standalone.demo $(if $(SERVICES),--services) $(if $(DATA),--data "$(DATA)")
+
+services: $(VENV)/.test  ## start PostgreSQL, Redis, RabbitMQ and an S3 server on this machine until Ctrl-C, and print how to use them
+	@$(BIN)/python -m tests.install
+	@$(BIN)/python -m tests.services
 
 test: $(VENV)/.test  ## install what the tests need and run all of them
 	@$(BIN)/python -m tests.install
@@ -64,6 +68,15 @@ constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new
 	@{ sed -n '/^#/p' constraints.txt; sed 's/^\(torch==[0-9.]*\)+.*/\1/; /^uv==/d' constraints.txt.new; } > constraints.txt.tmp
 	@mv constraints.txt.tmp constraints.txt; rm constraints.txt.new
+	@$(MAKE) --no-print-directory requirements
+
+# Of the images: the same versions with their hashes. torch has a build for each kind of machine, and psycopg2 is built
+# from source.
+IMAGE_PINS := $(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --generate-hashes -c constraints.txt
+requirements: $(BIN)/uv  ## renew what the images install, after a change of pyproject.toml or constraints.txt
+	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
+	@$(IMAGE_PINS) --extra site --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
+	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
 
 clean:  ## remove what the demo and the tests made (not the virtual environment)
 	@rm -rf var .mypy_cache .ruff_cache .hypothesis

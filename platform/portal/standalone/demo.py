@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,8 @@ TRACK_OVERRIDES = [
 # competition's own is for the full-size model.
 FORMS_THRESHOLD = 0.75
 RECEIPTS_THRESHOLD = 0.05
+# What names a site's database, broker and store.
+BACK_ENDS = ("PFL_DATABASE_URL", "PFL_BROKER_URL", "PFL_STORE_")
 ORGANIZERS = [("organizer@demo.example", "Olga Organizer"), ("reviewer@demo.example", "Rafael Reviewer")]
 
 
@@ -123,13 +125,20 @@ def clear_demo_folder(home: Path) -> None:
 
 
 class Demo:
-    """One demonstration in `home`, an empty folder. `data` is a folder of real receipts or None."""
+    """One demonstration in `home`, an empty folder.
 
-    def __init__(self, home: Path, data: Path | None, port: int) -> None:
+    Args:
+        data: A folder of real receipts, or None.
+        back_ends: The variables that name services; without any the site runs on its embedded ones.
+    """
+
+    def __init__(
+        self, home: Path, data: Path | None, port: int, back_ends: Mapping[str, str] | None = None
+    ) -> None:
         self.home = home
         self.receipts = data
         # The tiny model's operations are too small to share between threads, and slow each other down if they are.
-        self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1"})
+        self.stack = Stack(home, port=port, variables={"OMP_NUM_THREADS": "1", **(back_ends or {})})
         self.passwords: dict[str, str] = {}
         self.recovery_codes: dict[str, list[str]] = {}
         self.tokens: dict[Participant, str] = {}
@@ -272,6 +281,11 @@ class Demo:
             self.stack.check()
 
 
+def named_back_ends() -> dict[str, str]:
+    """The variables of the environment that name a database, a broker and a store."""
+    return {name: value for name, value in os.environ.items() if name.startswith(BACK_ENDS)}
+
+
 def interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
@@ -285,6 +299,11 @@ def main() -> int:
         "--home", type=Path, default=ROOT / "var" / "demo", help="emptied first (default: var/demo)"
     )
     parser.add_argument("--port", type=int, default=8000, help="another one is taken if it is in use")
+    parser.add_argument(
+        "--services",
+        action="store_true",
+        help="on the empty services that PFL_DATABASE_URL and its like name",
+    )
     options = parser.parse_args()
     if options.data and not (options.data / "img").is_dir():
         parser.error(f"{options.data}: a folder with img/, box/ and key/ is expected")
@@ -293,7 +312,8 @@ def main() -> int:
         clear_demo_folder(home)
     except StepError as error:
         parser.error(str(error))
-    demo = Demo(home, options.data and options.data.resolve(), options.port)
+    back_ends = named_back_ends() if options.services else {}
+    demo = Demo(home, options.data and options.data.resolve(), options.port, back_ends)
     for ending in (
         signal.SIGTERM,
         signal.SIGHUP,
