@@ -2,6 +2,7 @@
 
 import logging
 import time
+from typing import Any
 
 from celery.beat import PersistentScheduler
 from django.conf import settings
@@ -17,7 +18,7 @@ class LivelyScheduler(PersistentScheduler):
 
     shown_at = float("-inf")
 
-    def tick(self, *arguments: object, **options: object) -> float:
+    def tick(self, *arguments: Any, **options: Any) -> float:
         """Send what is due, show a sign of life, and return the seconds to sleep."""
         pause: float = super().tick(*arguments, **options)
         if time.monotonic() - self.shown_at >= settings.LIVENESS_SECONDS:

@@ -18,7 +18,7 @@ from portal.uploads.stores import current_store
 
 OK = "ok"
 NO_ANSWER = "doesn't answer"
-TIMEOUT_S = 3.0
+TIMEOUT_S = 3
 # A key that the store never has.
 PROBE_KEY = "pr/probe"
 

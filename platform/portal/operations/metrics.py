@@ -144,7 +144,9 @@ def _disk() -> Iterable[Metric]:
 
 def _processes() -> Metric:
     """Return how long each process has been silent; one that was never heard of is left out."""
-    silent = {name: silence.total_seconds() for name, silence in silences().items() if silence is not None}
+    silent = {
+        str(name): silence.total_seconds() for name, silence in silences().items() if silence is not None
+    }
     return by_label(
         "pfl_process_silence_seconds", "Seconds since a process's last sign of life.", "process", silent
     )

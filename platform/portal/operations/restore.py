@@ -80,7 +80,7 @@ def _put(file: StoredFile, source: Path, store: Store) -> None:
     """Put one file into the store by the way that uploads go, which compares every part with its SHA-256."""
     upload = store.begin(file.key)
     part_bytes = part_size_bytes(file.size_bytes, settings.UPLOAD_PART_SIZE_BYTES)
-    parts = []
+    parts: list[Part] = []
     with source.open("rb") as content:
         while content_of_part := content.read(part_bytes):
             part = Part(len(parts) + 1, len(content_of_part), hashlib.sha256(content_of_part).hexdigest())

@@ -113,7 +113,7 @@ def _run(program: str, *arguments: str) -> None:
     ]
     result = subprocess.run(
         [path, *server, "--no-password", f"--dbname={database['NAME']}", *arguments],
-        env={**os.environ, "PGPASSWORD": database["PASSWORD"] or ""},
+        env={**os.environ, "PGPASSWORD": str(database["PASSWORD"] or "")},
         text=True,
         capture_output=True,
         check=False,

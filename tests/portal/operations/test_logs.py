@@ -79,7 +79,7 @@ class TestTasks:
     ) -> None:
         run = type("Evaluation", (), {"pk": "8be9cbd8-1f1d-4d6c-a1c0-8a5b7cf5a9d0", "attempt": 2})
         report = make_report(run, "scoring", "failed").model_dump(mode="json")
-        receive_report.apply([report], headers={REQUEST_HEADER: "abc-12345678"})
+        receive_report.apply((report,), headers={REQUEST_HEADER: "abc-12345678"})
         entries = [json.loads(line) for line in lines]
         assert any(
             (entry.get("evaluation"), entry.get("attempt")) == ("8be9cbd8-1f1d-4d6c-a1c0-8a5b7cf5a9d0", "2")
