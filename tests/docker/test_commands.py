@@ -40,10 +40,13 @@ class Deployed:
         """A service's environment, its addresses replaced by those of the test's services."""
         own: dict[str, str] = self.services[name]["environment"]
         added = PROXY_ONLY if name == "proxy" else set()
-        return {key: self.replaced.get(key, own.get(key, "")) for key in own.keys() | added} | {
+        environment = {key: self.replaced.get(key, own.get(key, "")) for key in own.keys() | added}
+        # The site's image adds these two.
+        of_image = {
             "DJANGO_SETTINGS_MODULE": "portal.settings",
             "PFL_HOME": str(self.containers.folder / "home"),
         }
+        return environment if name.startswith("worker") else environment | of_image
 
     def command(self, name: str) -> list[str]:
         return [
@@ -112,6 +115,7 @@ def deployed() -> Iterator[Deployed]:
             site.start(name)
         for name in PROCESSES:
             site.wait_until_healthy(name)
+        containers.wait_for_line("worker-cpu", "ready.")
         yield site
         containers.stop_all()
     redis.stop()

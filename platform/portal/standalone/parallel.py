@@ -51,8 +51,8 @@ class SideBySide:
             CommandError: One failed. The others have been ended, as they are by an interruption.
         """
         with ThreadPoolExecutor(self._at_once) as pool:
-            futures = [pool.submit(self._run_one, name, command) for name, command in commands.items()]
             try:
+                futures = [pool.submit(self._run_one, name, command) for name, command in commands.items()]
                 for future in as_completed(futures):
                     self._on_end(*future.result())
             except BaseException:
