@@ -106,7 +106,9 @@ def _workers() -> Iterable[Metric]:
     rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
     for queue, count, sick_count in rows.annotate(Count("pk"), Count("sick_at")):
         alive[queue], sick[queue] = count, sick_count
-    paused.update(dict.fromkeys(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True), 1))
+    paused.update(
+        dict.fromkeys(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True), 1)
+    )
     yield by_label("pfl_workers_alive", "Workers that sent a heartbeat in the last minute.", "queue", alive)
     yield by_label("pfl_workers_sick", "Those of them at which steps of many runs fail.", "queue", sick)
     yield by_label("pfl_queue_paused", "Whether the queue is paused after an outage.", "queue", paused)
