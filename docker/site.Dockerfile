@@ -45,4 +45,4 @@ WORKDIR /var/lib/pfl
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s \
     CMD ["python", "-m", "portal.operations.probe", "alive"]
-CMD ["gunicorn", "portal.wsgi", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", "--workers", "2", "--threads", "16", "--timeout", "60", "--graceful-timeout", "30", "--keep-alive", "75", "--worker-tmp-dir", "/dev/shm"]
+CMD ["gunicorn", "-c", "python:portal.web_server", "portal.wsgi", "--bind=0.0.0.0:8000"]

@@ -23,8 +23,10 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from portal.operations.snapshots import StoredFile, snapshot
+from portal.uploads.folder_store import CHUNK_BYTES, FolderStore
 from portal.uploads.models import Upload, UploadState
-from portal.uploads.stores import CHUNK_BYTES, FolderStore, Store, current_store
+from portal.uploads.store import Store
+from portal.uploads.stores import current_store
 
 MANIFEST = "manifest.json"
 DATABASE = "database"

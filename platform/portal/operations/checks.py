@@ -19,8 +19,6 @@ from portal.uploads.stores import current_store
 OK = "ok"
 NO_ANSWER = "doesn't answer"
 TIMEOUT_S = 3
-# A key that the store never has.
-PROBE_KEY = "pr/probe"
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +95,7 @@ def ask_broker() -> str:
 
 def ask_store() -> str:
     """Return `ok`; raises what the store raises."""
-    current_store().size(PROBE_KEY)
+    current_store().check()
     return OK
 
 

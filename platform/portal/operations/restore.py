@@ -18,10 +18,12 @@ from portal.operations.backup import (
     sha256_of,
 )
 from portal.operations.snapshots import StoredFile
+from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
 from portal.uploads.states import move_upload
-from portal.uploads.stores import FolderStore, Store, current_store
+from portal.uploads.store import Store
+from portal.uploads.stores import current_store
 
 PART_TIMEOUT_S = 300
 
@@ -78,15 +80,15 @@ def _restore_secret_key(folder: Path, manifest: Manifest) -> None:
 
 def _put(file: StoredFile, source: Path, store: Store) -> None:
     """Put one file into the store by the way that uploads go, which compares every part with its SHA-256."""
-    upload = store.begin(file.key)
     part_bytes = part_size_bytes(file.size_bytes, settings.UPLOAD_PART_SIZE_BYTES)
+    upload = store.begin(file.key, part_bytes)
     parts: list[Part] = []
     with source.open("rb") as content:
         while content_of_part := content.read(part_bytes):
             part = Part(len(parts) + 1, len(content_of_part), hashlib.sha256(content_of_part).hexdigest())
             _send(part, content_of_part, store, file.key, upload)
             parts.append(part)
-    store.complete(file.key, upload, [part.size_bytes for part in parts], file.sha256)
+    store.complete(file.key, upload, parts)
 
 
 def _send(part: Part, content: bytes, store: Store, key: str, upload: str) -> None:

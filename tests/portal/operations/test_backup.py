@@ -16,9 +16,10 @@ from django.db import connection, connections
 from portal.operations.backup import BackupError, make_backup, read_manifest
 from portal.operations.restore import verify_backup
 from portal.uploads import services
+from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part
-from portal.uploads.stores import FolderStore, current_store
+from portal.uploads.stores import current_store
 from tests.portal.factories import make_team, make_upload, make_user
 from tests.services.postgres import binaries
 
