@@ -72,7 +72,10 @@ class Uploader(threading.Thread):
         )
         store = current_store()
         assert isinstance(store, FolderStore)
-        store.receive(upload.store_upload, Part(1, len(content), sha256), [content])
+        part = Part(1, len(content), sha256)
+        services.part_urls(upload, [part])
+        upload.refresh_from_db()
+        store.receive(upload.store_upload, part, [content])
         if complete:
             services.complete(upload)
         return upload
