@@ -20,6 +20,8 @@ BIN = Path(sys.executable).parent
 START_TIMEOUT_S = 120
 ISOLATED = """
 set -e
+# A container starts with this one, whatever the tests have.
+umask 022
 mount --rbind / "$PFL_ROOT"
 mount -o remount,ro,bind "$PFL_ROOT"
 mount --bind "$PFL_WRITABLE" "$PFL_ROOT$PFL_WRITABLE"
