@@ -31,7 +31,16 @@ PROGRAMS: dict[str, list[str]] = {
     "worker": [PYTHON, "-m", "celery", "-A", "evaluator.worker", "worker", "-P", "solo", "-Q", ALL_QUEUES],
 }
 # What a worker may know: how to reach the broker and where its own files are. No database, no secret key.
-WORKER_VARIABLES = {"PFL_BROKER_URL", "PFL_EVALUATOR_HOME", "PFL_LOG_FORMAT", "PFL_LOG_LEVEL"}
+WORKER_VARIABLES = {
+    "PFL_BROKER_URL",
+    "PFL_EVALUATOR_HOME",
+    "PFL_LOG_FORMAT",
+    "PFL_LOG_LEVEL",
+    "PFL_WORKER_NAME",
+    "PFL_STEP_SECONDS",
+    "PFL_SCORING_SECONDS",
+    "PFL_SCORING_MEMORY_GB",
+}
 
 
 class StackError(Exception):
