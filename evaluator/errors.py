@@ -102,6 +102,7 @@ class ErrorCode(StrEnum):
     REQUEST_TEAM = "E_REQUEST_TEAM"
     REQUEST_NOT_FOUND = "E_REQUEST_NOT_FOUND"
     REQUEST_LIMIT = "E_REQUEST_LIMIT"
+    TOKEN_LIMIT = "E_TOKEN_LIMIT"  # noqa: S105  (a code)
 
     ARTIFACT_URL = "E_ARTIFACT_URL"
     PLATFORM_FAULT = "E_PLATFORM_FAULT"
@@ -432,6 +433,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REQUEST_LIMIT: Explanation(
         "Your account or your network sends more requests than the site answers.",
         "Wait for the seconds that the header Retry-After names, then send the request again.",
+    ),
+    ErrorCode.TOKEN_LIMIT: Explanation(
+        "You have as many API tokens as one person may have.",
+        "Revoke one that you no longer use on your tokens page, then create the new one.",
     ),
     ErrorCode.PLATFORM_FAULT: Explanation(
         "The evaluation failed, through no fault of yours.",

@@ -194,6 +194,7 @@ class MessageFile:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._held: set[str] = set()
         self._closing = threading.Event()
         self._renewer: threading.Thread | None = None
@@ -282,6 +283,11 @@ class MessageFile:
             return self._open().execute(statement, values).fetchall()
 
     def _open(self) -> sqlite3.Connection:
+        # A file that was removed or replaced still takes messages, which nobody would ever read.
+        if self._connection is not None and self._file != _identity(self.path):
+            logger.warning("The broker's file %s was removed or replaced; it is opened again.", self.path)
+            self._connection.close()
+            self._connection = None
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(
@@ -290,6 +296,7 @@ class MessageFile:
             _switch_to_wal(connection)
             connection.executescript(_SCHEMA)
             self._connection = connection
+            self._file = _identity(self.path)
         return self._connection
 
     def _hold(self, lease: str) -> None:
@@ -318,6 +325,15 @@ class MessageFile:
                 except sqlite3.OperationalError as error:
                     # The disk may be full, for example: the next attempt may succeed.
                     logger.warning("Leases could not be renewed: %s", error)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells the file at `path` from any other, None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

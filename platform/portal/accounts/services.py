@@ -14,18 +14,29 @@ from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import TOKEN_DAYS, ApiToken, Scope, User
+from portal.accounts.selectors import active_tokens
 from portal.audit.models import record
 from portal.ui.names import clean_name
 
 LAST_USE_PRECISION = timedelta(minutes=1)
+MAX_TOKENS = 20
 
 
 @transaction.atomic
 def create_token(
     user: User, label: str, *, scope: Scope = Scope.SUBMIT, days: int = TOKEN_DAYS
 ) -> tuple[ApiToken, str]:
-    """Create an API token for so many days; the second value is the secret, which can't be read again."""
+    """Create an API token for so many days; the second value is the secret, which can't be read again.
+
+    Raises `ProblemError` (`E_TOKEN_LIMIT`) for somebody with `MAX_TOKENS` valid ones.
+    """
     secret, now = ApiToken.new_secret(), timezone.now()
+    # Its lock makes requests that come at once wait for each other.
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    if (valid := active_tokens(user).filter(expires_at__gt=now).count()) >= MAX_TOKENS:
+        raise ProblemError.of(
+            ErrorCode.TOKEN_LIMIT, expected=f"at most {MAX_TOKENS} valid tokens", found=valid
+        )
     token = ApiToken.objects.create(
         user=user,
         label=label,

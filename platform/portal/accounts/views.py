@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from evaluator.errors import ProblemError
 from portal.accounts.forms import ProfileForm, TokenForm
 from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import active_tokens
@@ -34,8 +35,11 @@ def tokens(request: UserRequest) -> HttpResponse:
     """List the user's tokens; a POST creates one and shows its secret, this once."""
     form, secret = TokenForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
-        _, secret = create_token(request.user, **form.cleaned_data)
-        form = TokenForm()
+        try:
+            _, secret = create_token(request.user, **form.cleaned_data)
+            form = TokenForm()
+        except ProblemError as error:
+            form.add_error(None, f"{error.problem.message} {error.problem.next_step}")
     return render(
         request,
         "accounts/tokens.html",

@@ -109,6 +109,15 @@ def produce_at_once(path: Path, start: Barrier) -> None:
     messages.put("q", "a")
 
 
+def test_a_file_that_was_removed_is_made_again(messages: MessageFile) -> None:
+    messages.put("q", "lost")
+    for path in messages.path.parent.glob("broker.sqlite3*"):
+        path.unlink()
+    messages.put("q", "kept")
+    with closing(MessageFile(messages.path)) as another:
+        assert take(another) == "kept"
+
+
 def test_any_number_of_producers_may_be_the_first(tmp_path: Path) -> None:
     processes = get_context("fork")  # quick to start
     for attempt in range(10):

@@ -193,3 +193,13 @@ def test_a_session_registers_no_key_over_the_api(client: Client) -> None:
     assert response.status_code == 403
     assert response.json()["problems"][0]["code"] == "E_REQUEST_REAUTHENTICATE"
     assert not team.keys.exists()
+
+
+def test_one_person_has_no_more_than_twenty_valid_ones() -> None:
+    user = make_user()
+    tokens = [create_token(user, "cluster")[0] for _ in range(20)]
+    with pytest.raises(ProblemError, match="E_TOKEN_LIMIT"):
+        create_token(user, "one more")
+    revoke_token(tokens[0], actor=user)
+    create_token(user, "in its place")
+    assert user.api_tokens.filter(revoked_at=None).count() == 20

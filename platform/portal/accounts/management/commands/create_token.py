@@ -4,6 +4,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from typing_extensions import override
 
+from evaluator.errors import ProblemError
 from portal.accounts.models import TOKEN_DAYS, Scope, User
 from portal.accounts.services import create_token
 
@@ -25,5 +26,8 @@ class Command(BaseCommand):
         except User.DoesNotExist as error:
             raise CommandError(f"No active account has the address {options['email']}.") from error
         scope = Scope(options["scope"])
-        _, secret = create_token(user, options["label"], scope=scope, days=options["days"])
+        try:
+            _, secret = create_token(user, options["label"], scope=scope, days=options["days"])
+        except ProblemError as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(secret)
