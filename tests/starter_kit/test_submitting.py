@@ -24,7 +24,7 @@ from portal.teams.models import TeamKey
 from portal.uploads.stores import current_store
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
-from tests.portal.evaluation.messages import make_progress, make_report
+from tests.portal.evaluation.messages import make_progress, make_report, signed
 from tests.portal.submissions.drafts import make_complete_draft
 from tests.services.live_site import LiveSite
 from tests.starter_kit.training_runs import KEY, trained
@@ -97,15 +97,13 @@ def watched(client: SiteClient, submission: SubmissionStatus, *events: Event) ->
 
 def progress(**fields: Any) -> Event:
     """A worker reports its progress in the current step."""
-    return lambda: app.tasks[PROGRESS_TASK](
-        make_progress(Evaluation.objects.get(), **fields).model_dump(mode="json")
-    )
+    return lambda: app.tasks[PROGRESS_TASK](signed(make_progress(Evaluation.objects.get(), **fields)))
 
 
 def report(step: Step, outcome: Outcome = Outcome.PASSED, **fields: Any) -> Event:
     """A worker reports the end of a step of the newest attempt."""
     return lambda: app.tasks[REPORT_TASK](
-        make_report(Evaluation.objects.latest("attempt"), step, outcome, **fields).model_dump(mode="json")
+        signed(make_report(Evaluation.objects.latest("attempt"), step, outcome, **fields))
     )
 
 
