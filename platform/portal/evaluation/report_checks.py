@@ -57,7 +57,9 @@ def _of_checkpoint(run: Run, sha256: str) -> Iterator[str]:
 def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
     if result.bytes_total != result.bytes_down + result.bytes_up:
         yield f"{result.bytes_down} + {result.bytes_up} bytes are not {result.bytes_total}"
-    if not 0 < result.rounds <= min(rules.max_rounds, result.messages):
+    # Base weights that are submitted untrained took no round, and no message.
+    sent = bool(result.messages or result.bytes_total)
+    if result.rounds > min(rules.max_rounds, result.messages) or sent != (result.rounds > 0):
         yield f"{result.rounds} rounds with {result.messages} messages; {rules.max_rounds} rounds are allowed"
 
 

@@ -64,6 +64,11 @@ def test_what_can_not_be_true_is_a_fault_of_the_platform(private_evaluation, ste
     assert private_evaluation.state == EvaluationState.FAILED
 
 
+def test_base_weights_may_be_submitted_without_a_round(private_evaluation):
+    nothing = dict.fromkeys(("rounds", "messages", "bytes_total", "bytes_down", "bytes_up"), 0)
+    assert report(private_evaluation, Step.COMMUNICATION, **nothing).outcome == Outcome.PASSED
+
+
 def test_all_runs_are_scored_on_the_test_set_of_the_first(private_evaluation):
     assert report(private_evaluation, Step.SCORING).outcome == Outcome.PASSED
     other = dispatch.start(
