@@ -122,8 +122,8 @@ def _send(evaluation_id: UUID, sent_at: datetime) -> None:
             STEP_TASK,
             [message.model_dump(mode="json")],
             queue=places.QUEUES[message.step],
-            # Workers may declare no queue, and answer to the intake's.
-            declare=[app.amqp.queues[name] for name in (places.QUEUES[message.step], INTAKE_QUEUE)],
+            # A broker that lost its queues has them again.
+            declare=_queues(),
             # The message itself has signed URLs, which no log needs.
             argsrepr="(job)",
         )
@@ -132,6 +132,20 @@ def _send(evaluation_id: UUID, sent_at: datetime) -> None:
         # If the broker has it all the same, the worker runs it and its report is taken.
         unsent = Evaluation.objects.filter(pk=evaluation_id, state=EvaluationState.QUEUED, sent_at=sent_at)
         unsent.update(sent_at=None)
+
+
+def declare_queues() -> None:
+    """Make the queues that don't exist yet: workers may make none, and wait for every one that they listen to."""
+    try:
+        with app.connection_for_write() as connection:
+            for queue in _queues():
+                queue(connection.default_channel).declare()
+    except (OperationalError, OSError):
+        logger.warning("The broker doesn't answer; the queues are made when a step is sent.")
+
+
+def _queues() -> list[Any]:
+    return [app.amqp.queues[name] for name in (*places.STEPS, INTAKE_QUEUE)]
 
 
 def job(evaluation: Evaluation) -> EvaluationJob:

@@ -1,12 +1,21 @@
 """The site's tasks. Workers call the first two by name; the clock calls the last."""
 
 import logging
+from typing import Any
+
+from celery.signals import worker_ready
 
 from evaluator.contracts import PROGRESS_TASK, REPORT_TASK
 from portal.celery import WATCH_TASK, app
-from portal.evaluation import intake, watchdog
+from portal.evaluation import dispatch, intake, watchdog
 
 logger = logging.getLogger(__name__)
+
+
+@worker_ready.connect
+def make_queues(**_: Any) -> None:
+    """Make the workers' queues when the intake starts, before anything is submitted."""
+    dispatch.declare_queues()
 
 
 @app.task(name=PROGRESS_TASK)
