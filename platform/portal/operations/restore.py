@@ -74,8 +74,12 @@ def _restore_secret_key(folder: Path, manifest: Manifest) -> None:
         target = settings.HOME / SECRET_KEY
         target.touch(mode=0o600)
         target.write_text((folder / SECRET_KEY).read_text())
-    elif hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest() != manifest.secret_key_sha256:
-        raise BackupError("PFL_SECRET_KEY isn't the one of the site that was backed up: set that one.")
+        return
+    keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    if manifest.secret_key_sha256 not in {hashlib.sha256(key.encode()).hexdigest() for key in keys}:
+        raise BackupError(
+            "Neither PFL_SECRET_KEY nor PFL_SECRET_KEY_FALLBACKS has the key of the site that was backed up: add it."
+        )
 
 
 def _put(file: StoredFile, source: Path, store: Store) -> None:
