@@ -16,5 +16,7 @@ timeout = 60
 graceful_timeout = 30
 # Longer than the proxy keeps a connection, so that it never sends a request into one that is being closed.
 keepalive = 75
+# gunicorn's own would be in the account's home folder, the same for every site of the account, and nobody uses it.
+control_socket_disable = True
 # On disk, a busy disk makes a process look as if it hung.
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  (no file is left there)
