@@ -8,15 +8,26 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, STEP_ARTIFACTS, STEP_TASK, ArtifactKind, Step
+from evaluator.contracts import (
+    EVALUATOR_QUEUE,
+    INTAKE_QUEUE,
+    SCORING_QUEUE,
+    STEP_ARTIFACTS,
+    STEP_TASK,
+    ArtifactKind,
+    Step,
+)
+from evaluator.worker.broker import broker_settings
 from portal.challenge.models import Ranking
-from portal.evaluation import dispatch, intake, places
+from portal.evaluation import dispatch, intake, places, tasks
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import submit
 from tests.portal.evaluation.messages import make_progress
 from tests.portal.factories import make_artifact, make_run, make_submission, make_track
+from tests.services import rabbitmq
 from tests.services.ports import free_port
+from tests.services.rabbitmq import RabbitMQ
 
 pytestmark = pytest.mark.django_db
 
@@ -117,6 +128,24 @@ def test_a_broker_that_is_down_fails_no_submission_and_gets_the_step_later(
     assert fresh(evaluation).sent_at is None
     committed(dispatch.dispatch)
     assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
+
+
+@pytest.mark.xdist_group("rabbitmq")
+def test_the_intake_makes_the_queues_that_workers_wait_for(monkeypatch):
+    if rabbitmq.binary() is None:
+        pytest.skip("no RabbitMQ server: `python -m tests.install` installs one as root on Debian")
+    server = RabbitMQ()
+    try:
+        site = Celery()
+        site.conf.update(broker_settings(server.url))
+        monkeypatch.setattr(dispatch, "app", site)
+        tasks.make_queues()
+        with site.connection_for_read() as connection:
+            for name in (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE):
+                # Fails where there is none.
+                connection.default_channel.queue_declare(name, passive=True)
+    finally:
+        server.stop()
 
 
 def test_attempts_are_counted_on(broker):
