@@ -8,6 +8,7 @@ from django.core.mail import EmailMessage, get_connection
 from django.urls import reverse
 
 from evaluator.errors import Problem
+from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.evaluation.models import StepQueue
 from portal.submissions.models import Run, RunState
@@ -35,8 +36,8 @@ def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
     """Mail the organizers that no worker takes the steps of a queue."""
     _mail_organizers(
         f"No worker takes steps from {queue}",
-        f"{waiting} steps wait in the queue {queue}, the oldest since {since:%Y-%m-%d %H:%M} UTC, and no worker that "
-        "listens to it has been seen. Are the workers running? Nothing is lost: they begin when a worker comes.",
+        f"Steps that wait in the queue {queue}: {waiting}, the oldest since {since:%Y-%m-%d %H:%M} UTC. No worker that "
+        "listens to it has been seen. Are the workers running? Nothing is lost: steps begin when a worker comes.",
     )
 
 
@@ -68,9 +69,9 @@ def _mail_organizers(subject: str, *paragraphs: str) -> None:
 def _outcome(run: Run) -> str:
     match run.state:
         case RunState.SCORED:
-            return (
-                f"{run} has been evaluated: ANLS {run.results.anls:.4f}, accuracy {run.results.accuracy:.4f}."
-            )
+            scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
+            shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
+            return f"{run} has been evaluated: {shown}."
         case RunState.REJECTED:
             return f"The evaluator rejected {run}. Its findings:"
         case _:
