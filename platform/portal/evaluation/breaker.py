@@ -19,7 +19,7 @@ from portal.audit.models import record
 from portal.evaluation import notifications, places
 from portal.evaluation.diagnosis import Ending, Outage, SickWorker, diagnose
 from portal.evaluation.dispatch import ALIVE, dispatch_on_commit
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport, Worker
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def excuses_fault(step: Step, worker: str, trace: str, now: datetime) -> bool:
         return True
     workers = Worker.objects.filter(queue=name)
     working = workers.filter(seen_at__gt=now - ALIVE, sick_at=None).values_list("name", flat=True)
-    match diagnose(_endings(name, now), working):
+    match diagnose(_endings(name, now), working, _teams(name)):
         case Outage():
             _pause(queue, trace, now)
             return True
@@ -88,13 +88,19 @@ def _endings(queue: str, now: datetime) -> list[Ending]:
         )
         .exclude(evaluation__state=EvaluationState.LOST)
         .order_by("-received_at", "-pk")
-        .values_list("evaluation__run", "provenance__worker", "outcome")
+        .values_list("evaluation__run", "evaluation__run__submission__team", "provenance__worker", "outcome")
     )
     return [_ending(*row) for row in reports[:MOST_ENDINGS]]
 
 
-def _ending(run: UUID, worker: str | None, outcome: str) -> Ending:
-    return Ending(run, worker or "", outcome != Outcome.FAILED)
+def _ending(run: UUID, team: int, worker: str | None, outcome: str) -> Ending:
+    return Ending(run, team, worker or "", outcome != Outcome.FAILED)
+
+
+def _teams(queue: str) -> set[int]:
+    """Return the teams that have a step in the queue, whether it waits, was sent or runs."""
+    active = Evaluation.objects.filter(state__in=ACTIVE_STATES, step__in=places.STEPS[queue])
+    return set(active.order_by().values_list("run__submission__team", flat=True).distinct())
 
 
 def _pause(queue: StepQueue, trace: str, now: datetime) -> None:

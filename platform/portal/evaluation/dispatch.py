@@ -80,7 +80,11 @@ def _send_next(name: str) -> None:
     room = _room(queue, now)
     if room <= 0:
         return
-    for evaluation in places.waiting(name, now).select_for_update(skip_locked=True, of=("self",))[:room]:
+    waiting = places.waiting(name, now)
+    if queue.paused_at is not None:
+        # Runs that always fail, which are tried again before all that wait, must not be all that is ever tried.
+        waiting = waiting.order_by("retry", *places.ORDER)
+    for evaluation in waiting.select_for_update(skip_locked=True, of=("self",))[:room]:
         queue.turn = max(queue.turn, evaluation.turn or 0)
         evaluation.sent_at = now
         evaluation.save(update_fields=["sent_at"])

@@ -10,9 +10,9 @@ from portal.evaluation import breaker, clock, dispatch, intake
 from portal.evaluation.diagnosis import MANY
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, Worker
 from portal.evaluation.status import statuses
-from portal.submissions.models import Run, RunState
+from portal.submissions.models import Run, RunState, SubmissionState
 from tests.portal.evaluation.messages import make_progress, make_report
-from tests.portal.factories import make_run, make_user
+from tests.portal.factories import make_run, make_submission, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -181,6 +181,35 @@ def test_a_store_that_was_away_for_long_costs_no_run_its_evaluation(site):
         site.pass_time()
     assert {fresh(run).state for run in runs} == {RunState.SCORED}
     assert {fresh(run).submission.refunded_at for run in runs} == {None}
+
+
+def test_runs_of_one_team_that_always_fail_don_t_pause_the_queue_of_the_others(site):
+    (waiting,) = site.submit(1)
+    team = make_team()
+    hostile = [
+        make_run(make_submission(team, state=SubmissionState.SUBMITTED), state=RunState.QUEUED)
+        for _ in range(MANY)
+    ]
+    site.committed(lambda: [dispatch.start(run) for run in hostile])
+    for _ in range(MANY * (1 + len(settings.EVALUATION_BACKOFF_SECONDS))):
+        for job in site.broker.jobs():
+            run = Evaluation.objects.get(pk=job.evaluation).run
+            if run != waiting:
+                site.report(job, Outcome.FAILED)
+        site.pass_time()
+    assert site.queue().paused_at is None
+    assert {fresh(run).state for run in hostile} == {RunState.FAILED}
+
+
+def test_runs_that_always_fail_don_t_keep_others_from_being_tried_in_a_paused_queue(site):
+    site.submit(4)
+    site.fail_until_paused()
+    site.work(Outcome.FAILED)
+    Evaluation.objects.filter(retry=0, state=EvaluationState.QUEUED).delete()
+    (late,) = site.submit(1)
+    site.pass_time()
+    assert site.work(Outcome.PASSED) == [late.pk]
+    assert site.queue().paused_at is None
 
 
 def test_an_organizer_resumes_it_by_hand(site, organizer):

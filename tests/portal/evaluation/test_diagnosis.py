@@ -5,17 +5,17 @@ import pytest
 from portal.evaluation.diagnosis import MANY, Ending, Outage, SickWorker, diagnose
 
 
-def fault(run, worker="w1"):
-    return Ending(UUID(int=run), worker, is_healthy=False)
+def fault(run, worker="w1", team=None):
+    return Ending(UUID(int=run), run if team is None else team, worker, is_healthy=False)
 
 
 def passed(run, worker="w1"):
-    return Ending(UUID(int=run), worker, is_healthy=True)
+    return Ending(UUID(int=run), run, worker, is_healthy=True)
 
 
-def diagnosis(*endings, working=("w1",)):
+def diagnosis(*endings, working=("w1",), teams=(99,)):
     """What the endings mean, of which the last is the newest."""
-    return diagnose(list(reversed(endings)), working)
+    return diagnose(list(reversed(endings)), working, teams)
 
 
 def test_nothing_means_nothing():
@@ -55,3 +55,14 @@ def test_a_worker_that_has_passed_a_step_since_is_not():
 
 def test_others_that_are_sick_themselves_don_t_count_as_working():
     assert diagnosis(*[fault(run) for run in range(MANY)], working=()) == Outage()
+
+
+@pytest.mark.parametrize("working", [("w1",), ("w1", "w2")])
+def test_runs_of_one_team_are_neither_an_outage_nor_a_sick_worker(working):
+    faults = [fault(run, team=1) for run in range(5 * MANY)]
+    assert diagnosis(*faults, working=working, teams=(1, 2)) is None
+
+
+def test_but_when_no_other_team_is_there_they_may_be():
+    faults = [fault(run, team=1) for run in range(MANY)]
+    assert diagnosis(*faults, teams=(1,)) == diagnosis(*faults, teams=()) == Outage()
