@@ -82,9 +82,14 @@ STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
 
 
 class ArtifactRef(Message):
-    """Where a worker fetches an artifact, and what it must turn out to be."""
+    """Where a worker fetches an artifact, and what it must turn out to be.
+
+    Whoever uploads a file announces its SHA-256, which may be that of somebody else's file. So `upload` names what was
+    uploaded, and a copy in a cache is of that upload and no other.
+    """
 
     kind: ArtifactKind
+    upload: UUID
     url: str
     size_bytes: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")

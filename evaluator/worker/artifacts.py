@@ -1,8 +1,9 @@
-"""Fetching artifacts: by a short-lived URL, into a cache in which a file's name is its SHA-256.
+"""Fetching artifacts: by a short-lived URL, into a cache in which a file is named by its SHA-256 and its upload.
 
 A file appears in the cache only when it is whole and is what was announced; an interrupted download is resumed. A file
 is hashed as it arrives, and again before each further use: disks rot, and others may have written to it. URLs are
-secrets of minutes and are never logged.
+secrets of minutes and are never logged. A file that another upload left in the cache is not used: its SHA-256 is
+public once a run is scored, and whoever announced it need not have the file.
 """
 
 import hashlib
@@ -67,11 +68,11 @@ def fetch(
         FetchError: The store doesn't answer, or rejects the URL.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    target = cache / ref.sha256
+    target = cache / cached_name(ref)
     if _is_cached(target, ref):
         return target
     _make_room(cache, cache_bytes - ref.size_bytes)
-    partial = _Partial(cache / f"{ref.sha256}.{uuid4().hex}.partial")
+    partial = _Partial(cache / f"{target.name}.{uuid4().hex}.partial")
     try:
         _download(ref, partial, on_progress or (lambda _done, _total: None))
         _check_hash(ref, partial.digest.hexdigest())
@@ -79,6 +80,11 @@ def fetch(
     finally:
         partial.path.unlink(missing_ok=True)
     return target
+
+
+def cached_name(ref: ArtifactRef) -> str:
+    """Return the name of the artifact's file in the cache."""
+    return f"{ref.sha256}-{ref.upload.hex}"
 
 
 def _is_cached(target: Path, ref: ArtifactRef) -> bool:

@@ -164,6 +164,7 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind(artifact.kind),
+                upload=artifact.upload_id,
                 url=urljoin(
                     settings.SITE_URL,
                     store.download_url(

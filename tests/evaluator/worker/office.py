@@ -79,7 +79,9 @@ class Office:
     def serve(self, kind: ArtifactKind, path: Path) -> ArtifactRef:
         server = ArtifactServer(path.read_bytes())
         self.servers.append(server)
-        return ArtifactRef(kind=kind, url=server.url, size_bytes=path.stat().st_size, sha256=sha256_of(path))
+        return ArtifactRef(
+            kind=kind, upload=uuid4(), url=server.url, size_bytes=path.stat().st_size, sha256=sha256_of(path)
+        )
 
     def serve_checkpoint(self) -> ArtifactRef:
         return self.serve(ArtifactKind.CHECKPOINT, self.home / "references" / "tiny" / "model.safetensors")

@@ -7,13 +7,14 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from evaluator.contracts import ArtifactKind, ArtifactRef
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.worker import artifacts
-from evaluator.worker.artifacts import FetchError, fetch
+from evaluator.worker.artifacts import FetchError, cached_name, fetch
 from tests.evaluator.worker.artifact_server import ArtifactServer
 
 CONTENT = os.urandom(500_000)
@@ -27,9 +28,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArtifactServer]:
     server.stop()
 
 
-def ref(server: ArtifactServer, *, size_bytes: int = len(CONTENT), content: bytes = CONTENT) -> ArtifactRef:
+def ref(
+    server: ArtifactServer,
+    *,
+    size_bytes: int = len(CONTENT),
+    content: bytes = CONTENT,
+    upload: UUID = UUID(int=1),  # noqa: B008  (immutable)
+) -> ArtifactRef:
     return ArtifactRef(
         kind=ArtifactKind.CHECKPOINT,
+        upload=upload,
         url=server.url,
         size_bytes=size_bytes,
         sha256=hashlib.sha256(content).hexdigest(),
@@ -51,7 +59,7 @@ def test_a_file_that_others_remove_all_the_time_is_fetched_all_the_same(
     wanted, done = ref(server), threading.Event()
 
     def churn() -> None:
-        kept, moved = tmp_path / wanted.sha256, tmp_path / "moved"
+        kept, moved = tmp_path / cached_name(wanted), tmp_path / "moved"
         moved.write_bytes(CONTENT)
         while not done.is_set():
             with contextlib.suppress(FileExistsError):  # it was just fetched
@@ -62,7 +70,7 @@ def test_a_file_that_others_remove_all_the_time_is_fetched_all_the_same(
         churning = pool.submit(churn)
         try:
             for _ in range(100):
-                assert fetch(wanted, tmp_path).name == wanted.sha256
+                assert fetch(wanted, tmp_path).name == cached_name(wanted)
         finally:
             done.set()
         churning.result()
@@ -166,15 +174,28 @@ def test_an_address_that_cannot_be_one_is_given_up_without_naming_it(
     assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
+def test_who_announces_the_hash_of_another_s_file_must_have_uploaded_it(
+    server: ArtifactServer, tmp_path: Path
+) -> None:
+    fetch(ref(server), tmp_path)
+    theirs = ArtifactServer(bytes(len(CONTENT)))
+    try:
+        with pytest.raises(ProblemError) as caught:
+            fetch(ref(theirs, upload=UUID(int=2)), tmp_path)
+    finally:
+        theirs.stop()
+    assert caught.value.problem.code == ErrorCode.ARTIFACT_HASH
+
+
 def test_a_cached_file_of_the_wrong_length_is_fetched_again(server: ArtifactServer, tmp_path: Path) -> None:
-    (tmp_path / ref(server).sha256).write_bytes(b"cut short")
+    (tmp_path / cached_name(ref(server))).write_bytes(b"cut short")
     assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
 
 
 def test_a_cached_file_that_was_changed_is_fetched_again(
     server: ArtifactServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / ref(server).sha256).write_bytes(bytes([CONTENT[0] ^ 1]) + CONTENT[1:])
+    (tmp_path / cached_name(ref(server))).write_bytes(bytes([CONTENT[0] ^ 1]) + CONTENT[1:])
     assert fetch(ref(server), tmp_path).read_bytes() == CONTENT
     assert "isn't what was fetched" in caplog.text
 

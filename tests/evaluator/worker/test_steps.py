@@ -48,6 +48,7 @@ def job(home: Path) -> Iterator[EvaluationJob]:
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind.CHECKPOINT,
+                upload=uuid4(),
                 url=server.url,
                 size_bytes=path.stat().st_size,
                 sha256=sha256_of(path),
