@@ -1,12 +1,14 @@
 """Backup of a site: its database and the files that it refers to, as of one moment, while the site runs.
 
 The snapshot of the database comes first, then the files that the snapshot names. That order suffices: a file gets its
-name in the store once, when it is complete and its SHA-256 is known, and never changes; so whatever the snapshot calls
-completed was in the store at its moment and can be copied later. A file can only disappear meanwhile, because its draft
-was withdrawn. The manifest names such files.
+name in the store once, when it is complete, and never changes; so whatever the snapshot calls completed was in the
+store at its moment and can be copied later. A file can only disappear meanwhile, because its draft was withdrawn. The
+manifest names such files.
 
 A folder without `manifest.json` is a backup that wasn't finished. Files are linked where the backup is on the store's
-disk, and copied otherwise; a copy is compared with its SHA-256.
+disk, and copied otherwise. The manifest has the SHA-256 of what was saved. It need not be the one in the database,
+which is what the uploader announced: no one may stop the backups by announcing something else. The manifest names such
+files too.
 """
 
 import hashlib
@@ -41,7 +43,8 @@ class BackupError(Exception):
 class Manifest(BaseModel):
     """What a backup consists of.
 
-    `removed` are files that the database still names, and that were deleted while the backup was made.
+    `removed` are files that the database still names, and that were deleted while the backup was made. `unexpected` are
+    the keys of files that aren't what was announced: their uploader was wrong, or the disk has damaged them.
     """
 
     made_at: datetime
@@ -50,27 +53,30 @@ class Manifest(BaseModel):
     secret_key_sha256: str
     files: list[StoredFile]
     removed: list[StoredFile] = []
+    unexpected: list[str] = []
 
 
 def make_backup(folder: Path, *, link: bool = True) -> Manifest:
     """Write a backup of this site into `folder`, which must be empty or not exist.
 
     Raises:
-        BackupError: The folder isn't empty, a program is missing or failed, or a file isn't what the database says.
+        BackupError: The folder isn't empty, a program is missing or failed, or a file is missing or has another size.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise BackupError(f"{folder} is not empty: name a new folder for each backup.")
     files = snapshot(folder / DATABASE)
-    removed = [file for file in files if not _save(file, current_store(), folder / FILES / file.key, link)]
+    found = {file.key: _save(file, current_store(), folder / FILES / file.key, link) for file in files}
+    saved = [file for file in found.values() if file is not None]
     _save_secret_key(folder)
     manifest = Manifest(
         made_at=timezone.now(),
         vendor=connection.vendor,
         database_sha256=sha256_of(folder / DATABASE),
         secret_key_sha256=hashlib.sha256(settings.SECRET_KEY.encode()).hexdigest(),
-        files=[file for file in files if file not in removed],
-        removed=removed,
+        files=saved,
+        removed=[file for file in files if found[file.key] is None],
+        unexpected=[file.key for file in files if found[file.key] not in (None, file)],
     )
     # Last and at once: whoever finds it finds a whole backup.
     unfinished = folder / f"{MANIFEST}.unfinished"
@@ -93,21 +99,23 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _save(file: StoredFile, store: Store, target: Path, link: bool) -> bool:
-    """Put one file into the backup; False if it has been removed from the store since the snapshot."""
+def _save(file: StoredFile, store: Store, target: Path, link: bool) -> StoredFile | None:
+    """Put one file into the backup, and return it as it is; None if it has been removed since the snapshot."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         if not (link and isinstance(store, FolderStore) and _linked(store, file, target)):
             with closing(store.open(file.key)) as source:
-                _copy(source, file, target)
+                _copy(source, target)
     except FileNotFoundError as error:
         if Upload.objects.filter(store_key=file.key, state=UploadState.COMPLETED).exists():
             raise BackupError(
                 f"The store has no {file.key}, which the database says is complete. Restore that file from an "
                 "earlier backup, or remove its upload, and begin again."
             ) from error
-        return False
-    return True
+        return None
+    if (size_bytes := target.stat().st_size) != file.size_bytes:
+        raise BackupError(f"{file.key} is damaged in the store: it has {size_bytes} bytes.")
+    return file.model_copy(update={"sha256": sha256_of(target)})
 
 
 def _linked(store: FolderStore, file: StoredFile, target: Path) -> bool:
@@ -121,16 +129,12 @@ def _linked(store: FolderStore, file: StoredFile, target: Path) -> bool:
     return True
 
 
-def _copy(source: BinaryIO, file: StoredFile, target: Path) -> None:
-    digest = hashlib.sha256()
+def _copy(source: BinaryIO, target: Path) -> None:
     with target.open("wb") as copy:
         for chunk in chunks_of(source):
-            digest.update(chunk)
             copy.write(chunk)
         copy.flush()
         os.fsync(copy.fileno())
-    if digest.hexdigest() != file.sha256:
-        raise BackupError(f"{file.key} is damaged in the store: its SHA-256 is {digest.hexdigest()}.")
 
 
 def chunks_of(source: BinaryIO) -> Iterator[bytes]:

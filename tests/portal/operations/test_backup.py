@@ -155,6 +155,16 @@ def test_an_embedded_site_is_restored_with_its_key(tmp_path: Path) -> None:
     assert (new / "secret_key").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_an_uploader_who_announces_another_hash_stops_no_backup(tmp_path: Path, link: bool) -> None:
+    make_upload(make_team(), b"as announced")
+    upload = make_upload(make_team(), b"content", sha256="0" * 64)
+    manifest = make_backup(tmp_path / "backup", link=link)
+    assert manifest.unexpected == [upload.store_key]
+    assert hashlib.sha256(b"content").hexdigest() in {file.sha256 for file in manifest.files}
+    assert verify_backup(tmp_path / "backup") == manifest
+
+
 class TestWhatIsRejected:
     def test_a_folder_that_is_not_empty(self, tmp_path: Path) -> None:
         (tmp_path / "something").touch()
@@ -169,10 +179,11 @@ class TestWhatIsRejected:
         with pytest.raises(BackupError, match="no finished backup"):
             verify_backup(tmp_path / "backup")
 
-    def test_a_store_whose_file_is_damaged(self, tmp_path: Path) -> None:
-        make_upload(make_team(), b"content", sha256="0" * 64)
+    @pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+    def test_a_store_whose_file_is_damaged(self, tmp_path: Path, link: bool) -> None:
+        make_upload(make_team(), b"content", size_bytes=8)
         with pytest.raises(BackupError, match="damaged in the store"):
-            make_backup(tmp_path / "backup", link=False)
+            make_backup(tmp_path / "backup", link=link)
 
     @pytest.mark.parametrize("part", ["database", "files"])
     def test_a_backup_that_is_damaged(self, tmp_path: Path, part: str) -> None:

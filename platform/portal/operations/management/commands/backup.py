@@ -29,3 +29,8 @@ class Command(BaseCommand):
         self.stdout.write(f"Backed up the database and {len(manifest.files)} files of {size} bytes.")
         if manifest.removed:
             self.stdout.write(f"{len(manifest.removed)} files were removed from the site meanwhile.")
+        if manifest.unexpected:
+            self.stderr.write(
+                "These files aren't what their uploaders announced. If a run was scored on one, the store has damaged "
+                f"it: {', '.join(manifest.unexpected)}"
+            )
