@@ -57,9 +57,13 @@ def _of_checkpoint(run: Run, sha256: str) -> Iterator[str]:
 def _of_communication(result: CommunicationResult, rules: TrackRules) -> Iterator[str]:
     if result.bytes_total != result.bytes_down + result.bytes_up:
         yield f"{result.bytes_down} + {result.bytes_up} bytes are not {result.bytes_total}"
-    # Base weights that are submitted untrained took no round, and no message.
-    sent = bool(result.messages or result.bytes_total)
-    if result.rounds > min(rules.max_rounds, result.messages) or sent != (result.rounds > 0):
+    # A log without messages is that of a model that was not trained, and a round without clients has no message.
+    is_empty = result.rounds == 0
+    if (
+        (result.messages == 0) != is_empty
+        or (is_empty and result.bytes_total)
+        or not 0 <= result.rounds <= rules.max_rounds
+    ):
         yield f"{result.rounds} rounds with {result.messages} messages; {rules.max_rounds} rounds are allowed"
 
 
@@ -71,7 +75,7 @@ def _of_accounting(result: AccountingResult, rules: TrackRules) -> Iterator[str]
         yield f"accounted at δ = {result.delta}, the track's is {rules.privacy.delta}"
     if result.within_budget != (result.epsilon <= rules.privacy.epsilon):
         yield f"ε = {result.epsilon} and a budget of {rules.privacy.epsilon}: within is {result.within_budget}"
-    if not 0 < result.rounds <= rules.max_rounds:
+    if not 0 <= result.rounds <= rules.max_rounds:
         yield f"{result.rounds} rounds; {rules.max_rounds} are allowed"
 
 
