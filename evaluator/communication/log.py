@@ -26,6 +26,8 @@ COLUMNS = {
 # A client has at most a few payloads each way in a round; more lines than that are no training run.
 MAX_MESSAGES_PER_CLIENT_AND_ROUND = 8
 MAX_LINE_BYTES = 128
+# An exabyte; the site can't store numbers without end.
+MAX_TOTAL_BYTES = 10**18
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -92,6 +94,13 @@ def read_log(
         messages += exchange.messages_down + exchange.messages_up
         down += exchange.bytes_down
         up += exchange.bytes_up
+        if down + up > MAX_TOTAL_BYTES:
+            raise ProblemError.of(
+                ErrorCode.LOG_BYTES,
+                where=f"round {rounds}",
+                expected=f"at most {MAX_TOTAL_BYTES} bytes in all",
+                found=down + up,
+            )
         if on_exchange is not None:
             on_exchange(exchange)
     return CommunicationTotals(rounds, messages, down + up, down, up)

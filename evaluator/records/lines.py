@@ -26,6 +26,8 @@ PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+# Far beyond any ε that means something, and small enough for every database.
+Claim = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class Line(BaseModel):
@@ -113,7 +115,7 @@ class RunLine(Line):
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
     tuning: Tuning
     validation_on_private_data: bool
-    claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    claimed_epsilon: Claim
 
     @property
     def mechanism(self) -> Mechanism:
@@ -203,7 +205,7 @@ class ResumeLine(Line):
     type: Literal["resume"] = "resume"
     round: Annotated[int, Field(ge=1, lt=2**31)]
     begun: bool
-    claimed_epsilon: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    claimed_epsilon: Claim
 
 
 class EndLine(Line):

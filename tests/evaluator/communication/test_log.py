@@ -131,6 +131,12 @@ def test_a_bad_row_is_rejected_with_its_code_and_line(log: Path, row: str, code:
     assert problem.found
 
 
+def test_more_bytes_than_the_site_can_store_are_rejected(log: Path) -> None:
+    rows = "".join(f"{number},-1,0,{'9' * 15}\n" for number in range(1, 1003))
+    problem = rejection(log, HEADER + rows, max_rounds=10_000)
+    assert (problem.code, problem.where) == (ErrorCode.LOG_BYTES, "round 1001")
+
+
 def test_a_round_that_goes_backwards_is_rejected(log: Path) -> None:
     problem = rejection(log, HEADER + "2,-1,0,1\n1,-1,0,1\n")
     assert (problem.code, problem.where, problem.found) == (ErrorCode.LOG_ROUND, "line 3", "1")

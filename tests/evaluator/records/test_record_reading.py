@@ -188,6 +188,7 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (1, {"seed": 42}, "seed"),
         (1, {"clip_norm": -1}, "clip_norm"),
         (1, {"clip_norm": 1e308}, "clip_norm"),
+        (1, {"claimed_epsilon": 1e300}, "claimed_epsilon"),
         (1, {"clip_norm": 1e-308}, "clip_norm"),
         (1, {"rounds": 0.5}, "rounds"),
         (1, {"rounds": True}, "rounds"),
