@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from portal.liveness.models import Process, SignOfLife, show_life, silences
-from portal.operations.checks import TIMEOUT_S, BoundedCheck
+from portal.operations.checks import CHECKS, OK, TIMEOUT_S, BoundedCheck
 from tests.services.redis import Redis
 
 
@@ -107,6 +107,20 @@ def test_a_probe_asks_for_what_it_needs_and_for_nothing_unknown(client: Client, 
         "checks": {"database": "ok", "disk": "ok"},
     }
     assert client.get("/readyz?check=databose").status_code == 404
+
+
+def test_a_check_that_is_named_many_times_is_made_once(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def check() -> str:
+        made.append("store")
+        return OK
+
+    monkeypatch.setitem(CHECKS, "store", check)
+    assert client.get("/readyz?" + "&".join(["check=store"] * 300)).status_code == 200
+    assert made == ["store"]
 
 
 def test_probes_of_something_that_hangs_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
