@@ -3,8 +3,10 @@
 import base64
 import hashlib
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.models import EmailConfirmation, EmailConfirmationHMAC
 from allauth.core.internal.ratelimit import get_ip
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -16,11 +18,30 @@ from typing_extensions import override
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Counts failed attempts by account and visitor, so that nobody is locked out by what others try."""
+    """Counts failed attempts by account and visitor, so that nobody is locked out by what others try.
+
+    What the visitor says in the header `Host`, of which the port may be anything, changes neither that nor the links in
+    mails.
+    """
 
     @override
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        return f"{get_ip(request)}:{super()._get_login_attempts_cache_key(request, **credentials)}"
+        return f"{get_ip(request)}:{str(credentials.get('email', '')).lower()}"
+
+    @override
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        return _on_site(super().get_reset_password_from_key_url(key))
+
+    @override
+    def get_email_confirmation_url(
+        self, request: HttpRequest, emailconfirmation: EmailConfirmation | EmailConfirmationHMAC
+    ) -> str:
+        return _on_site(super().get_email_confirmation_url(request, emailconfirmation))
+
+
+def _on_site(url: str) -> str:
+    """Return the address of the same page under the site's own name."""
+    return str(settings.SITE_URL + urlsplit(url).path)
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

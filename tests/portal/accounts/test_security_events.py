@@ -43,7 +43,7 @@ def session(ada: User) -> Client:
 
 
 def link_in_mail() -> str:
-    found = re.search(r"http://testserver(/\S+)", str(mail.outbox[-1].body))
+    found = re.search(r"http://127.0.0.1:8000(/\S+)", str(mail.outbox[-1].body))
     assert found is not None
     return found[1]
 
@@ -138,6 +138,18 @@ class TestNewPassword:
         assert AuditEntry.objects.get(action="user.tokens_revoked").details == {"because": "password reset"}
 
 
+@pytest.mark.parametrize("name", ["account_reset_password", "account_signup"])
+def test_links_in_mails_lead_to_the_site_whatever_the_host_is_said_to_be(
+    ada: User, name: str, settings: Settings
+) -> None:
+    form = {"email": ada.email}
+    if name == "account_signup":
+        form = {"email": "new@example.org", "name": "New", "password1": PASSWORD, "password2": PASSWORD}
+    Client().post(reverse(name), form, headers={"Host": "testserver:6666"})
+    (link,) = re.findall(r"https?://\S+", str(mail.outbox[-1].body))
+    assert link.startswith(f"{settings.SITE_URL}/account/")
+
+
 class TestGuessing:
     def test_who_guesses_locks_out_themselves_and_not_the_owner(self, ada: User) -> None:
         thief, owner = Client(REMOTE_ADDR="192.0.2.1"), Client(REMOTE_ADDR="198.51.100.7")
@@ -147,6 +159,14 @@ class TestGuessing:
         assert "_auth_user_id" not in thief.session
         log_in(owner, ada, PASSWORD)
         assert "_auth_user_id" in owner.session
+
+    def test_another_port_in_the_host_is_no_other_visitor(self, ada: User) -> None:
+        thief = Client()
+        for port in range(1, 6):
+            form = {"login": ada.email, "password": "wrong"}
+            thief.post(reverse("account_login"), form, headers={"Host": f"testserver:{port}"})
+        log_in(thief, ada, PASSWORD)
+        assert "_auth_user_id" not in thief.session
 
     def test_one_network_is_one_visitor(self, ada: User) -> None:
         for number in range(5):

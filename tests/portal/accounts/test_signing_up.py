@@ -25,7 +25,7 @@ def no_earlier_attempts() -> None:
 
 
 def link_in_mail() -> str:
-    found = re.search(r"http://testserver(/\S+)", str(mail.outbox[-1].body))
+    found = re.search(r"http://127.0.0.1:8000(/\S+)", str(mail.outbox[-1].body))
     assert found is not None
     return found[1]
 
