@@ -29,7 +29,7 @@ def test_an_empty_list_says_so(client: Client) -> None:
 
 def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
     html = page(client, make_track(anls_threshold=0.8242, submissions_per_day=3))
-    assert ">0.8242</data> or more" in html
+    assert "ANLS of 0.8242 or more" in html
     assert "3 submissions of a team in 24 hours" in html
     assert "Training record" not in html
 
