@@ -12,7 +12,7 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test lint benchmark reproduce base-weights docs constraints requirements clean
+.PHONY: help demo services test lint benchmark faults reproduce base-weights docs constraints requirements clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,10 @@ lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 
 benchmark: $(VENV)/.test  ## speed and memory, as ratios against named references, written to docs/performance.md
 	@$(BIN)/python -m pytest tests/benchmarks -m benchmark -q --performance docs/performance.md
+
+faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what was lost, and write docs/reliability.md
+	@$(BIN)/python -m tests.install
+	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
 
 reproduce: $(VENV)/.demo  ## train every baseline on a small task, three times, and write docs/reproduction.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md

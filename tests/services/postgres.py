@@ -25,15 +25,20 @@ def binaries() -> Path | None:
 
 
 class Postgres:
-    """Started at construction; `url` connects to an empty database; `stop` ends it and removes its files."""
+    """Started at construction; `url` connects to an empty database; `stop` ends it and removes its files.
 
-    def __init__(self) -> None:
+    Args:
+        durable: Whether it confirms a transaction only when `kill` can't undo it any more, as in production.
+    """
+
+    def __init__(self, *, durable: bool = False) -> None:
         programs = binaries()
         if programs is None:
             raise RuntimeError("No PostgreSQL server found: `python -m tests.install` installs one.")
         self.programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="pfl-postgres-"))
         self.port = free_port()
+        self.synchronous = "on" if durable else "off"
         self.prefix: list[str] = []
         if os.geteuid() == 0:  # PostgreSQL rejects to run as root
             shutil.chown(self.folder, "postgres", "postgres")
@@ -41,19 +46,27 @@ class Postgres:
         self._run(
             "initdb", "-D", "data", "-U", "pfl", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"
         )
+        self.url = f"postgres://pfl@127.0.0.1:{self.port}/postgres"
+        self.start()
+
+    def start(self) -> None:
+        """Start the server, also again after `kill`, and wait until it answers."""
         options = (
             f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 "
-            "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+            f"-c fsync=off -c synchronous_commit={self.synchronous} -c full_page_writes=off"
         )
         self._run("pg_ctl", "-D", "data", "-w", "-l", "log", "-o", options, "start")
-        self.url = f"postgres://pfl@127.0.0.1:{self.port}/postgres"
+
+    def kill(self) -> None:
+        """End the server at once and break every connection; it recovers from its log when it starts again."""
+        self._run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
 
     def create_database(self, name: str) -> str:
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "pfl", name)
         return f"postgres://pfl@127.0.0.1:{self.port}/{name}"
 
     def stop(self) -> None:
-        self._run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:

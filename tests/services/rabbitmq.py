@@ -84,6 +84,13 @@ class RabbitMQ:
             stdout=subprocess.PIPE,
         ).stdout
 
+    def freeze(self) -> None:
+        """Let it accept connections and answer nothing, until `thaw`."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.killpg(self.process.pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """End the server at once, as a power cut would; its messages stay on the disk."""
         os.killpg(self.process.pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -24,33 +25,29 @@ def binary() -> str | None:
 
 
 class Redis:
-    """Started at construction; `stop` ends it and removes its files."""
+    """Started at construction; `stop` ends it and removes its files.
 
-    def __init__(self) -> None:
+    Args:
+        appendonly: Whether it writes each command to its disk before it answers, so that nothing is lost by `kill`.
+    """
+
+    def __init__(self, *, appendonly: bool = False) -> None:
         program = binary()
         if program is None:
             raise RuntimeError("No Redis server found: `python -m tests.install` installs one.")
         self.folder = tempfile.mkdtemp(prefix="pfl-redis-")
         port = free_port()
         self.url = f"redis://127.0.0.1:{port}/0"
-        self.command = [
-            program,
-            "--port",
-            str(port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--dir",
-            self.folder,
-        ]
+        persistence = ["--appendonly", "yes", "--appendfsync", "always"] if appendonly else []
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder]
+        self.command = [program, *options, *persistence]
         self.start()
 
     def start(self) -> None:
         """Start the server, also again after `kill`, and wait until it answers."""
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, start_new_session=True)
         client = redis.Redis.from_url(self.url)
-        for _ in range(100):
+        for _ in range(200):
             try:
                 client.ping()
                 return
@@ -58,8 +55,15 @@ class Redis:
                 time.sleep(0.05)
         raise RuntimeError("Redis did not start")
 
+    def freeze(self) -> None:
+        """Let it accept connections and answer nothing, until `thaw`."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
-        """End the server at once; it forgets everything."""
+        """End the server at once, as a power cut would."""
         self.process.kill()
         self.process.wait()
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Self
 
 import requests
 
@@ -78,7 +78,7 @@ class Stack:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, IO[bytes]] = {}
 
-    def __enter__(self) -> "Stack":
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -106,14 +106,15 @@ class Stack:
         self._wait_until_ready()
 
     def start_process(self, name: str) -> None:
-        """Start one process: `web`, `intake`, `clock`, `mail` or `worker`."""
+        """Start one process: `web`, `intake`, `clock`, `mail` or `worker`; further workers are `worker-2` and so on."""
+        program = name.partition("-")[0]
         web = [
             *(PYTHON, "-m", "gunicorn", "-c", "python:portal.web_server", "portal.wsgi"),
             # One process: without a database server, each would have throttles of its own.
             *("--bind", f"127.0.0.1:{self.port}", "--workers", "1", "--threads", "8"),
         ]
         environment = self.environment
-        if name == "worker":
+        if program == "worker":
             environment = {
                 key: value
                 for key, value in environment.items()
@@ -122,7 +123,7 @@ class Stack:
         log = self._logs[name] = self.log_path(name).open("ab")
         # A session of its own: Ctrl-C in the terminal reaches this program only, which then stops them in order.
         self.processes[name] = subprocess.Popen(
-            PROGRAMS.get(name, web),
+            PROGRAMS.get(program, web),
             env=environment,
             cwd=self.home,
             stdout=log,

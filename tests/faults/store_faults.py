@@ -1,0 +1,75 @@
+"""Stores that fail, lose a file, or are full."""
+
+import time
+from collections.abc import Callable
+
+from tests.faults.back_ends import wait_until
+from tests.faults.proxy import Fault
+from tests.faults.trials import Trial
+
+AWAY_S = 60
+SUBMISSIONS = 12
+
+
+def failing_store(fault: Fault) -> Callable[[Trial], None]:
+    """Return a scenario in which the S3 server fails in this way for a minute."""
+
+    def inflict(trial: Trial) -> None:
+        trial.traffic.submit(SUBMISSIONS)
+        with trial.site.back_ends.store_proxy.failing(fault):
+            trial.faults += 1
+            trial.traffic.submit(2)
+            time.sleep(AWAY_S)
+
+    return inflict
+
+
+def move_folder_away(trial: Trial) -> None:
+    """Let the store's folder be something else for a minute, as when its disk isn't mounted."""
+    store = trial.site.home / "store"
+    trial.traffic.submit(SUBMISSIONS)
+    wait_until(lambda: trial.site.back_ends.unfinished() > 0, "nothing has been submitted")
+    away = store.rename(store.with_name("store.away"))
+    store.touch()
+    trial.faults += 1
+    trial.traffic.submit(2)
+    time.sleep(AWAY_S)
+    store.unlink()
+    away.rename(store)
+
+
+def remove_file(trial: Trial) -> None:
+    """Remove the checkpoint of one submission before a worker has fetched it."""
+    with trial.idle_workers():
+        trial.traffic.submit(1)
+        trial.traffic.wait_until_submitted()
+        _remove_newest_checkpoint(trial)
+        trial.faults += 1
+        trial.traffic.submit(3)
+
+
+def fill_disk(trial: Trial) -> None:
+    """Fill the disk with the site's database, store and messages, and make room again half a minute later."""
+    trial.traffic.submit(SUBMISSIONS)
+    ballast = trial.site.home / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        trial.faults += 1
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                file.write(bytes(64 * 1024))
+            except OSError:
+                time.sleep(0.05)
+    trial.traffic.submit(2)
+    ballast.unlink()
+
+
+def _remove_newest_checkpoint(trial: Trial) -> None:
+    back_ends = trial.site.back_ends
+    if back_ends.s3 is None:
+        files = [path for path in (trial.site.home / "store").rglob("*") if path.is_file()]
+        max(files, key=lambda path: (path.stat().st_size, path.stat().st_mtime)).unlink()
+        return
+    objects = back_ends.s3.client.list_objects_v2(Bucket=back_ends.bucket)["Contents"]
+    newest = max(objects, key=lambda stored: (stored["Size"], stored["LastModified"]))
+    back_ends.s3.client.delete_object(Bucket=back_ends.bucket, Key=newest["Key"])

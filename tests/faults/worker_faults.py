@@ -1,0 +1,66 @@
+"""Workers that die: in each step, and at random."""
+
+import os
+import random
+import time
+
+from tests.e2e.conftest import pfl, train_privately
+from tests.faults.sites import WORKERS
+from tests.faults.trials import Trial
+
+STEPS = ("validate", "communication", "accounting", "scoring")
+CHAOS_SUBMISSIONS = int(os.environ.get("PFL_FAULTS_SUBMISSIONS", "200"))
+CHAOS_TEAMS = 20
+
+
+def kill_worker_in_each_step(trial: Trial) -> None:
+    """Kill the worker, with all that it started, as soon as it begins a step; each step of a private run once."""
+    submit_private_run(trial)
+    for step in STEPS:
+        trial.kill(trial.wait_for_step(step))
+
+
+def kill_child_in_each_step(trial: Trial) -> None:
+    """Kill the process that runs a step, and not the worker that started it; each step of a private run once."""
+    submit_private_run(trial)
+    for step in STEPS:
+        while not trial.kill_step(trial.wait_for_step(step), timeout_s=2):
+            pass
+
+
+def kill_worker_alone_in_each_step(trial: Trial) -> None:
+    """Kill the worker, and not the process that runs the step for it; each step of a private run once."""
+    submit_private_run(trial)
+    for step in STEPS:
+        worker = trial.wait_for_step(step)
+        trial.site.kill_process(worker)
+        trial.faults += 1
+        trial.site.start_process(worker)
+
+
+def chaos(trial: Trial) -> None:
+    """Kill a worker, or a process that it has started, every few seconds until everything is evaluated."""
+    chance = random.Random(trial.seed)
+    trial.traffic.submit(CHAOS_SUBMISSIONS)
+    while not trial.traffic.is_submitted or trial.site.back_ends.unfinished():
+        time.sleep(chance.uniform(1, 5))
+        worker = chance.choice(WORKERS)
+        trial.site.restart_ended()
+        if chance.random() < 0.5 or not trial.kill_any_child(worker, chance):
+            trial.kill(worker)
+
+
+def submit_private_run(trial: Trial) -> None:
+    """Train a private run, which has every step, and let `pfl` submit it."""
+    access = {
+        "PFL_SITE": trial.site.proxy.url,
+        "PFL_TOKEN": trial.token,
+        "PFL_KEY": str(trial.folder / "key.pem"),
+    }
+    run = train_privately(trial.trained, trial.folder / "run", access)
+    proof = trial.folder / "proof.md"
+    proof.write_text("Because the noise is large enough.")
+    command = ["submit", run, "--track", "track-2", "--proof", proof, "--title"]
+    trial.watch_steps()
+    # In the background: its first step may begin before the command ends.
+    trial.traffic.submit_with(lambda title: pfl(*command, title, environment=access))
