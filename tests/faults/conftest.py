@@ -22,21 +22,17 @@ TEAMS = 20
 SMALL_DISK_MB = 300
 RESERVE_MB = 20
 
-results: list[Result] = []
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--reliability", type=Path, help="page to write the counts into, with a .json beside it")
 
 
-def pytest_terminal_summary(config: pytest.Config) -> None:
-    file: Path | None = config.getoption("--reliability", None)
-    if file is None or not results:
-        return
-    found = merged(read_results(file.with_suffix(".json")), results)
-    rows = ",\n".join(result.model_dump_json() for result in found)
+def write_page(file: Path, result: Result) -> None:
+    """Write the page, and the numbers beside it, with one more result."""
+    results = merged(read_results(file.with_suffix(".json")), [result])
+    rows = ",\n".join(result.model_dump_json() for result in results)
     file.with_suffix(".json").write_text(f"[\n{rows}\n]\n")
-    file.write_text(page(found), encoding="utf-8")
+    file.write_text(page(results), encoding="utf-8")
 
 
 class Running:
@@ -102,7 +98,9 @@ def sites(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Iterator[S
 
 
 @pytest.fixture
-def counted(sites: Sites, trained: Path, tmp_path: Path) -> Callable[[Scenario, Kind], Counts]:  # noqa: F811
+def counted(
+    request: pytest.FixtureRequest, sites: Sites, trained: Path, tmp_path: Path
+) -> Callable[[Scenario, Kind], Counts]:
     """Runs a scenario and returns its counts, which the page shows too, or what was found wrong."""
     material = Material(trained / "base", trained / "fedavg" / "communication_log.csv", tmp_path)
 
@@ -121,18 +119,19 @@ def counted(sites: Sites, trained: Path, tmp_path: Path) -> Callable[[Scenario, 
             raise
         finally:
             traffic.stop()
-            results.append(
-                Result(
-                    scenario=scenario.name,
-                    kind=kind,
-                    counts=counts,
-                    faults=trial.faults,
-                    seconds=time.monotonic() - begun,
-                    day=datetime.now(UTC).date(),
-                    machine=machine(),
-                    failure=failure,
-                )
+            result = Result(
+                scenario=scenario.name,
+                kind=kind,
+                counts=counts,
+                faults=trial.faults,
+                seconds=round(time.monotonic() - begun, 1),
+                day=datetime.now(UTC).date(),
+                machine=machine(),
+                failure=failure,
             )
+            if file := request.config.getoption("--reliability"):
+                # At once: a long run may be interrupted.
+                write_page(file, result)
             running.site.proxy.on_request = lambda _request: None
             if failure or scenario.small_disk:
                 sites.stop()
