@@ -20,3 +20,5 @@ keepalive = 75
 control_socket_disable = True
 # On disk, a busy disk makes a process look as if it hung.
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  (no file is left there)
+# Nobody here uses it, and all sites of one account would share its file.
+control_socket_disable = True

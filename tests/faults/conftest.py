@@ -99,7 +99,10 @@ def sites(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Iterator[S
 
 @pytest.fixture
 def counted(
-    request: pytest.FixtureRequest, sites: Sites, trained: Path, tmp_path: Path
+    request: pytest.FixtureRequest,
+    sites: Sites,
+    trained: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> Callable[[Scenario, Kind], Counts]:
     """Runs a scenario and returns its counts, which the page shows too, or what was found wrong."""
     material = Material(trained / "base", trained / "fedavg" / "communication_log.csv", tmp_path)
