@@ -132,7 +132,7 @@ def counted(
                 machine=machine(),
                 failure=failure,
             )
-            if file := request.config.getoption("--reliability"):
+            if file := request.config.getoption("--reliability", None):
                 # At once: a long run may be interrupted.
                 write_page(file, result)
             running.site.proxy.on_request = lambda _request: None

@@ -58,10 +58,11 @@ def kill_intake(trial: Trial) -> None:
 
 def kill_clock(trial: Trial) -> None:
     """Let the clock be away while a worker dies: only the clock's watchdog can notice that."""
+    trial.watch_steps()
     trial.traffic.submit(SUBMISSIONS)
-    trial.kill("clock")
-    trial.wait_for_step("scoring")
     with trial.site.without("clock"):
         trial.faults += 1
-        trial.kill(trial.wait_for_step("scoring"))
+        worker = trial.wait_for_step("scoring")
+        assert worker is not None
+        trial.kill(worker)
         time.sleep(20)

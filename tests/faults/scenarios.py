@@ -76,7 +76,7 @@ SCENARIOS = [
         SERVERS,
         needs_faketime=True,
     ),
-    Scenario("chaos: a worker or its child killed every 1 to 5 s", worker_faults.chaos),
+    Scenario("chaos: a worker or its child killed every 3 to 8 s", worker_faults.chaos),
 ]
 
 # Single messages, which need no site with all its processes.
@@ -84,5 +84,5 @@ SHOWN_BY_TESTS = {
     "the same report five times": "tests/portal/evaluation/test_intake.py",
     "reports out of order": "tests/portal/evaluation/test_intake.py",
     "a report after its attempt was superseded": "tests/portal/evaluation/test_intake.py",
-    "a forged report": "tests/portal/evaluation/test_report_checks.py",
+    "a forged report": "tests/portal/evaluation/test_step_secrets.py",
 }

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
-
 from portal.standalone.stack import Stack
 from tests.evaluator.tiny_track import write_test_set
 from tests.faults.back_ends import BackEnds
@@ -75,11 +73,13 @@ class Site(Stack):
         process.wait()
         self._logs.pop(name).close()
 
-    def children(self, name: str) -> list[psutil.Process]:
+    def step_processes(self, name: str) -> list[int]:
+        """Return the processes in which a worker runs its step: children of the child that it always has."""
+        return [step for child in self.children(name) for step in _children(child)]
+
+    def children(self, name: str) -> list[int]:
         """Return the processes that this one has started and that still run."""
-        with suppress(psutil.NoSuchProcess, KeyError):
-            return psutil.Process(self.processes[name].pid).children(recursive=True)
-        return []
+        return _children(self.processes[name].pid) if name in self.processes else []
 
     def restart_ended(self) -> None:
         """Start again what has ended by itself, as the supervisor of a real site does."""
@@ -97,3 +97,11 @@ class Site(Stack):
             yield
         finally:
             self.start_process(name)
+
+
+def _children(pid: int) -> list[int]:
+    # Faster than looking through all processes: a step may take a tenth of a second only.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+        return [int(child) for children in lists for child in children.split()]
+    return []

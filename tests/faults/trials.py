@@ -1,14 +1,14 @@
 """One trial: a site, its traffic, and what a scenario needs to make them fail."""
 
+import os
 import random
 import re
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import psutil
 
 from tests.faults.sites import WORKERS, Site
 from tests.faults.traffic import Traffic
@@ -57,41 +57,46 @@ class Trial:
                 return name, found[-1]
         return None
 
-    def wait_for_step(self, step: str, timeout_s: float = 120) -> str:
-        """Return the worker that begins this step next."""
+    def wait_for_step(self, step: str, timeout_s: float = 300) -> str | None:
+        """Return the worker that begins this step next; None if everything is over before that."""
         deadline = time.monotonic() + timeout_s
+        looks = 0
         while time.monotonic() < deadline:
             match self.begun_step():
                 case (worker, begun) if begun == step:
                     return worker
                 case None:
+                    looks += 1
                     time.sleep(0.002)
+            if looks % 500 == 499 and self.is_over:
+                return None
         raise AssertionError(f"no worker began {step} in {timeout_s:.0f} s")
 
-    def kill_step(self, worker: str, timeout_s: float = 10) -> bool:
+    @property
+    def is_over(self) -> bool:
+        """Whether everything is submitted and evaluated."""
+        return self.traffic.is_submitted and self.site.back_ends.unfinished() == 0
+
+    def kill_step(self, worker: str, timeout_s: float = 2) -> bool:
         """End the process in which a worker runs its step; return whether there was one in time."""
-        parent = self.site.processes[worker].pid
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            for process in self.site.children(worker):
-                with suppress(psutil.NoSuchProcess):
-                    # The worker's own child starts one for each step, and stays.
-                    if process.ppid() != parent:
-                        process.kill()
-                        self.faults += 1
-                        return True
-            time.sleep(0.002)
+            for process in self.site.step_processes(worker):
+                if self._kill_process(process):
+                    return True
         return False
 
     def kill_any_child(self, worker: str, chance: random.Random) -> bool:
         """End one of the processes that a worker has started; return whether there was one."""
-        children = self.site.children(worker)
-        if not children:
-            return False
-        with suppress(psutil.NoSuchProcess):
-            chance.choice(children).kill()
+        children = [*self.site.children(worker), *self.site.step_processes(worker)]
+        return bool(children) and self._kill_process(chance.choice(children))
+
+    def _kill_process(self, pid: int) -> bool:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
             self.faults += 1
-        return True
+            return True
+        return False
 
     @contextmanager
     def idle_workers(self) -> Iterator[None]:

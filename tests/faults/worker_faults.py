@@ -3,6 +3,8 @@
 import os
 import random
 import time
+from collections.abc import Callable
+from uuid import uuid4
 
 from tests.e2e.conftest import pfl, train_privately
 from tests.faults.sites import WORKERS
@@ -14,28 +16,41 @@ CHAOS_TEAMS = 20
 
 
 def kill_worker_in_each_step(trial: Trial) -> None:
-    """Kill the worker, with all that it started, as soon as it begins a step; each step of a private run once."""
-    submit_private_run(trial)
-    for step in STEPS:
-        trial.kill(trial.wait_for_step(step))
+    """Kill the worker, with all that it started, as soon as it begins a step."""
+
+    def kill(worker: str) -> bool:
+        trial.kill(worker)
+        return True
+
+    hit_each_step(trial, kill)
 
 
 def kill_child_in_each_step(trial: Trial) -> None:
-    """Kill the process that runs a step, and not the worker that started it; each step of a private run once."""
-    submit_private_run(trial)
-    for step in STEPS:
-        while not trial.kill_step(trial.wait_for_step(step), timeout_s=2):
-            pass
+    """Kill the process that runs a step, and not the worker that started it."""
+    hit_each_step(trial, trial.kill_step)
 
 
 def kill_worker_alone_in_each_step(trial: Trial) -> None:
-    """Kill the worker, and not the process that runs the step for it; each step of a private run once."""
-    submit_private_run(trial)
-    for step in STEPS:
-        worker = trial.wait_for_step(step)
+    """Kill the worker, and not the process that runs the step for it."""
+
+    def kill(worker: str) -> bool:
         trial.site.kill_process(worker)
         trial.faults += 1
         trial.site.start_process(worker)
+        return True
+
+    hit_each_step(trial, kill)
+
+
+def hit_each_step(trial: Trial, hit: Callable[[str], bool]) -> None:
+    """Hit a worker once in each step of a private run; another run is submitted if the last one got through."""
+    trial.watch_steps()
+    for step in STEPS:
+        worker = None
+        while worker is None or not hit(worker):
+            if trial.is_over:
+                submit_private_run(trial)
+            worker = trial.wait_for_step(step)
 
 
 def chaos(trial: Trial) -> None:
@@ -43,7 +58,7 @@ def chaos(trial: Trial) -> None:
     chance = random.Random(trial.seed)
     trial.traffic.submit(CHAOS_SUBMISSIONS)
     while not trial.traffic.is_submitted or trial.site.back_ends.unfinished():
-        time.sleep(chance.uniform(1, 5))
+        time.sleep(chance.uniform(3, 8))
         worker = chance.choice(WORKERS)
         trial.site.restart_ended()
         if chance.random() < 0.5 or not trial.kill_any_child(worker, chance):
@@ -57,10 +72,9 @@ def submit_private_run(trial: Trial) -> None:
         "PFL_TOKEN": trial.token,
         "PFL_KEY": str(trial.folder / "key.pem"),
     }
-    run = train_privately(trial.trained, trial.folder / "run", access)
+    run = train_privately(trial.trained, trial.folder / f"run-{uuid4().hex}", access)
     proof = trial.folder / "proof.md"
     proof.write_text("Because the noise is large enough.")
     command = ["submit", run, "--track", "track-2", "--proof", proof, "--title"]
-    trial.watch_steps()
     # In the background: its first step may begin before the command ends.
     trial.traffic.submit_with(lambda title: pfl(*command, title, environment=access))
