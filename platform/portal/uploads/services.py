@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
@@ -91,8 +91,11 @@ def stored_parts(upload: Upload) -> list[Part]:
     """Return the parts that the store has; none once the upload has ended."""
     if not upload.store_upload:
         return []
-    signed = _signed(upload)
-    parts = current_store().list_parts(upload.store_key, upload.store_upload)
+    store, signed = current_store(), _signed(upload)
+    parts = store.list_parts(upload.store_key, upload.store_upload)
+    if not parts and upload.state == UploadState.OPEN and store.size(upload.store_key) == upload.size_bytes:
+        # The file has been made of them, and the process that was to note that was killed.
+        return _parts(upload, signed)
     return [replace(part, sha256=part.sha256 or signed.get(part.number, "")) for part in parts]
 
 
@@ -105,11 +108,7 @@ def complete(upload: Upload, *, actor: User | None = None) -> None:
     if upload.state == UploadState.COMPLETED:
         return
     _reject_unless_open(upload)
-    signed = _signed(upload)
-    parts = [
-        Part(number, upload.part_size(number), signed.get(number, ""))
-        for number in range(1, upload.parts_total + 1)
-    ]
+    parts = _parts(upload, _signed(upload))
     # The store is never asked inside a transaction, since it may take long; the row is read again below.
     store.complete(upload.store_key, _begun(upload), parts)
     with transaction.atomic():
@@ -189,6 +188,14 @@ def _begun(upload: Upload) -> str:
             upload.refresh_from_db(fields=["state", "store_upload"])
             _reject_unless_open(upload)
     return upload.store_upload
+
+
+def _parts(upload: Upload, signed: Mapping[int, str]) -> list[Part]:
+    """Return all parts of the file, with the SHA-256 that their addresses were signed for."""
+    return [
+        Part(number, upload.part_size(number), signed.get(number, ""))
+        for number in range(1, upload.parts_total + 1)
+    ]
 
 
 def _signed(upload: Upload) -> dict[int, str]:

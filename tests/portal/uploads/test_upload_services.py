@@ -1,6 +1,7 @@
 from threading import Thread
 
 import pytest
+import requests
 from django.db import connection
 from django.utils import timezone
 from hypothesis import given
@@ -13,7 +14,7 @@ from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part
 from portal.uploads.stores import current_store
 from tests.portal.factories import make_team, make_upload
-from tests.portal.uploads.sending import cut, send, sha, start
+from tests.portal.uploads.sending import cut, put, send, sha, start
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +64,24 @@ def test_completing_after_a_crash_between_store_and_database(team, client):
     current_store().complete(upload.store_key, upload.store_upload, [part for part, _ in cut(CONTENT)])
     services.complete(upload)
     assert upload.state == UploadState.COMPLETED
+
+
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_who_lists_the_parts_after_such_a_crash_has_none_to_send_again(
+    team, client, place, request, settings
+):
+    if place == "bucket":
+        settings.STORE_BUCKET = request.getfixturevalue("bucket")
+    upload, parts = start(team, CONTENT[:10]), cut(CONTENT[:10])
+    (url,) = services.part_urls(upload, [part for part, _ in parts])
+    if place == "bucket":
+        assert requests.put(url.url, data=parts[0][1], headers=url.headers, timeout=30).ok
+    else:
+        assert put(client, url.url, parts[0][1]).status_code < 300
+    current_store().complete(upload.store_key, upload.store_upload, [part for part, _ in parts])
+    assert services.stored_parts(upload) == [part for part, _ in parts]
+    services.complete(upload)
+    assert services.stored_parts(upload) == []
 
 
 @pytest.mark.parametrize("size", [0, -1])
