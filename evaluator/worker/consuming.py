@@ -67,7 +67,6 @@ class Consumer(celery_consumer.Consumer):
     """Celery's consumer of one message at a time."""
 
     event_dispatcher = None
-    hub: Any
 
     class Blueprint(celery_consumer.Consumer.Blueprint):  # type: ignore[misc, valid-type]
         """The steps in which it starts: it connects, declares its queues, and listens."""
@@ -76,10 +75,8 @@ class Consumer(celery_consumer.Consumer):
 
     def loop(self, consumer: Any, connection: Any, *arguments: Any, **keywords: Any) -> None:
         """Listen until the connection is lost or the process shall end."""
-        if connection.transport.driver_type == "amqp":
-            listen: Callable[..., None] = pull
-        else:
-            listen = loops.asynloop if self.hub else loops.synloop
+        # Never Celery's event loop: on Redis it waits for ever when the connection is lost in an acknowledgement.
+        listen: Callable[..., None] = pull if connection.transport.driver_type == "amqp" else loops.synloop
         listen(consumer, connection, *arguments, **keywords)
 
     def call_soon_ack(self, acknowledge: Callable[..., object], *arguments: Any, **keywords: Any) -> None:

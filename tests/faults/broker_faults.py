@@ -2,6 +2,7 @@
 
 import time
 
+from tests.faults.sites import WORKERS
 from tests.faults.trials import Trial
 
 AWAY_S = 30
@@ -28,11 +29,13 @@ def restart_broker(trial: Trial) -> None:
 
 
 def remove_broker_file(trial: Trial) -> None:
-    """Remove the embedded broker's file under the running processes."""
+    """Remove the embedded broker's file under the running processes, and start one of them anew."""
     _begin_traffic(trial)
     for path in trial.site.home.glob("broker.sqlite3*"):
         path.unlink()
     trial.faults += 1
+    for name in WORKERS:
+        trial.kill(name)
 
 
 def _begin_traffic(trial: Trial) -> None:
