@@ -76,7 +76,7 @@ SCENARIOS = [
         SERVERS,
         needs_faketime=True,
     ),
-    Scenario("chaos: a worker or its child killed every 3 to 8 s", worker_faults.chaos),
+    Scenario("chaos: a worker or its child killed every 4 to 12 s", worker_faults.chaos),
 ]
 
 # Single messages, which need no site with all its processes.

@@ -58,7 +58,7 @@ def chaos(trial: Trial) -> None:
     chance = random.Random(trial.seed)
     trial.traffic.submit(CHAOS_SUBMISSIONS)
     while not trial.traffic.is_submitted or trial.site.back_ends.unfinished():
-        time.sleep(chance.uniform(3, 8))
+        time.sleep(chance.uniform(4, 12))
         worker = chance.choice(WORKERS)
         trial.site.restart_ended()
         if chance.random() < 0.5 or not trial.kill_any_child(worker, chance):
