@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
-from tests.faults.back_ends import wait_until
 from tests.faults.proxy import Fault
 from tests.faults.trials import Trial
 
@@ -15,9 +15,13 @@ def failing_store(fault: Fault) -> Callable[[Trial], None]:
     """Return a scenario in which the S3 server fails in this way for a minute."""
 
     def inflict(trial: Trial) -> None:
-        trial.traffic.submit(SUBMISSIONS)
-        with trial.site.back_ends.store_proxy.failing(fault):
-            trial.faults += 1
+        store = trial.site.back_ends.store_proxy
+        with ExitStack() as away:
+            with trial.idle_workers():
+                trial.traffic.submit(SUBMISSIONS)
+                trial.traffic.wait_until_submitted()
+                away.enter_context(store.failing(fault))
+                trial.faults += 1
             trial.traffic.submit(2)
             time.sleep(AWAY_S)
 
@@ -27,11 +31,12 @@ def failing_store(fault: Fault) -> Callable[[Trial], None]:
 def move_folder_away(trial: Trial) -> None:
     """Let the store's folder be something else for a minute, as when its disk isn't mounted."""
     store = trial.site.home / "store"
-    trial.traffic.submit(SUBMISSIONS)
-    wait_until(lambda: trial.site.back_ends.unfinished() > 0, "nothing has been submitted")
-    away = store.rename(store.with_name("store.away"))
-    store.touch()
-    trial.faults += 1
+    with trial.idle_workers():
+        trial.traffic.submit(SUBMISSIONS)
+        trial.traffic.wait_until_submitted()
+        away = store.rename(store.with_name("store.away"))
+        store.touch()
+        trial.faults += 1
     trial.traffic.submit(2)
     time.sleep(AWAY_S)
     store.unlink()
