@@ -21,10 +21,8 @@ FINAL = {"scored", "rejected", "failed"}
 def the_run(stack: Stack, token: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {token}"}
     submissions = requests.get(f"{stack.url}/api/v1/submissions", headers=headers, timeout=30).json()
-    rows = submissions if isinstance(submissions, list) else submissions["submissions"]
-    detail = requests.get(
-        f"{stack.url}/api/v1/submissions/{rows[0]['id']}", headers=headers, timeout=30
-    ).json()
+    address = f"{stack.url}/api/v1/submissions/{submissions['items'][0]['id']}"
+    detail = requests.get(address, headers=headers, timeout=30).json()
     run: dict[str, Any] = detail["runs"][0]
     return run
 
