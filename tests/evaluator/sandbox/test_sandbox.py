@@ -128,7 +128,7 @@ class TestProcesses:
 
     def test_what_it_started_ends_with_it(self, sandbox: Sandbox) -> None:
         pids: list[int] = []
-        error = ending(sandbox, "hang", limits=Limits(wall_s=1), on_message=pids.append)
+        error = ending(sandbox, "hang", limits=Limits(wall_s=5), on_message=pids.append)
         assert error.ending is Ending.TIME
         assert not psutil.pid_exists(pids[0]) or psutil.Process(pids[0]).status() == psutil.STATUS_ZOMBIE
 
