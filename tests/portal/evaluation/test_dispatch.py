@@ -1,6 +1,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from celery import Celery
@@ -141,9 +142,10 @@ def test_the_intake_makes_the_queues_that_workers_wait_for(monkeypatch):
         monkeypatch.setattr(dispatch, "app", site)
         tasks.make_queues()
         with site.connection_for_read() as connection:
+            channel: Any = connection.default_channel
             for name in (EVALUATOR_QUEUE, SCORING_QUEUE, INTAKE_QUEUE):
                 # Fails where there is none.
-                connection.default_channel.queue_declare(name, passive=True)
+                channel.queue_declare(name, passive=True)
     finally:
         server.stop()
 
