@@ -345,7 +345,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.STORE_FULL: Explanation(
         "The site is out of storage.",
-        "Nothing is lost: what is stored remains. Try again in some hours, or tell the organizers.",
+        "Nothing is lost: what is stored remains. Try again in a few hours, or contact the organizers.",
     ),
     ErrorCode.STORE_UNAVAILABLE: Explanation(
         "The site's store for files doesn't answer.",

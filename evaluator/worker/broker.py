@@ -328,7 +328,7 @@ class MessageFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells the file at `path` from any other, None if there is none."""
+    """Return the device and inode of the file at `path`; None if there is no such file."""
     try:
         status = path.stat()
     except FileNotFoundError:

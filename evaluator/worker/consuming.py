@@ -75,7 +75,7 @@ class Consumer(celery_consumer.Consumer):
 
     def loop(self, consumer: Any, connection: Any, *arguments: Any, **keywords: Any) -> None:
         """Listen until the connection is lost or the process shall end."""
-        # Never Celery's event loop: on Redis it waits for ever when the connection is lost in an acknowledgement.
+        # Never Celery's event loop: on Redis it waits forever when the connection is lost in an acknowledgement.
         listen: Callable[..., None] = pull if connection.transport.driver_type == "amqp" else loops.synloop
         listen(consumer, connection, *arguments, **keywords)
 

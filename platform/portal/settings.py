@@ -195,7 +195,7 @@ ACCOUNT_FORMS = {"signup": "portal.accounts.signup.NewAccountForm"}
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_EMAIL_NOTIFICATIONS = True
-# How long who asked to be remembered stays logged in; anybody else until the browser is closed, but no longer.
+# How long people who asked to be remembered stay logged in; others are logged out when they close the browser.
 SESSION_COOKIE_AGE = int(os.environ.get("PFL_SESSION_HOURS", "24")) * 3600
 MFA_ADAPTER = "portal.accounts.adapters.SecondFactorAdapter"
 MFA_FORMS = {
@@ -257,7 +257,7 @@ STORE_RESERVE_BYTES = int(os.environ.get("PFL_STORE_RESERVE_BYTES", str(2**30)))
 STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
 # Of one team's drafts and unfinished uploads.
 TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30)))
-# After so many days files are removed; see portal/submissions/retention.py. 0 for never.
+# After how many days files are removed; see portal/submissions/retention.py. 0 for never.
 RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
 RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
 RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
@@ -268,7 +268,7 @@ DOWNLOAD_URL_SECONDS = 900
 # Forms and JSON; parts of files never pass through here.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
-# An evaluation whose worker sends no sign of life for so long is started again at once, until it was lost so often.
+# An evaluation whose worker sends no heartbeat for this long is started again at once, up to this number of losses.
 EVALUATION_SILENCE_SECONDS = int(os.environ.get("PFL_EVALUATION_SILENCE_SECONDS", "60"))
 EVALUATION_LOSSES = 5
 # The pauses after the platform's faults. Once they are used up, the next fault fails the run.
@@ -277,9 +277,9 @@ EVALUATION_BACKOFF_SECONDS = [
 ]
 # The fewest steps that wait in the broker at a time; with more workers there are more, one for each and one besides.
 EVALUATION_SENT_STEPS = int(os.environ.get("PFL_EVALUATION_SENT_STEPS", "2"))
-# The organizers are notified when steps have waited for so long and no worker has been seen.
+# The organizers are notified when steps have waited for this long and no worker has been seen.
 EVALUATION_UNATTENDED_SECONDS = int(os.environ.get("PFL_EVALUATION_UNATTENDED_SECONDS", "300"))
-# A queue is paused when many runs fail within the first; while it is, one step is tried each so often.
+# A queue is paused when many runs fail within the first period; while it is, one step is tried in each second period.
 EVALUATION_OUTAGE_SECONDS = 600
 EVALUATION_PROBE_SECONDS = float(os.environ.get("PFL_EVALUATION_PROBE_SECONDS", "30"))
 WATCHDOG_SECONDS = int(os.environ.get("PFL_WATCHDOG_SECONDS", "10"))
@@ -337,7 +337,7 @@ PERMISSIONS_POLICY: dict[str, list[str]] = {
 
 LOGGING = logging_settings(os.environ.get("PFL_LOG_FORMAT", "text"), os.environ.get("PFL_LOG_LEVEL", "INFO"))
 
-# The processes beside the web server show a sign of life so often, and are missed after so long.
+# How often the processes beside the web server show a sign of life, and after how long they count as silent.
 LIVENESS_SECONDS = 10
 LIVENESS_LATE_SECONDS = int(os.environ.get("PFL_LIVENESS_LATE_SECONDS", "60"))
 READY_FREE_BYTES = int(os.environ.get("PFL_READY_FREE_BYTES", str(1024**3)))
@@ -345,7 +345,7 @@ READY_FREE_BYTES = int(os.environ.get("PFL_READY_FREE_BYTES", str(1024**3)))
 METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 
 
-# What 50 random digits take; a short text that is repeated takes less.
+# The size of 50 random digits when compressed; a short text that is repeated takes less.
 MIN_COMPRESSED_KEY_BYTES = 38
 
 

@@ -27,7 +27,7 @@ HIDDEN_FROM_ROBOTS = (
 @cache_control(public=True, max_age=86_400)
 @require_safe
 def security_txt(_request: HttpRequest) -> HttpResponse:
-    """Say whom to tell about a vulnerability, in the format of RFC 9116."""
+    """Name the contact for reports of vulnerabilities, in the format of RFC 9116."""
     expires = (timezone.now() + SECURITY_TXT_LIFETIME).replace(hour=0, minute=0, second=0, microsecond=0)
     fields = [
         ("Contact", settings.SECURITY_CONTACT),

@@ -82,7 +82,7 @@ def test_from_the_browser_and_from_pfl_over_the_bucket_to_the_leaderboard(
         expect(page.locator(".badge", has_text=re.compile("^scored$")).first).to_be_visible(timeout=120_000)
         assert complaints == []
 
-    # The same checkpoint again is a duplicate, which only a complete upload can be told to be.
+    # The same checkpoint again is a duplicate, which the site can detect only once the upload is complete.
     printed = pfl(
         *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
         environment={"PFL_SITE": stack.url, "PFL_TOKEN": token},

@@ -21,7 +21,7 @@ UNFINISHED = "SELECT count(*) FROM submissions_run WHERE state IN ('queued', 'ru
 
 
 class Kind(StrEnum):
-    """What a site stands on."""
+    """The back ends of a site."""
 
     EMBEDDED = "embedded"
     REDIS = "Redis"

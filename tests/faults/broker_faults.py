@@ -29,7 +29,7 @@ def restart_broker(trial: Trial) -> None:
 
 
 def remove_broker_file(trial: Trial) -> None:
-    """Remove the embedded broker's file under the running processes, and start one of them anew."""
+    """Remove the embedded broker's file under the running processes, and restart one of them."""
     _begin_traffic(trial)
     for path in trial.site.home.glob("broker.sqlite3*"):
         path.unlink()

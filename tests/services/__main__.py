@@ -44,7 +44,7 @@ def interrupt(_number: int, _frame: object) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    # As Ctrl-C, lest a closed terminal leaves the services running.
+    # Like Ctrl-C: a closed terminal must not leave the services running.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
     try:
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run(command: list[str], variables: dict[str, str]) -> int:
-    """Run `command` with `variables`, and return its exit status. It hears of Ctrl-C itself."""
+    """Run `command` with `variables`, and return its exit status. It receives Ctrl-C itself."""
     with subprocess.Popen(command, env={**os.environ, **variables}) as process:
         while True:
             try:

@@ -67,7 +67,7 @@ def revoke_all_tokens(user: User, *, because: str) -> None:
 
 def end_sessions(user: User, *, but: HttpRequest | None = None) -> None:
     """Log `user` out everywhere, except in the session of the request `but`, if that is theirs."""
-    # Asked before the change, after which the session would be nobody's.
+    # Checked before the change, which logs the session out.
     is_own = but is not None and but.user == user
     User.objects.filter(pk=user.pk).update(session_number=F("session_number") + 1)
     user.refresh_from_db(fields=["session_number"])

@@ -23,7 +23,7 @@ from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState,
 
 logger = logging.getLogger(__name__)
 
-# The newest endings tell all there is to tell.
+# The diagnosis needs no older endings than these.
 MOST_ENDINGS = 200
 
 

@@ -9,7 +9,7 @@ from portal.submissions.models import Submission
 RUNNING_POLL_S = 2
 # The place in the queue changes when another run is finished, which takes minutes.
 QUEUED_POLL_S = 10
-# The place in the queue, and how long ago the worker was heard of, are shown anew at least so often.
+# The place in the queue and the age of the last heartbeat are refreshed at least this often.
 REFRESH_S = 20
 
 

@@ -4,8 +4,8 @@ A running one whose worker sends no sign of life is lost and tried again. A step
 broker any more, though it has not begun, is sent again. If steps wait and no worker is seen, the organizers are
 notified, once.
 
-All times are the database's. After a pause of the watch itself, such as a restart of the site, nobody is lost before
-they have had the whole time to be heard.
+All times are the database's. After a pause of the watchdog itself, such as a restart of the site, every worker
+gets the full silence limit again before its evaluation counts as lost.
 """
 
 import logging

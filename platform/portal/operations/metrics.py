@@ -145,7 +145,7 @@ def _disk() -> Iterable[Metric]:
 
 
 def _processes() -> Metric:
-    """Return how long each process has been silent; one that was never heard of is left out."""
+    """Return how long each process has been silent; one that has never shown a sign of life is left out."""
     silent = {
         str(name): silence.total_seconds() for name, silence in silences().items() if silence is not None
     }

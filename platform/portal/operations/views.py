@@ -28,7 +28,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     """Respond whether all that the site needs works; 503 otherwise.
 
     `?check=database&check=disk` asks for some of the checks, such as those that one web server should leave a load
-    balancer for. A name that doesn't exist is a 404, lest a misspelled probe always succeeds.
+    balancer for. A name that doesn't exist is a 404, so that a misspelled probe can't succeed.
     """
     # Each once, or one request could make the site ask its services hundreds of times.
     names = list(dict.fromkeys(request.GET.getlist("check"))) or list(CHECKS)

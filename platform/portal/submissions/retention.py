@@ -1,4 +1,4 @@
-"""What is removed after some time, so that storage doesn't grow for ever. One rule is one function.
+"""What is removed after some time, so that storage doesn't grow without end. One rule is one function.
 
 | rule | what is removed | when | setting |
 | --- | --- | --- | --- |

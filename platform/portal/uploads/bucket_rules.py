@@ -1,4 +1,4 @@
-"""What a bucket must be told: which origin may send to it, what it removes by itself, and what the site may do."""
+"""The rules of a bucket: which origin may send to it, what it removes by itself, and what the site may do."""
 
 import base64
 import hashlib

@@ -55,7 +55,7 @@ def _body(request: HttpRequest) -> Iterator[bytes]:
 def send_file(request: HttpRequest, token: str) -> HttpResponseBase:
     """Send one file as a download that no browser opens in place; one byte range is honored.
 
-    Where a proxy sends the folder's files, it is told which one, and takes care of ranges.
+    Where a proxy sends the folder's files, the response names the file, and the proxy handles ranges.
     """
     try:
         address = read_file_token(token)

@@ -89,11 +89,11 @@ class TestSessionAlone:
 
 
 class TestNewAddress:
-    def test_the_old_address_is_told(self, session: Client) -> None:
+    def test_the_old_address_is_notified(self, session: Client) -> None:
         change_address(session)
-        told = [message for message in mail.outbox if message.to == ["ada@example.org"]]
-        assert "new@example.org" in str(told[-1].body)
-        assert "Email Changed" in told[-1].subject
+        received = [message for message in mail.outbox if message.to == ["ada@example.org"]]
+        assert "new@example.org" in str(received[-1].body)
+        assert "Email Changed" in received[-1].subject
 
     def test_tokens_and_other_sessions_end(self, session: Client, ada: User) -> None:
         _, secret = create_token(ada, "cluster")

@@ -1,4 +1,4 @@
-"""Who sends too many requests is told when to send the next, in the form of every other problem."""
+"""The response to too many requests says when to send the next one, in the form of every other problem."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_the_public_boards_are_limited_by_address(client, monkeypatch):
 
 def test_guessing_tokens_is_limited_by_address(client, monkeypatch):
     monkeypatch.setattr(throttling, "_UNKNOWN", Limit("api-unknown", 2))
-    headers = {"Authorization": "Bearer nobody's"}
+    headers = {"Authorization": "Bearer unknown"}
     responses = [client.get("/api/v1/me", headers=headers) for _ in range(3)]
     assert [response.status_code for response in responses[:2]] == [401, 401]
     assert_too_many(responses[2])

@@ -1,4 +1,4 @@
-"""What browsers, proxies and robots are told about every page."""
+"""The headers for browsers, proxies and robots on every page."""
 
 import re
 

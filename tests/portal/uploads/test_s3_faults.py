@@ -1,4 +1,4 @@
-"""An S3 server in trouble: what the participant is told, and that nothing is half done."""
+"""An S3 server in trouble: the error that the participant sees, and that nothing is half done."""
 
 import threading
 from collections.abc import Iterator

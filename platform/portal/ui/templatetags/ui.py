@@ -42,7 +42,7 @@ def readable_bytes(size: int) -> str:
 
 @register.filter
 def score(value: float | None) -> str:
-    """Return a score in [0, 1] as `cut` shows it. Its other digits would tell more of the test set than they should."""
+    """Return a score in [0, 1] as `cut` shows it. Further digits would reveal more of the test set than they should."""
     return MISSING if value is None else cut(value)
 
 

@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
 
 class Mailer:
-    """Delivers mails until it is told to stop. A mail server or a database that is away makes it wait."""
+    """Delivers mails until a signal stops it. While the mail server or the database is away, it waits."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
