@@ -261,8 +261,9 @@ class Sandbox:
             except (OSError, ValueError) as error:
                 self.close()
                 raise SandboxError(Ending.CRASHED, f"its server ended ({error})") from error
-            except SandboxError:
-                # Whatever is left of it is gone with the server.
+            except BaseException:
+                # Also if `on_message` rejects what was sent: the server runs one process at a time, and would answer
+                # the next request with the end of this one.
                 process.kill()
                 self.close()
                 raise

@@ -42,7 +42,7 @@ def show_life(process: Process) -> None:
 
 
 def silences() -> dict[Process, timedelta | None]:
-    """Return how long each process has been silent by the database's clock; None if it has never shown a sign of life."""
+    """Return how long each process has been silent by the database's clock; None if it never showed any."""
     rows = SignOfLife.objects.annotate(now=Now())
     silent = {row.process: max(row.now - row.at, timedelta()) for row in rows}
     return {process: silent.get(process) for process in Process}

@@ -78,6 +78,20 @@ class TestRunning:
         assert "not today" in error.output
         assert "not today" not in str(error)
 
+    def test_a_message_that_its_receiver_rejects_ends_it_and_the_next_function_runs(
+        self, sandbox: Sandbox
+    ) -> None:
+        pids: list[int] = []
+
+        def reject(pid: int) -> None:
+            pids.append(pid)
+            raise LookupError("not what was expected")
+
+        with pytest.raises(LookupError):
+            run(sandbox, "hang", on_message=reject)
+        assert is_gone(pids[0])
+        assert run(sandbox, "echo", 1) == 1
+
     def test_after_any_end_the_next_function_runs(self, sandbox: Sandbox) -> None:
         for function, inputs in [("crash", None), ("leave", 3), ("send_garbage", "garbage\n")]:
             ending(sandbox, function, inputs)
