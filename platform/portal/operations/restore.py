@@ -53,7 +53,7 @@ def restore_backup(folder: Path) -> Manifest:
         BackupError: As `verify_backup`, or the site isn't empty, or its key is another one.
     """
     manifest = verify_backup(folder)
-    _restore_secret_key(folder, manifest)
+    _reject_other_secret_key(folder, manifest)
     store = current_store()
     for file in manifest.files:
         if store.size(file.key) is not None:
@@ -62,18 +62,25 @@ def restore_backup(folder: Path) -> Manifest:
         snapshots.load(folder / DATABASE)
     except snapshots.SnapshotError as error:
         raise BackupError(str(error)) from error
+    # From here on the site is known to have been empty, so nothing of another one is overwritten.
+    _restore_secret_key(folder)
     for file in manifest.files:
         _put(file, folder / FILES / file.key, store)
     _abort_unfinished()
     return manifest
 
 
-def _restore_secret_key(folder: Path, manifest: Manifest) -> None:
-    """Bring back the key of a site that makes its own; check that a public site has the one it had."""
+def _restore_secret_key(folder: Path) -> None:
+    """Bring back the key of a site that makes its own."""
     if (folder / SECRET_KEY).exists():
         target = settings.HOME / SECRET_KEY
         target.touch(mode=0o600)
         target.write_text((folder / SECRET_KEY).read_text())
+
+
+def _reject_other_secret_key(folder: Path, manifest: Manifest) -> None:
+    """Raise `BackupError` unless a public site, whose key isn't in the backup, has the key that it had."""
+    if (folder / SECRET_KEY).exists():
         return
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     if manifest.secret_key_sha256 not in {hashlib.sha256(key.encode()).hexdigest() for key in keys}:

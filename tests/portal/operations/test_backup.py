@@ -196,7 +196,16 @@ class TestWhatIsRejected:
             verify_backup(tmp_path / "backup")
 
     def test_a_site_that_is_not_empty(self, tmp_path: Path) -> None:
-        make_upload(make_team())
+        upload = make_upload(make_team())
         make_backup(tmp_path / "backup")
         with pytest.raises(AssertionError, match="isn't empty"):
             manage("restore", tmp_path / "backup")
+        home = tmp_path / "home"
+        stored = home / "store" / "objects" / upload.store_key
+        stored.parent.mkdir(parents=True)
+        stored.touch()
+        (home / "secret_key").write_text("the site's own")
+        (tmp_path / "backup" / "secret_key").write_text("another")
+        with pytest.raises(AssertionError, match="isn't empty"):
+            manage("restore", tmp_path / "backup", PFL_HOME=str(home))
+        assert (home / "secret_key").read_text() == "the site's own"
