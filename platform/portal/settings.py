@@ -251,8 +251,9 @@ STORE_BUCKET = _store if isinstance(_store, Bucket) else None
 STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
 # Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
 ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
-# New uploads are rejected when the folder's disk would have less than this left, ...
-STORE_RESERVE_BYTES = int(os.environ.get("PFL_STORE_RESERVE_BYTES", str(2**30)))
+# New uploads are rejected when the folder's disk would have less than this left, and a site whose own disk has less
+# isn't ready, ...
+DISK_RESERVE_BYTES = int(os.environ.get("PFL_DISK_RESERVE_BYTES", str(2**30)))
 # ... or all teams' files together would exceed this; 0 for no such limit.
 STORE_BUDGET_BYTES = int(os.environ.get("PFL_STORE_BUDGET_BYTES", "0"))
 # Of one team's drafts and unfinished uploads.
@@ -340,7 +341,6 @@ LOGGING = logging_settings(os.environ.get("PFL_LOG_FORMAT", "text"), os.environ.
 # How often the processes beside the web server show a sign of life, and after how long they count as silent.
 LIVENESS_SECONDS = 10
 LIVENESS_LATE_SECONDS = int(os.environ.get("PFL_LIVENESS_LATE_SECONDS", "60"))
-READY_FREE_BYTES = int(os.environ.get("PFL_READY_FREE_BYTES", str(1024**3)))
 # Without a token, metrics are for private addresses.
 METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 

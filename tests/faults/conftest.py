@@ -40,8 +40,7 @@ class Running:
 
     def __init__(self, kind: Kind, home: Path, base: Path, *, small_disk: bool = False) -> None:
         self.kind = kind
-        names = ("PFL_STORE_RESERVE_BYTES", "PFL_READY_FREE_BYTES") if small_disk else ()
-        variables = dict.fromkeys(names, str(RESERVE_MB * 2**20))
+        variables = {"PFL_DISK_RESERVE_BYTES": str(RESERVE_MB * 2**20)} if small_disk else {}
         home.mkdir()
         with ExitStack() as opening:
             if small_disk:

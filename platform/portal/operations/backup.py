@@ -24,6 +24,7 @@ from django.db import connection
 from django.utils import timezone
 from pydantic import BaseModel
 
+from evaluator.checkpoints.contents import sha256_of
 from portal.operations.snapshots import StoredFile, snapshot
 from portal.uploads.folder_store import CHUNK_BYTES, FolderStore
 from portal.uploads.models import Upload, UploadState
@@ -91,12 +92,6 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest.model_validate_json((folder / MANIFEST).read_text())
     except FileNotFoundError as error:
         raise BackupError(f"{folder} has no {MANIFEST}, so it is no finished backup.") from error
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _save(file: StoredFile, store: Store, target: Path, link: bool) -> StoredFile | None:

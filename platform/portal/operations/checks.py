@@ -110,7 +110,7 @@ def check_disk() -> str:
         logger.error("The site's folder %s can't be written: %s", folder, error.strerror)
         return f"can't be written: {error.strerror}"
     free = shutil.disk_usage(folder).free
-    return OK if free >= settings.READY_FREE_BYTES else f"{free // 1024**2} MiB free"
+    return OK if free >= settings.DISK_RESERVE_BYTES else f"{free // 1024**2} MiB free"
 
 
 def check_process(process: Process) -> str:

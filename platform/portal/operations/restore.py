@@ -7,6 +7,7 @@ import requests
 from django.conf import settings
 from django.db import transaction
 
+from evaluator.checkpoints.contents import sha256_of
 from portal.operations import snapshots
 from portal.operations.backup import (
     DATABASE,
@@ -15,7 +16,6 @@ from portal.operations.backup import (
     BackupError,
     Manifest,
     read_manifest,
-    sha256_of,
 )
 from portal.operations.snapshots import StoredFile
 from portal.uploads.folder_store import FolderStore

@@ -47,7 +47,7 @@ def reject_beyond_quota(team: Team, size_bytes: int) -> None:
 def reject_when_full(store: Store, size_bytes: int) -> None:
     """Raise `ProblemError` (`E_STORE_FULL`) if, with so many bytes more, the store would come too near its limits."""
     free = store.free_bytes()
-    is_full = free is not None and free - size_bytes < settings.STORE_RESERVE_BYTES
+    is_full = free is not None and free - size_bytes < settings.DISK_RESERVE_BYTES
     budget: int = settings.STORE_BUDGET_BYTES
     if is_full or (budget and _total(Upload.objects.filter(STORED)) + size_bytes > budget):
         raise ProblemError.of(ErrorCode.STORE_FULL)

@@ -90,7 +90,7 @@ def test_a_frozen_broker_holds_nobody_up(client: Client, redis: Redis) -> None:
 
 
 def test_a_full_disk_is_noticed(client: Client, db: None, settings: Settings) -> None:
-    settings.READY_FREE_BYTES = 10**18
+    settings.DISK_RESERVE_BYTES = 10**18
     response = client.get("/readyz?check=disk")
     assert response.status_code == 503
     assert "MiB free" in response.json()["checks"]["disk"]

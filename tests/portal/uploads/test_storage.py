@@ -66,7 +66,7 @@ def test_an_aborted_upload_makes_room(team, limit):
 
 
 def test_an_upload_is_rejected_before_the_disk_is_full(team, settings, monkeypatch):
-    settings.STORE_RESERVE_BYTES = 1000
+    settings.DISK_RESERVE_BYTES = 1000
     monkeypatch.setattr(FolderStore, "free_bytes", lambda _: 1020)
     with rejected("E_STORE_FULL"):
         start(team, CONTENT)
@@ -77,7 +77,7 @@ def test_no_further_part_is_taken_when_the_disk_is_nearly_full(team, client, set
     upload = start(team, CONTENT)
     parts = cut(CONTENT)
     send(client, upload, parts[:1])
-    settings.STORE_RESERVE_BYTES = 1000
+    settings.DISK_RESERVE_BYTES = 1000
     monkeypatch.setattr(FolderStore, "free_bytes", lambda _: 999)
     with rejected("E_STORE_FULL"):
         services.part_urls(upload, [parts[1][0]])

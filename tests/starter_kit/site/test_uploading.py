@@ -132,7 +132,7 @@ def test_a_site_that_is_out_of_storage_is_not_asked_again(
     site: LiveSite, site_client: SiteClient, file: Path, settings: Any
 ) -> None:
     submission, run = draft(site_client)
-    settings.STORE_RESERVE_BYTES = 2**60
+    settings.DISK_RESERVE_BYTES = 2**60
     with pytest.raises(ProblemError) as caught:
         upload(site_client, submission, run, file)
     assert caught.value.problem.code is ErrorCode.STORE_FULL
