@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import checks, errors
+from evaluator import checks, error_codes
 from evaluator.accounting import published
 from starter_kit.settings import reference
 
@@ -23,7 +23,7 @@ GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "d
 @pytest.mark.parametrize(
     ("page", "write"),
     [
-        ("errors.md", errors.catalog),
+        ("errors.md", error_codes.catalog),
         ("checks.md", checks.catalog),
         ("published-settings.md", published.table),
         ("settings.md", reference.page),

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.errors import EXPLANATIONS, ErrorCode, Problem, ProblemError, shorten
+from evaluator.error_codes import EXPLANATIONS
+from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 
 
 @pytest.mark.parametrize("code", ErrorCode)
