@@ -1,7 +1,6 @@
 """From sign-up to a score on PostgreSQL, Redis, RabbitMQ and S3, all of them started for this test."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,7 @@ from portal.standalone.stack import Stack
 from tests.e2e.conftest import pfl
 from tests.e2e.test_browser_path import EMAIL, log_in, make_team, page, sign_up  # noqa: F401  (page: a fixture)
 from tests.services import rabbitmq
-from tests.services.postgres import Postgres
-from tests.services.rabbitmq import RabbitMQ
-from tests.services.redis import Redis
-from tests.services.seaweedfs import ACCESS_KEY, SECRET_KEY, SeaweedFS
+from tests.services.all import all_services
 
 pytestmark = [
     pytest.mark.e2e,
@@ -25,20 +21,8 @@ pytestmark = [
 @pytest.fixture
 def services() -> Iterator[dict[str, str]]:
     """The variables of a site whose database, cache, broker and store are servers on free ports."""
-    with ExitStack() as running:
-        running.callback((postgres := Postgres()).stop)
-        running.callback((redis := Redis()).stop)
-        running.callback((broker := RabbitMQ()).stop)
-        running.callback((s3 := SeaweedFS()).stop)
-        yield {
-            "PFL_DATABASE_URL": postgres.url,
-            "PFL_CACHE_URL": redis.url,
-            "PFL_BROKER_URL": broker.url,
-            "PFL_STORE_URL": f"s3://{s3.create_bucket()}",
-            "PFL_STORE_ENDPOINT": s3.url,
-            "PFL_STORE_ACCESS_KEY": ACCESS_KEY,
-            "PFL_STORE_SECRET_KEY": SECRET_KEY,
-        }
+    with all_services() as variables:
+        yield variables
 
 
 def test_a_submission_is_scored_on_all_four_services(

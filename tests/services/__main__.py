@@ -9,34 +9,8 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
-from tests.services import rabbitmq
-from tests.services.postgres import Postgres
-from tests.services.rabbitmq import RabbitMQ
-from tests.services.redis import Redis
-from tests.services.seaweedfs import ACCESS_KEY, SECRET_KEY, SeaweedFS
-
-
-@contextmanager
-def started() -> Iterator[dict[str, str]]:
-    """The environment variables by which a site uses the services, which run meanwhile."""
-    with ExitStack() as stack:
-        postgres = Postgres()
-        stack.callback(postgres.stop)
-        broker: Redis | RabbitMQ = RabbitMQ() if rabbitmq.binary() else Redis()
-        stack.callback(broker.stop)
-        store = SeaweedFS()
-        stack.callback(store.stop)
-        yield {
-            "PFL_DATABASE_URL": postgres.create_database("pfl"),
-            "PFL_BROKER_URL": broker.url,
-            "PFL_STORE_URL": f"s3://{store.create_bucket()}",
-            "PFL_STORE_ENDPOINT": store.url,
-            "PFL_STORE_ACCESS_KEY": ACCESS_KEY,
-            "PFL_STORE_SECRET_KEY": SECRET_KEY,
-        }
+from tests.services.all import all_services
 
 
 def interrupt(_number: int, _frame: object) -> None:
@@ -48,7 +22,7 @@ def main(arguments: list[str]) -> int:
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
     try:
-        with started() as variables:
+        with all_services() as variables:
             if arguments[:1] == ["--"]:
                 return run(arguments[1:], variables)
             for name, value in variables.items():

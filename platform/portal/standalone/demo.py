@@ -36,8 +36,8 @@ TRACK_OVERRIDES = [
 # competition's own is for the full-size model.
 FORMS_THRESHOLD = 0.75
 RECEIPTS_THRESHOLD = 0.05
-# What names a site's database, broker and store.
-BACK_ENDS = ("PFL_DATABASE_URL", "PFL_BROKER_URL", "PFL_STORE_")
+# What names a site's database, cache, broker and store.
+BACK_ENDS = ("PFL_DATABASE_URL", "PFL_CACHE_URL", "PFL_BROKER_URL", "PFL_STORE_")
 ORGANIZERS = [("organizer@demo.example", "Olga Organizer"), ("reviewer@demo.example", "Rafael Reviewer")]
 
 
@@ -282,7 +282,7 @@ class Demo:
 
 
 def named_back_ends() -> dict[str, str]:
-    """The variables of the environment that name a database, a broker and a store."""
+    """The variables of the environment that name a database, a cache, a broker and a store."""
     return {name: value for name, value in os.environ.items() if name.startswith(BACK_ENDS)}
 
 
