@@ -112,7 +112,7 @@ def broker_settings(url: str) -> dict[str, Any]:
 def _redis_options() -> dict[str, Any]:
     return {
         "visibility_timeout": VISIBILITY_S,
-        "unacked_restore_interval": 10,
+        # A worker looks for lost messages whenever it is free.
         "unacked_restore_throttle": 1,
         # Who is killed while looking for lost messages keeps others from it for so long.
         "unacked_mutex_expire": 30,

@@ -119,6 +119,8 @@ def test_a_private_run_goes_up_by_hand_with_its_key_token_and_annex(
     page.goto(f"{stack.url}/team/")
     page.get_by_label(re.compile("public key", re.I)).fill(pfl("key", "show", environment=access).strip())
     page.get_by_role("button", name="Add the key").click()
+    page.locator("input[type=password]").fill(PASSWORD)
+    page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_text("may sign your team's training records")).to_be_visible(timeout=60_000)
     make_draft(page, stack, 2, "Noise by hand")
     page.get_by_role("button", name="Add a run at ε = 8").click()

@@ -13,7 +13,6 @@ VISIBILITY_S = 3
 if is_redis(_url):
     app.conf.broker_transport_options |= {
         "visibility_timeout": VISIBILITY_S,
-        "unacked_restore_interval": 1,
         "unacked_mutex_expire": 2,
     }
 elif not is_rabbitmq(_url):
