@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from starter_kit.commands.main import main
@@ -21,17 +22,31 @@ QUICK = ["--set", "rounds=1", "--set", "local.max_steps=1", "--set", "max_input_
 TIMEOUT_S = 600
 
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(
-    [
-        "starter_kit.commands.train",
-        "starter_kit.commands.evaluate",
-        "starter_kit.commands.report",
-        "starter_kit.learning.local",
-        "evaluator.docvqa.vt5",
-        "evaluator.pipeline",
-        "tests.starter_kit.commands.pfl",
-    ]
-)
+PRELOADED = [
+    "evaluator.docvqa.vt5",
+    "evaluator.pipeline",
+    "evaluator.records.epsilon",
+    "evaluator.scoring.predictions",
+    "starter_kit.commands.base",
+    "starter_kit.commands.check",
+    "starter_kit.commands.compare",
+    "starter_kit.commands.data",
+    "starter_kit.commands.evaluate",
+    "starter_kit.commands.report",
+    "starter_kit.commands.submit",
+    "starter_kit.commands.train",
+    "starter_kit.data.forms.generation",
+    "starter_kit.evaluation.scores",
+    "starter_kit.methods.fedavg",
+    "starter_kit.methods.fl_provider_dp",
+    "starter_kit.reporting.report",
+    "starter_kit.runs.setup",
+    "starter_kit.runs.training",
+    "tests.starter_kit.commands.pfl",
+]
+# The server skips what it can't find.
+assert all(find_spec(module) for module in PRELOADED)
+_server.set_forkserver_preload(PRELOADED)
 
 
 @dataclass(frozen=True)
