@@ -83,8 +83,9 @@ class Consumer(celery_consumer.Consumer):
         """Do what is due between two messages. Celery's blocking loop calls this every two seconds or more often."""
         super().perform_pending_operations()
         # kombu leaves this to the event loop; in the blocking loop it looks only when Redis is late with an answer.
-        if self.connection.transport.driver_type == "redis":
-            self.connection.transport.cycle.maybe_restore_messages()
+        connection: Any = self.connection
+        if connection.transport.driver_type == "redis":
+            connection.transport.cycle.maybe_restore_messages()
 
     def call_soon_ack(self, acknowledge: Callable[..., object], *arguments: Any, **keywords: Any) -> None:
         """Acknowledge or reject at once; one process with one task at a time has nothing to gather."""
