@@ -11,6 +11,7 @@ from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.evaluation.models import StepQueue
+from portal.evaluation.results import shortfall
 from portal.submissions.models import Run, RunState
 from portal.teams.models import Team
 
@@ -71,7 +72,8 @@ def _outcome(run: Run) -> str:
         case RunState.SCORED:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
-            return f"{run} has been evaluated: {shown}."
+            missing = shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+            return f"{run} has been evaluated: {shown}." + (f" It has no rank: {missing}." if missing else "")
         case RunState.REJECTED:
             return f"The evaluator rejected {run}. Its findings:"
         case _:

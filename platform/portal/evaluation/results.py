@@ -1,8 +1,10 @@
 """A run's results in words: ε by each rule and accountant, the trust level, the checks."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS, CheckText
@@ -11,6 +13,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.submissions.models import Run
+from portal.ui.rounding import rounded_down, rounded_up
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
@@ -129,6 +132,25 @@ def margin(run: Run) -> float | None:
     return None if run.budget is None or epsilon is None else run.budget - epsilon
 
 
+def shortfall(results: RunResults, budget: float | None, threshold: float) -> str:
+    """Return what keeps a run with these results from a rank; empty if nothing does.
+
+    Args:
+        budget: That of the board; None for the one by bytes.
+        threshold: The ANLS that a rank by bytes takes.
+    """
+    anls, value = results.anls, results.bytes_total if budget is None else results.epsilon
+    if not _is_number(anls):
+        return "ANLS is missing"
+    if not _is_number(value):
+        return "the number of bytes is missing" if budget is None else "ε is missing"
+    if budget is None and anls < threshold:
+        return f"ANLS {rounded_down(anls)} is below the threshold {threshold:g}"
+    if budget is not None and value > budget:
+        return f"recomputed ε = {rounded_up(value)} exceeds the budget {budget:g}"
+    return ""
+
+
 def shown_checks(run: Run) -> list[ShownCheck]:
     """Return the run's checks with their words, in the order in which they were made."""
     return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]
@@ -162,6 +184,10 @@ def public_results(results: RunResults, budget: float | None) -> RunResults:
 
 def _is_public(budget: float | None, check: Check) -> bool:
     return budget is None or check.id in PUBLIC_FINDINGS
+
+
+def _is_number(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
 
 
 def _deciding_rule(results: RunResults) -> SamplingRule | None:

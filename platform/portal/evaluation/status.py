@@ -107,6 +107,13 @@ class RunStatus:
         return results.margin(self.run)
 
     @property
+    def shortfall(self) -> str:
+        """What keeps the scored run from a rank; empty if nothing does, and before it is scored."""
+        if self.run.state != RunState.SCORED:
+            return ""
+        return results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
+
+    @property
     def trust_meaning(self) -> str:
         """What the run's trust level means; empty before it has one."""
         level = self.run.results.trust_level

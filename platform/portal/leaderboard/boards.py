@@ -13,8 +13,7 @@ from portal.leaderboard.ranking import (
     Row,
     rank_by_anls,
     rank_by_bytes,
-    rejection_by_anls,
-    rejection_by_bytes,
+    rejection,
 )
 from portal.reviews.models import ProofReview
 from portal.reviews.selectors import verdict_on
@@ -63,18 +62,17 @@ class StoredBoard:
     def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
         """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
         return [
-            Row(entry, place.rank, "" if place.rank else self._rejection(entry))
+            Row(
+                entry,
+                place.rank,
+                "" if place.rank else rejection(entry, self.budget, self.track.anls_threshold),
+            )
             for place in found
             if (entry := entries.get(place.run))
         ]
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
         return self.rows(found, entries_at(self.track, found))
-
-    def _rejection(self, entry: Entry) -> str:
-        if self.budget is None:
-            return rejection_by_bytes(entry, self.track.anls_threshold)
-        return rejection_by_anls(entry, self.budget)
 
 
 def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:

@@ -6,18 +6,15 @@ A value that is missing, infinite or not a number never ranks. Pages of a board 
 `portal.leaderboard.ordering`, which the tests compare with the functions here.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeGuard
 from uuid import UUID
 
 from evaluator.contracts import Epsilon
 from evaluator.results import RunResults
-from portal.evaluation.results import EPSILON_COLUMNS, EpsilonColumn, column_epsilons
+from portal.evaluation.results import EPSILON_COLUMNS, EpsilonColumn, column_epsilons, shortfall
 from portal.reviews.verdict import ResultStatus
-from portal.ui.rounding import rounded_down, rounded_up
 
 
 @dataclass(frozen=True)
@@ -62,42 +59,21 @@ def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:
     """Rank the entries whose ANLS reaches the threshold, the fewest bytes first."""
     return _rank(
         entries,
-        lambda entry: rejection_by_bytes(entry, threshold),
+        lambda entry: rejection(entry, None, threshold),
         lambda entry: entry.results.bytes_total or 0,
     )
 
 
-def rejection_by_bytes(entry: Entry, threshold: float) -> str:
-    """Return why the entry has no rank by bytes; empty if it has one."""
-    if entry.status is ResultStatus.WITHHELD:
-        return entry.status_reason or "the result is withheld"
-    if not _is_number(entry.results.anls):
-        return "ANLS is missing"
-    if not _is_number(entry.results.bytes_total):
-        return "the number of bytes is missing"
-    if entry.results.anls < threshold:
-        return f"ANLS {rounded_down(entry.results.anls)} is below the threshold {threshold:g}"
-    return ""
-
-
 def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
     """Rank the entries whose recomputed ε is within the budget, the highest ANLS first."""
-    return _rank(
-        entries, lambda entry: rejection_by_anls(entry, budget), lambda entry: -(entry.results.anls or 0)
-    )
+    return _rank(entries, lambda entry: rejection(entry, budget), lambda entry: -(entry.results.anls or 0))
 
 
-def rejection_by_anls(entry: Entry, budget: float) -> str:
-    """Return why the entry has no rank by ANLS; empty if it has one."""
+def rejection(entry: Entry, budget: float | None, threshold: float = 0.0) -> str:
+    """Return why the entry has no rank on the board of a budget, or on the one by bytes; empty if it has one."""
     if entry.status is ResultStatus.WITHHELD:
         return entry.status_reason or "the result is withheld"
-    if not _is_number(entry.results.anls):
-        return "ANLS is missing"
-    if not _is_number(entry.results.epsilon):
-        return "ε is missing"
-    if entry.results.epsilon > budget:
-        return f"recomputed ε = {rounded_up(entry.results.epsilon)} exceeds the budget {budget:g}"
-    return ""
+    return shortfall(entry.results, budget, threshold)
 
 
 def _rank(
@@ -113,7 +89,3 @@ def _rank(
     qualified = sorted((entry for entry, reason in judged if not reason), key=value)
     ranked = [Row(entry, rank) for rank, entry in enumerate(qualified, 1)]
     return ranked + [Row(entry, None, reason) for entry, reason in judged if reason]
-
-
-def _is_number(value: float | None) -> TypeGuard[float]:
-    return value is not None and math.isfinite(value)

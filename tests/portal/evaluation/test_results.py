@@ -103,6 +103,18 @@ def test_the_trust_level_is_explained(run):
     assert set(results.TRUST) == set(TrustLevel)
 
 
+class TestRank:
+    def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
+        assert "No rank" not in page(run)
+        change_results(run, epsilon=4.1)
+        assert "No rank: recomputed ε = 4.1 exceeds the budget 4." in page(run)
+
+    def test_a_run_that_is_evaluated_again_is_not_judged_yet(self, run):
+        change_results(run, epsilon=4.1)
+        type(run).objects.update(state=RunState.RUNNING)
+        assert "No rank" not in page(run, run.submission.created_by)
+
+
 class TestChecks:
     @pytest.mark.parametrize("fragment", [False, True])
     def test_team_and_staff_read_everything(self, run, fragment):
