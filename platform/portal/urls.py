@@ -3,6 +3,7 @@
 from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from portal import well_known
 from portal.evaluation import urls as evaluation
@@ -35,6 +36,8 @@ urlpatterns = [
     path("uploads/", include("portal.uploads.urls")),
     path("reviews/", include("portal.reviews.urls")),
     path("api/v1/", include("portal.api.urls")),
+    # Organizers change their passwords where everyone does, too.
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),
 ]
 

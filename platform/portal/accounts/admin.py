@@ -7,15 +7,16 @@ import allauth.mfa.admin  # noqa: F401
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from portal.accounts.forms import NewUserForm
 from portal.accounts.models import ApiToken, User
-from portal.accounts.services import reset_second_factor, revoke_token, vouch_for_address
+from portal.accounts.services import note_password_set, reset_second_factor, revoke_token, vouch_for_address
 from portal.audit.admin import AuditedAdmin
 
 # With these, a person's address and second factor would change without an audit entry.
@@ -56,6 +57,16 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         super().save_model(request, obj, form, change)
         if not change:
             vouch_for_address(obj)
+
+    @override
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        before = self.get_object(request, unquote(id))
+        response = super().user_change_password(request, id, form_url)
+        after = self.get_object(request, unquote(id))
+        if before and after and before.password != after.password:
+            assert isinstance(request.user, User)  # noqa: S101  (the admin lets nobody anonymous in)
+            note_password_set(after, actor=request.user)
+        return response
 
     @admin.display(description="Has a second factor", boolean=True)
     def second_factor(self, user: User) -> bool:

@@ -6,10 +6,12 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, ProblemError
@@ -117,6 +119,18 @@ def reset_second_factor(user: User, *, actor: User | None) -> int:
     end_sessions(user)
     record(actor, "user.second_factor_reset", user, removed=removed)
     return removed
+
+
+@transaction.atomic
+def note_password_set(user: User, *, actor: User) -> None:
+    """Do what follows when an organizer has set somebody's password: end the tokens, record it, and mail the owner."""
+    record(actor, "user.password_set", user)
+    revoke_all_tokens(user, because="password set by an organizer")
+    user.email_user(
+        f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Your password was set by an organizer",
+        "An organizer has set a new password for your account, and your API tokens have ended.\n\nIf you didn't ask "
+        f"for this, reset your password at {settings.SITE_URL}{reverse('account_reset_password')} and write to us.\n",
+    )
 
 
 @transaction.atomic

@@ -1,4 +1,5 @@
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
@@ -42,6 +43,38 @@ def test_a_change_of_rights_is_recorded_with_old_and_new(client: Client, organiz
         {"name": ada.name, "is_staff": "on", "is_active": "on"},
     )
     assert AuditEntry.objects.get(action="user.changed").details == {"changes": {"is_staff": [False, True]}}
+
+
+class TestPassword:
+    NEW = {"usable_password": "true", "password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+
+    def address(self, user: User) -> str:
+        return reverse("admin:auth_user_password_change", args=[user.pk])
+
+    def test_one_that_an_organizer_sets_ends_tokens_and_is_known_to_its_owner(
+        self, client: Client, organizer: User
+    ) -> None:
+        ada = make_user()
+        _, secret = create_token(ada, "cluster")
+        client.post(self.address(ada), self.NEW)
+        ada.refresh_from_db()
+        assert ada.check_password("new-hill-43-y")
+        assert authenticate_token(secret) is None
+        assert AuditEntry.objects.get(action="user.password_set").actor == organizer
+        (message,) = mail.outbox
+        assert message.to == [ada.email]
+        assert "An organizer has set a new password" in message.body
+
+    def test_one_that_is_rejected_changes_nothing(self, client: Client, organizer: User) -> None:
+        ada = make_user()
+        _, secret = create_token(ada, "cluster")
+        client.post(self.address(ada), self.NEW | {"password2": "another"})
+        assert authenticate_token(secret) is not None
+        assert not mail.outbox
+
+    def test_organizers_change_their_own_where_everyone_does(self, client: Client, organizer: User) -> None:
+        response = client.get(reverse("admin:password_change"))
+        assert response["Location"] == reverse("account_change_password")
 
 
 def test_people_are_never_deleted(client: Client, organizer: User) -> None:
