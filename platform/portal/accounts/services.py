@@ -6,6 +6,7 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
+from allauth.mfa.utils import decrypt, encrypt
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.db import transaction
@@ -22,6 +23,8 @@ from portal.ui.names import clean_name
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 MAX_TOKENS = 20
+# Of an authenticator's data: the secret of an app, and what recovery codes are derived from.
+ENCRYPTED_MEMBERS = ("secret", "seed")
 
 
 @transaction.atomic
@@ -119,6 +122,22 @@ def reset_second_factor(user: User, *, actor: User | None) -> int:
     end_sessions(user)
     record(actor, "user.second_factor_reset", user, removed=removed)
     return removed
+
+
+@transaction.atomic
+def reencrypt_second_factors() -> int:
+    """Encrypt the secrets of all second factors with the site's current key; returns how many have one.
+
+    Raises `InvalidToken`, and changes nothing, if one was encrypted with a key that is unknown.
+    """
+    changed = 0
+    for factor in Authenticator.objects.select_for_update():
+        secrets = {name: factor.data[name] for name in ENCRYPTED_MEMBERS if name in factor.data}
+        if secrets:
+            factor.data |= {name: encrypt(decrypt(secret)) for name, secret in secrets.items()}
+            factor.save(update_fields=["data"])
+            changed += 1
+    return changed
 
 
 @transaction.atomic

@@ -5,9 +5,11 @@ import time
 
 import pytest
 from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.cache import cache
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
@@ -134,6 +136,24 @@ class TestApp:
         settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
         settings.SECRET_KEY = "another key of this site"
         assert Authenticator.objects.get(user=user).wrap().validate_code(code_of())
+
+    def test_encrypted_again_it_needs_no_earlier_key(self, settings: Settings) -> None:
+        user = make_user(second_factor=True)
+        recovery_codes = RecoveryCodes.activate(user).generate_codes()
+        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+        settings.SECRET_KEY = "another key of this site"
+        call_command("reencrypt_second_factors")
+        settings.SECRET_KEY_FALLBACKS = []
+        assert Authenticator.objects.get(user=user, type="totp").wrap().validate_code(code_of())
+        assert RecoveryCodes.activate(user).generate_codes() == recovery_codes
+
+    def test_under_an_unknown_key_nothing_is_encrypted_again(self, settings: Settings) -> None:
+        user = make_user(second_factor=True)
+        before = Authenticator.objects.get(user=user).data
+        settings.SECRET_KEY = "another key of this site"
+        with pytest.raises(CommandError, match="Nothing was changed"):
+            call_command("reencrypt_second_factors")
+        assert Authenticator.objects.get(user=user).data == before
 
 
 class TestPages:
