@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from evaluator.accounting.accountant import Accountant
+from evaluator.accounting.bounds import MembershipBounds
 from evaluator.errors import Problem
 from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -245,6 +246,7 @@ class AccountingResult(Message):
         epsilons: ε by every accountant under every rule.
         epsilon_claimed: The ε that the record claims.
         accountant: The name, version and precision of the deciding accountant.
+        membership: What the deciding rule's composition allows an attack at most.
         events: The run's releases under the two-stage rule, from which a team's joint ε is composed.
         run_token: The run token that the record carries.
         public_key: The key that signed the record, in hexadecimal.
@@ -259,6 +261,7 @@ class AccountingResult(Message):
     rounds: int
     accountant: str
     within_budget: bool
+    membership: MembershipBounds | None = None
     events: list[Event]
     run_token: str | None
     public_key: str

@@ -9,7 +9,14 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluator.contracts import Check, CheckStatus, Epsilon, StepResult, TrustLevel
+from evaluator.accounting.bounds import MembershipBounds
+from evaluator.contracts import (
+    Check,
+    CheckStatus,
+    Epsilon,
+    StepResult,
+    TrustLevel,
+)
 
 
 class RunResults(BaseModel):
@@ -24,6 +31,7 @@ class RunResults(BaseModel):
         epsilon: The recomputed ε that is compared with the budget.
         epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.
         accountant: Name, version and precision of the deciding accountant.
+        membership: How well anybody can find out from the run whether a privacy unit took part.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
     """
@@ -37,6 +45,7 @@ class RunResults(BaseModel):
     epsilon: float | None = None
     epsilons: list[Epsilon] = []
     accountant: str = ""
+    membership: MembershipBounds | None = None
     joint_epsilon: float | None = None
     joint_runs: int | None = None
     trust_level: TrustLevel | None = None
@@ -52,7 +61,7 @@ class RunResults(BaseModel):
         return {
             name: value.value if isinstance(value, TrustLevel) else value
             for name, value in self
-            if not isinstance(value, list)
+            if not isinstance(value, list | BaseModel)
         }
 
     def including(self, result: StepResult) -> Self:

@@ -41,6 +41,10 @@ TAIL_ERROR = 2.0**-44
 MASS_ERROR = 2.0**-50
 # The relative error of a sum over all points.
 SUM_ERROR = 2.0**-32
+# The absolute error of a difference of two such sums of probabilities.
+PROFILE_ERROR = 2.0**-32
+# The largest ε of a profile, far beyond any that means something, and small enough for its exponential.
+MAX_EPSILON = 500.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class _Release:
 
 
 @dataclass(frozen=True)
-class _Losses:
+class Losses:
     """A privacy loss on the grid: `mass[i]` at (first + i)·interval, and `infinite` at no bound."""
 
     interval: float
@@ -77,6 +81,20 @@ class _Losses:
         excess = -np.expm1(epsilon - self.values[above:])
         return min(1.0, self.infinite + float(self.mass[above:] @ excess))
 
+    def profile(self) -> tuple[Floats, Floats]:
+        """Return ε (n,) from 0 on, a step of the grid apart, and δ (n,) at each.
+
+        They end at the largest loss, or at `MAX_EPSILON`.
+        """
+        last = min(max(0, self.first + len(self.mass)), math.floor(MAX_EPSILON / self.interval))
+        epsilons = self.interval * np.arange(last + 1, dtype=np.float64)
+        above = np.clip(np.arange(last + 1) + 1 - self.first, 0, len(self.mass))
+        # Over the losses from each on: of their masses, and of those times e^−ℓ.
+        sums, scaled = _sums_from(self.mass), _sums_from(self.mass * np.exp(-np.maximum(self.values, 0)))
+        excess = sums[above] - np.exp(epsilons) * scaled[above]
+        deltas = np.clip(self.infinite + excess + PROFILE_ERROR, 0, 1)
+        return epsilons, np.asarray(deltas, np.float64)
+
     def epsilon(self, delta: float) -> float:
         if self.delta(0) <= delta:
             return 0.0
@@ -97,6 +115,11 @@ class _Losses:
         return base + math.log((self.infinite + float(mass.sum()) - delta) / scaled)
 
 
+def _sums_from(values: Floats) -> Floats:
+    """Return the sums (n + 1,) of the values (n,) from each place to the end."""
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
 def epsilon(events: Iterable[Event], delta: float) -> float:
     """Return an upper bound on ε at δ of the composition of `events`, 0 for none.
 
@@ -106,7 +129,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
         ValueError: δ is not in (0, 1), or the events don't compose.
     """
     check_delta(delta)
-    return max((losses.epsilon(delta) for losses in _composed(events)), default=0.0)
+    return max((losses.epsilon(delta) for losses in composed(events)), default=0.0)
 
 
 def delta(events: Iterable[Event], epsilon: float) -> float:
@@ -117,7 +140,7 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
     """
     if not 0 <= epsilon < math.inf:
         raise ValueError(f"ε must be finite and not negative: {epsilon}")
-    return max((losses.delta(epsilon) for losses in _composed(events)), default=0.0)
+    return max((losses.delta(epsilon) for losses in composed(events)), default=0.0)
 
 
 def precision(events: Iterable[Event]) -> str:
@@ -128,8 +151,14 @@ def precision(events: Iterable[Event]) -> str:
     return f"grid {_interval(directions, [_sketch(releases) for releases in directions]):.3g}"
 
 
-def _composed(events: Iterable[Event]) -> Iterator[_Losses]:
-    """Yield the losses of the composition in each direction."""
+def composed(events: Iterable[Event]) -> Iterator[Losses]:
+    """Yield the losses of the composition of `events` for a removed privacy unit and for an added one.
+
+    There is one where the two are the same, and none where there are no events.
+
+    Raises:
+        ValueError: The events don't compose.
+    """
     directions = _directions(events)
     sketches = [_sketch(releases) for releases in directions]
     for releases, sketch in zip(directions, sketches, strict=True):
@@ -156,7 +185,7 @@ def _transposed(pairs: Sequence[tuple[Pair, ...]]) -> list[list[Pair]]:
     return [[choice[min(side, len(choice) - 1)] for choice in pairs] for side in range(width)]
 
 
-def _on_grid(release: _Release, interval: float) -> _Losses:
+def _on_grid(release: _Release, interval: float) -> Losses:
     """Put one round on the grid: mass between two points is split so that P and Q have the same masses there."""
     lowest, highest = release.pair.extent()
     first = min(0, math.floor(lowest / interval))
@@ -174,7 +203,7 @@ def _on_grid(release: _Release, interval: float) -> _Losses:
     mass[1:] += upper
     mass *= release.rate
     mass[-first] += 1 - release.rate
-    return _Losses(interval, first, mass, release.rate * float(p[-1]) + MASS_ERROR)
+    return Losses(interval, first, mass, release.rate * float(p[-1]) + MASS_ERROR)
 
 
 @dataclass(frozen=True)
@@ -260,7 +289,7 @@ def _sketched_rounds(releases: Sequence[_Release]) -> tuple[Floats, Floats]:
     return values, mass
 
 
-def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: float) -> _Losses:
+def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: float) -> Losses:
     """Return the sum of the losses of all rounds, by one Fourier transform of each different one."""
     singles = [(_on_grid(release, interval), release.rounds) for release in releases]
     lowest, highest = (_chernoff(singles, tilt) / interval for tilt in tilts)
@@ -289,10 +318,10 @@ def _sum(releases: Sequence[_Release], tilts: tuple[float, float], interval: flo
     # below the window comes out at its upper end, which is pessimistic anyway.
     rounding = math.sqrt(2 * float(((size * relative_error) ** 2).sum())) + 2 * error * float(size.sum())
     infinite = -math.expm1(log_finite) + WINDOW_TAIL + rounding
-    return _Losses(interval, first, np.roll(mass, (center - first) % length), infinite)
+    return Losses(interval, first, np.roll(mass, (center - first) % length), infinite)
 
 
-def _chernoff(singles: Sequence[tuple[_Losses, int]], tilt: float) -> float:
+def _chernoff(singles: Sequence[tuple[Losses, int]], tilt: float) -> float:
     """Return the loss beyond which the sum has less than `WINDOW_TAIL` of its mass.
 
     Beyond means above for a positive tilt, and below for a negative one.
