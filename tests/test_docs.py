@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from evaluator import checks, error_codes
 from evaluator.accounting import published
+from starter_kit.commands.privacy import app
 from starter_kit.settings import reference
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,3 +56,14 @@ def test_files_that_a_guide_names_exist(page: Path) -> None:
     folders = [ROOT, ROOT / "platform/portal", ROOT / "evaluator", ROOT / "starter_kit"]
     assert named
     assert [path for path in named if not any((folder / path).exists() for folder in folders)] == []
+
+
+def test_examples_of_the_privacy_page_print_what_it_shows() -> None:
+    examples = re.findall(
+        r"^    \$ pfl (privacy .*)\n((?:    [^$\n].*\n)+)", (ROOT / "docs/privacy.md").read_text(), re.M
+    )
+    assert len(examples) == 4
+    for command, shown in examples:
+        result = CliRunner().invoke(app, command.split()[1:], env={"COLUMNS": "120"})
+        printed = [" ".join(re.sub(r"[│┃]", " ", line).split()) for line in result.stdout.splitlines()]
+        assert all(" ".join(line.split()) in printed for line in shown.splitlines()), result.stdout

@@ -28,29 +28,6 @@ POINTS = 4000
 MU_STEP = 1e-4
 
 
-def membership_bounds(events: Iterable[Event], delta: float) -> MembershipBounds:
-    """Return what the composition of `events` allows an attack at most.
-
-    Args:
-        delta: The smallest δ for which the Gaussian bound has to hold.
-
-    Raises:
-        ValueError: δ is not in (0, 1), or the events don't compose.
-    """
-    check_delta(delta)
-    profiles = privacy_profiles(events)
-    return MembershipBounds(
-        balanced_accuracy=(1 + min(float(profile.deltas[0]) for profile in profiles)) / 2,
-        true_positive_rates=[
-            TruePositiveRate(false_positive_rate=rate, at_most=found)
-            for rate, found in zip(
-                FALSE_POSITIVE_RATES, true_positive_rates(profiles, FALSE_POSITIVE_RATES), strict=True
-            )
-        ],
-        gaussian_mu=_gaussian_mu(profiles, delta),
-    )
-
-
 @dataclass(frozen=True)
 class PrivacyProfile:
     """δ (n,) at rising ε (n,) from 0 on, in one direction."""
@@ -60,9 +37,34 @@ class PrivacyProfile:
 
 
 def privacy_profiles(events: Iterable[Event]) -> list[PrivacyProfile]:
-    """Return the profile for a removed privacy unit and that for an added one; one where they are the same."""
+    """Return the profile for a removed privacy unit and that for an added one; one where they are the same.
+
+    Raises:
+        ValueError: The events don't compose.
+    """
     profiles = [PrivacyProfile(*losses.profile()) for losses in pld.composed(events)]
     return profiles or [PrivacyProfile(np.zeros(1), np.zeros(1))]
+
+
+def membership_bounds(profiles: Sequence[PrivacyProfile], delta: float) -> MembershipBounds:
+    """Return what a composition with these profiles allows an attack at most.
+
+    Args:
+        delta: The smallest δ for which the Gaussian bound has to hold.
+
+    Raises:
+        ValueError: δ is not in (0, 1).
+    """
+    check_delta(delta)
+    rates = true_positive_rates(profiles, FALSE_POSITIVE_RATES)
+    return MembershipBounds(
+        balanced_accuracy=(1 + min(float(profile.deltas[0]) for profile in profiles)) / 2,
+        true_positive_rates=[
+            TruePositiveRate(false_positive_rate=rate, at_most=found)
+            for rate, found in zip(FALSE_POSITIVE_RATES, rates, strict=True)
+        ],
+        gaussian_mu=_gaussian_mu(profiles, delta),
+    )
 
 
 def true_positive_rates(

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from evaluator.accounting import pld
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.comparison import ACCOUNTANTS, distinct
-from evaluator.accounting.membership import membership_bounds
+from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.contracts import AccountingResult, Check, CheckStatus, Epsilon, PrivacyRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, UnsupportedError, merged
@@ -105,7 +105,7 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
         rounds=len(record.rounds),
         accountant=_name(rules.accountant, compositions[rules.sampling_rule]),
         within_budget=within_budget,
-        membership=membership_bounds(compositions[rules.sampling_rule], rules.delta),
+        membership=membership_bounds(privacy_profiles(compositions[rules.sampling_rule]), rules.delta),
         events=compositions[SamplingRule.TWO_STAGE],
         run_token=record.run.run_token,
         public_key=record.end.public_key,

@@ -129,6 +129,33 @@ def compare(
 
 
 @app.command()
+def membership(
+    record: OptionalRecord = None,
+    sampling_rate: SamplingRate = None,
+    client_rate: ClientRate = None,
+    provider_rate: ProviderRate = None,
+    noise_multiplier: NoiseMultiplier = None,
+    rounds: Rounds = 1,
+    delta: Delta = DELTA,
+    sampling_rule: Rule = SamplingRule.TWO_STAGE,
+) -> None:
+    """Print how well anybody can find out whether a provider's documents were in the training."""
+    from evaluator.accounting.membership import membership_bounds, privacy_profiles
+
+    with exit_on_problem():
+        releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
+        bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
+    table = Table("what an attack can reach", "at most", title="Whether a provider took part")
+    table.add_row("balanced accuracy (guessing: 50 %)", _percent_up(bounds.balanced_accuracy))
+    for rate in bounds.true_positive_rates:
+        name = f"true positive rate at {_percent_up(rate.false_positive_rate)} false positives"
+        table.add_row(name, _percent_up(rate.at_most))
+    mu = "none" if bounds.gaussian_mu is None else f"{bounds.gaussian_mu:.4f}"
+    table.add_row("μ of the closest Gaussian differential privacy", mu)
+    console.print(table)
+
+
+@app.command()
 def explain(
     record: Annotated[Path, typer.Argument(help="A training record.", show_default=False)],
     annex: Annotated[Path | None, typer.Option(help="The record's annex.", show_default=False)] = None,
@@ -180,6 +207,11 @@ def explain(
             reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
         )
         print_lines(*explain_checks(Case(read, rules, beside | given)))
+
+
+def _percent_up(share: float) -> str:
+    """Return a share in percent, rounded up to a tenth."""
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g} %"
 
 
 def _releases(

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from django.core.cache import caches
 
+from evaluator.accounting.bounds import MembershipBounds
 from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.accounting.comparison import OFFICIAL, Bound, compare
+from evaluator.accounting.membership import membership_bounds, privacy_profiles, true_positive_rates
 from evaluator.contracts import evaluator_version
 from evaluator.mechanisms.mechanism import SamplingRule
 from portal.calculator.curves import Curve
@@ -19,6 +21,8 @@ CACHE = "answers"
 REMEMBERED_SECONDS = 24 * 3600
 # The fewest rounds that a curve covers.
 SHORTEST_CURVE = 10
+# The false positive rates at which the trade-off is drawn, evenly spaced on a logarithmic axis.
+TRADE_OFF_RATES = [10 ** (tenths / 10) for tenths in range(-40, 1)]
 # A curve of noise reaches from σ/4 to 4σ.
 NOISE_FACTOR = 4
 
@@ -49,6 +53,8 @@ class Answer:
         found: The noise multiplier that each amplification rule requires; empty where the noise was given.
         bounds: ε by every rule and method.
         curves: ε by PLD against the rounds and against the noise.
+        membership: What an attack can learn, under the two-stage rule.
+        trade_off: The best attack's true positive rate at rising false positive rates.
     """
 
     scenario: Scenario
@@ -56,6 +62,8 @@ class Answer:
     found: dict[SamplingRule, float]
     bounds: list[Bound]
     curves: list[Curve]
+    membership: MembershipBounds
+    trade_off: list[tuple[float, float]]
 
 
 def remembered(question: Question) -> Answer | None:
@@ -78,7 +86,17 @@ def answer(question: Question) -> Answer:
         for curve, value in zip(curves, values, strict=True):
             if time.thread_time() - start < SECONDS:
                 curve.add(scenario, value)
-    computed = Answer(scenario, scenario.mechanism.effective_noise_multiplier(), found, bounds, curves)
+    profiles = privacy_profiles(scenario.releases()[SamplingRule.TWO_STAGE])
+    rates = true_positive_rates(profiles, TRADE_OFF_RATES)
+    computed = Answer(
+        scenario,
+        scenario.mechanism.effective_noise_multiplier(),
+        found,
+        bounds,
+        curves,
+        membership_bounds(profiles, scenario.delta),
+        list(zip(TRADE_OFF_RATES, rates, strict=True)),
+    )
     caches[CACHE].set(question.key, computed, REMEMBERED_SECONDS)
     return computed
 

@@ -21,7 +21,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points of positive values; `kind` is its style."""
+    """A line through points of positive values; `kind` is its style, `label` its text in the key."""
 
     kind: str
     label: str
@@ -54,11 +54,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Plot:
-    """ε, as lines over one setting.
+    """Lines that show how one quantity depends on another.
 
     Attributes:
-        name: The name of the setting.
+        name: A name for its parts in the page.
         axis: The title of the x axis.
+        lines: At least one, each with at least two points.
+        quantity: The title of the y axis.
         level: A value of y to draw across.
         here: The value of x that is marked on each line.
     """
@@ -66,8 +68,9 @@ class Plot:
     name: str
     axis: str
     lines: Sequence[Line]
-    level: float
-    here: float
+    quantity: str = "ε"
+    level: float | None = None
+    here: float | None = None
 
     width, height = WIDTH, HEIGHT
     left, right, top, bottom = LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
@@ -79,7 +82,7 @@ class Plot:
     @cached_property
     def y(self) -> Axis:
         values = [y for line in self.lines for _, y in line.points]
-        return Axis([self.level, *values], self.bottom, self.top)
+        return Axis(values if self.level is None else [self.level, *values], self.bottom, self.top)
 
     @property
     def paths(self) -> list[tuple[str, str]]:
@@ -100,8 +103,8 @@ class Plot:
         ]
 
     @property
-    def level_at(self) -> float:
-        return self.y.at(self.level)
+    def level_at(self) -> float | None:
+        return None if self.level is None else self.y.at(self.level)
 
     @property
     def table(self) -> list[tuple[float, list[float | None]]]:

@@ -74,6 +74,17 @@ class Result:
             if lines:
                 here = float(getattr(self.answer.scenario, curve.setting))
                 yield Plot(curve.setting, AXES[curve.setting], lines, level=self.budget, here=here)
+        yield self._trade_off()
+
+    def _trade_off(self) -> Plot:
+        """Return the plot of what the best attack finds, beside guessing."""
+        found = [(rate, at_most) for rate, at_most in self.answer.trade_off if at_most > 0]
+        guessed = [(rate, rate) for rate, _ in found]
+        lines = [
+            Line("two-stage", "the best attack, two-stage rule", found),
+            Line("budget", "guessing", guessed),
+        ]
+        return Plot("trade-off", "false positive rate", lines, quantity="true positive rate")
 
     def _rules(self) -> list[tuple[SamplingRule, ...]]:
         return list(dict.fromkeys(bound.rules for bound in self.answer.bounds))
@@ -86,7 +97,7 @@ def _line(curve: "Curve", rules: tuple[SamplingRule, ...]) -> Line:
         for value in sorted(curve.points)
         if 0 < curve.points[value].get(rules[0], 0) < float("inf")
     ]
-    return Line(rules[0].replace("_", "-"), _label(rules), points)
+    return Line(rules[0].replace("_", "-"), f"{_label(rules)} rule", points)
 
 
 def _label(rules: tuple[SamplingRule, ...]) -> str:

@@ -24,7 +24,7 @@ ACCURACY = 1e-4
 @pytest.mark.parametrize(("sigma", "rounds"), [(0.7, 1), (2.0, 1), (5.0, 30), (40.0, 16)])
 def test_a_gaussian_composition_has_its_closed_form(sigma: float, rounds: int) -> None:
     mu = math.sqrt(rounds) / sigma
-    bounds = membership_bounds([gaussian(sigma, rounds)], DELTA)
+    bounds = membership_bounds(privacy_profiles([gaussian(sigma, rounds)]), DELTA)
     assert 0 <= bounds.balanced_accuracy - ndtr(mu / 2) < ACCURACY
     for rate in bounds.true_positive_rates:
         exact = ndtr(ndtri(rate.false_positive_rate) + mu)
@@ -42,7 +42,7 @@ def test_it_agrees_with_another_library(rate: float, sigma: float, rounds: int) 
     ).self_compose(rounds)
     epsilons = np.linspace(0, 12, 601)
     deltas = np.array(found.get_delta_for_epsilon(epsilons))
-    ours = membership_bounds([poisson(rate, sigma, rounds)], DELTA)
+    ours = membership_bounds(privacy_profiles([poisson(rate, sigma, rounds)]), DELTA)
     assert abs(ours.balanced_accuracy - (1 + deltas[0]) / 2) < ACCURACY
     for bound in ours.true_positive_rates:
         # The library's curve is of the worse direction, so it may be above what both together allow.
@@ -61,7 +61,7 @@ def test_it_agrees_with_another_library(rate: float, sigma: float, rounds: int) 
     ],
 )
 def test_the_bounds_are_in_order(events: list[Event]) -> None:
-    bounds = membership_bounds(events, DELTA)
+    bounds = membership_bounds(privacy_profiles(events), DELTA)
     assert 0.5 < bounds.balanced_accuracy < 1
     rates = [bound.at_most for bound in bounds.true_positive_rates]
     assert rates == sorted(rates)
@@ -92,7 +92,7 @@ def test_the_best_attack_on_a_sampled_round_stays_below_the_bound() -> None:
 
 
 def test_nothing_released_is_nothing_learned() -> None:
-    bounds = membership_bounds([], DELTA)
+    bounds = membership_bounds(privacy_profiles([]), DELTA)
     assert bounds.balanced_accuracy == 0.5
     rates = [bound.at_most for bound in bounds.true_positive_rates]
     assert rates == pytest.approx(FALSE_POSITIVE_RATES, abs=1e-12)
@@ -100,7 +100,7 @@ def test_nothing_released_is_nothing_learned() -> None:
 
 
 def test_where_no_finite_epsilon_holds_everything_can_be_learned() -> None:
-    bounds = membership_bounds([gaussian(0.1, 1_000_000)], DELTA)
+    bounds = membership_bounds(privacy_profiles([gaussian(0.1, 1_000_000)]), DELTA)
     assert bounds.balanced_accuracy == 1
     assert {bound.at_most for bound in bounds.true_positive_rates} == {1.0}
     assert bounds.gaussian_mu is None

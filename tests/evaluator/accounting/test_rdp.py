@@ -5,9 +5,12 @@ import math
 from collections.abc import Callable
 
 import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.dp_event import RepeatAndSelectDpEvent
+from dp_accounting.rdp import RdpAccountant
 
 from evaluator.accounting import rdp
-from evaluator.mechanisms.events import FixedSizeGaussian, PoissonGaussian, UnsupportedError
+from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, PoissonGaussian, UnsupportedError
 from tests.evaluator.accounting.compositions import (
     DELTA,
     REPLACE,
@@ -113,11 +116,33 @@ def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records] == ["something else"]
 
 
-@pytest.mark.parametrize(("shape", "expected"), [(math.inf, 2.343), (1, 2.282), (0, 1.932)])
-def test_the_best_of_several_runs_costs_what_is_known(shape: float, expected: float) -> None:
-    assert rdp.best_of([poisson(0.2, 2.8515625, 10)], DELTA, 10, shape) == pytest.approx(expected, abs=0.001)
+@pytest.mark.parametrize("runs", [1, 2.5, 10, 300])
+@pytest.mark.parametrize("event", [poisson(0.2, 2.8515625, 10), gaussian(4, 7)], ids=["poisson", "gaussian"])
+def test_the_best_of_several_runs_costs_what_another_library_says(
+    event: PoissonGaussian | Gaussian, runs: float
+) -> None:
+    noise = GaussianDpEvent(event.effective_noise_multiplier)
+    one = PoissonSampledDpEvent(event.sampling_rate, noise) if isinstance(event, PoissonGaussian) else noise
+    accountant = RdpAccountant(rdp.ORDERS)
+    accountant.compose(RepeatAndSelectDpEvent(SelfComposedDpEvent(one, event.rounds), runs, math.inf))
+    assert rdp.best_of([event], DELTA, runs) == pytest.approx(accountant.get_epsilon(DELTA), rel=1e-12)
 
 
-def test_the_best_of_several_two_stage_runs_is_rejected() -> None:
-    with pytest.raises(UnsupportedError):
-        rdp.best_of([two_stage(0.2, gaussian(2))], DELTA, 10)
+def test_the_best_of_ten_costs_what_was_worked_out() -> None:
+    assert rdp.best_of([poisson(0.2, 2.8515625, 10)], DELTA, 10) == pytest.approx(2.343, abs=0.001)
+
+
+def test_the_best_of_several_two_stage_runs_is_bounded() -> None:
+    inner = poisson(0.1125, 1.21)
+    once = rdp.epsilon([two_stage(0.2, inner, 30)], DELTA)
+    best = [rdp.best_of([two_stage(0.2, inner, 30)], DELTA, runs) for runs in (1, 10, 100)]
+    assert once < best[0] < best[1] < best[2] < math.inf
+    # A client that always takes part is no stage.
+    sampled = rdp.best_of([two_stage(1, inner, 30)], DELTA, 10)
+    assert sampled == pytest.approx(rdp.best_of([poisson(0.1125, 1.21, 30)], DELTA, 10), rel=1e-9)
+
+
+@pytest.mark.parametrize("runs", [0, -1, math.nan, math.inf])
+def test_the_mean_number_of_runs_is_positive(runs: float) -> None:
+    with pytest.raises(ValueError, match="mean number"):
+        rdp.best_of([gaussian(1)], DELTA, runs)

@@ -214,11 +214,21 @@ def test_the_corners_of_what_is_allowed_are_answered(client, changes):
     assert shown(html) or "can't be accounted" in html
 
 
+def test_what_an_attack_can_learn_is_said_in_words_and_drawn(client):
+    html = ask(client, sampling="full", rounds=1, noise_multiplier=1)
+    # Φ(1/2), and Φ(Φ⁻¹(α) + 1) at α = 0.1, 0.01 and 0.001.
+    assert "nobody is right more often than <strong>69.2\xa0%</strong>" in html
+    assert all(f"finds at most {share}\xa0% of those" in html for share in ("39", "9.3", "1.9"))
+    assert "μ = 1.000" in html
+    assert "true positive rate against false positive rate" in html
+
+
 def test_computing_stops_adding_points_when_its_time_is_over(client, monkeypatch):
     monkeypatch.setattr(answers, "SECONDS", 0)
     html = ask(client)
     assert shown(html)[0] == pytest.approx(1.909, abs=1e-3)
-    assert "<polyline" not in html
+    # The trade-off's two remain.
+    assert html.count("<polyline") == 2
 
 
 def test_an_address_that_asks_too_often_is_slowed_down_kindly(client, monkeypatch):
@@ -250,8 +260,8 @@ def test_the_page_keeps_the_rules_of_all_pages(client, query):
 
 def test_the_plots_say_in_words_and_numbers_what_they_draw(client):
     html = ask(client)
-    assert html.count('<svg role="img"') == html.count("<desc") == html.count("<details>") == 2
-    assert html.count("<polyline") == 4
+    assert html.count('<svg role="img"') == html.count("<desc") == html.count("<details>") == 3
+    assert html.count("<polyline") == 6
     assert html.count("<circle") == 4
 
 

@@ -103,6 +103,29 @@ def test_the_trust_level_is_explained(run):
     assert set(results.TRUST) == set(TrustLevel)
 
 
+class TestMembership:
+    BOUNDS = {
+        "balanced_accuracy": 0.6781,
+        "true_positive_rates": [{"false_positive_rate": 0.01, "at_most": 0.0806}],
+        "gaussian_mu": 0.98,
+    }
+
+    def test_what_an_attack_can_learn_is_said_in_words(self, run):
+        assert "right more often" not in page(run)
+        change_results(run, membership=self.BOUNDS)
+        html = page(run)
+        assert "nobody is right more often than <strong>67.9\xa0%</strong>" in html
+        assert (
+            "Who wrongly names 1\xa0% of those who were not in it finds at most 8.1\xa0% of those who were"
+            in html
+        )
+        assert "μ = 0.98" in html
+
+    def test_where_nothing_is_protected_it_says_so(self, run):
+        change_results(run, membership=self.BOUNDS | {"balanced_accuracy": 1.0, "gaussian_mu": None})
+        assert "Nothing keeps anybody from finding out" in page(run)
+
+
 class TestRank:
     def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
         assert "No rank" not in page(run)

@@ -1,5 +1,6 @@
 """`pfl privacy`: the numbers of the library, from options and from records, and the checks in words."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -53,6 +54,19 @@ def test_comparing_lists_every_rule_and_accountant() -> None:
     assert len(rows) == 4
     for known in ("1.909", "2.342", "0.664", "0.997"):
         assert known in table
+
+
+def test_what_an_attack_can_learn_is_listed() -> None:
+    listed = run_privacy("membership", "--noise-multiplier", "1")
+    # Φ(1/2), and Φ(Φ⁻¹(0.01) + 1).
+    assert re.search(r"balanced accuracy.*69\.2 %", listed)
+    assert re.search(r"at 1 % false positives.*9\.3 %", listed)
+    assert re.search(r"Gaussian.*1\.000", listed)
+
+
+def test_the_best_of_several_two_stage_runs_is_bounded() -> None:
+    listed = run_privacy("compare", *WINNER, "--tuning-runs", "10")
+    assert len(re.findall(r"best of about 10 runs\D+\d", listed)) == 2
 
 
 def test_classical_bounds_stand_where_they_apply() -> None:

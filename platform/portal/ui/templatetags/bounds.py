@@ -1,5 +1,7 @@
 """Template filters for upper bounds, such as ε, and for the margins below them."""
 
+import math
+
 from django import template
 from django.utils.html import format_html
 
@@ -20,3 +22,9 @@ def bound(epsilon: float | None) -> str:
 def margin(value: float) -> str:
     """Return what is left of a budget, rounded down, with all of its digits in the title."""
     return format_html('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))
+
+
+@register.filter
+def percent_up(share: float) -> str:
+    """Return a share in percent, rounded up to a tenth."""
+    return f"{math.ceil(round(1000 * share, 6)) / 10:g}\u00a0%"
