@@ -26,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[3]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
-BUDGETS = (1, 4, 8)
+# The server learning rate at each budget: with less noise the server takes larger steps.
+FL_PROVIDER_DP_RATES = {1: 0.35, 4: 1.0, 8: 1.6}
+DP_LORA_RATES = {1: 0.5, 4: 0.75, 8: 1.2}
 TRACK_OVERRIDES = [
     f"*.reference={REFERENCE}",
     f"*.test_set={TEST_SET}",
@@ -64,10 +66,15 @@ class Training:
     settings: tuple[str, ...] = ()
 
 
-def within_budgets(participant: Participant, config: str) -> list[Training]:
+def within_budgets(participant: Participant, config: str, rates: Mapping[int, float]) -> list[Training]:
     return [
-        Training(participant, f"{config}-epsilon-{budget}", config, (f"target_epsilon={budget}",))
-        for budget in BUDGETS
+        Training(
+            participant,
+            f"{config}-epsilon-{budget}",
+            config,
+            (f"target_epsilon={budget}", f"server_learning_rate={rate}"),
+        )
+        for budget, rate in rates.items()
     ]
 
 
@@ -77,8 +84,8 @@ BEN = Participant("ben@demo.example", "Ben Participant", "Adapters")
 UNTRAINED = Training(ADA, "untrained", "fedavg", ("rounds=0",))
 FEDAVG = Training(ADA, "fedavg", "fedavg")
 LORA_NF4 = Training(BEN, "lora-nf4", "lora-nf4")
-FL_PROVIDER_DP = within_budgets(ADA, "fl-provider-dp")
-DP_LORA = within_budgets(BEN, "dp-lora")
+FL_PROVIDER_DP = within_budgets(ADA, "fl-provider-dp", FL_PROVIDER_DP_RATES)
+DP_LORA = within_budgets(BEN, "dp-lora", DP_LORA_RATES)
 LONGEST_FIRST = [*FL_PROVIDER_DP, FEDAVG, LORA_NF4, *DP_LORA, UNTRAINED]
 
 
