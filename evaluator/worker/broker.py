@@ -32,7 +32,7 @@ from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE
 logger = logging.getLogger(__name__)
 
 LEASE_S = 10.0
-POLLING_INTERVAL_S = 0.1
+POLLING_INTERVAL_S = 0.05
 BUSY_TIMEOUT_S = 30.0
 # A message is acknowledged when its step begins, not when it ends: what isn't by then, its consumer lost. The longest
 # wait before is for a broker that comes back while a worker reports that it begins.

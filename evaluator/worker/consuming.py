@@ -26,7 +26,7 @@ from kombu.exceptions import MessageStateError
 logger = logging.getLogger(__name__)
 
 # How often a free consumer asks each of its queues on RabbitMQ for a message.
-PULL_INTERVAL_S = 0.1
+PULL_INTERVAL_S = 0.05
 # How long it waits for a queue that doesn't exist yet.
 MISSING_QUEUE_S = 2.0
 
