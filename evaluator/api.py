@@ -88,6 +88,8 @@ class TrackInfo(Response):
         reference: The name of the base weights.
         trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
             where the list is empty.
+        providers_per_client: How many providers of the training data each client has, which a training record must not
+            exceed; empty where the organizers don't say.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
 
@@ -102,6 +104,7 @@ class TrackInfo(Response):
     trainable: list[str]
     clients: int
     max_rounds: int
+    providers_per_client: list[int]
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float

@@ -69,8 +69,8 @@ CHECKS: dict[str, CheckText] = {
     "C6": CheckText(
         name="providers of the clients",
         meaning="Of each client that took part, as many providers were sampled as the round's sampling fixes, or as "
-        "independent coins make it, by the same test as C5; never more than it has; and where a fixed number is drawn, "
-        "each client has at least `fewest_providers`.",
+        "independent coins make it, by the same test as C5; never more than it has, or than the track says it has; and "
+        "where a fixed number is drawn, each client has at least `fewest_providers`.",
         limit="Which providers they were, such as the same ones in every round; made-up numbers that look random; "
         "and a fixed number that was chosen by how many providers there are.",
         code=ErrorCode.RECORD_ANNEX,

@@ -123,6 +123,8 @@ class TrackRules(Message):
             the list is empty.
         clients: The number of clients; their ids are 0 … clients-1.
         max_rounds: The longest training run that the track allows.
+        providers_per_client: How many protected providers each client has, in the order of their ids; empty where the
+            organizers don't say.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -130,6 +132,7 @@ class TrackRules(Message):
     trainable: list[str] = []
     clients: int = Field(gt=0)
     max_rounds: int = Field(default=10_000, gt=0)
+    providers_per_client: list[Annotated[int, Field(ge=0)]] = []
     privacy: PrivacyRules | None = None
 
     def steps(self) -> list[Step]:

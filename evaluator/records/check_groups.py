@@ -107,7 +107,11 @@ def _annex(case: Case) -> list[Check]:
     annex = read_annex(path, clients=case.rules.clients, max_rounds=case.rules.max_rounds)
     own = checks.annex_file(case.record, annex, sha256_of(path))
     if own.status is CheckStatus.PASSED:
-        return [own, providers(case.record, annex), *noise(case.record, annex)]
+        return [
+            own,
+            providers(case.record, annex, case.rules.providers_per_client),
+            *noise(case.record, annex),
+        ]
     return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9"))]
 
 

@@ -20,11 +20,17 @@ def clients(record: TrainingRecord) -> Check:
     return judge("C5", _client_differences(record), otherwise="as the sampling makes them")
 
 
-def providers(record: TrainingRecord, annex: Annex) -> Check:
-    """Check C6, the providers of each client in the rounds in which it took part; their number is not reported."""
+def providers(record: TrainingRecord, annex: Annex, known: Sequence[int] = ()) -> Check:
+    """Check C6, the providers of each client in the rounds in which it took part; their number is not reported.
+
+    Args:
+        known: How many providers each client has by the track's rules, in the order of their ids; empty where they
+            don't say.
+    """
     if not any(annex.sampled):
         return not_applicable("C6", "no client took part in any round")
-    return judge("C6", _provider_differences(record, annex), otherwise="as the sampling makes them")
+    differences = [*_known_differences(annex, known), *_provider_differences(record, annex)]
+    return judge("C6", differences, otherwise="as the sampling makes them")
 
 
 def _client_differences(record: TrainingRecord) -> Iterator[Difference]:
@@ -38,6 +44,19 @@ def _client_differences(record: TrainingRecord) -> Iterator[Difference]:
             yield Difference(f"at most {law.most} clients", line.clients, where)
     coins = [(line.clients, law.rate) for line, law in laws if isinstance(law, Binomial)]
     yield from _improbable(coins, clients, "numbers of clients", "")
+
+
+def _known_differences(annex: Annex, known: Sequence[int]) -> Iterator[Difference]:
+    """Yield where the annex has other numbers of providers than the organizers, who gave out the data.
+
+    Who claims more providers can claim a smaller sampling rate for the same sample, and a smaller ε.
+    """
+    for client, providers in enumerate(known):
+        claimed, where = annex.providers_per_client.get(client, 0), f"annex, client {client}"
+        if claimed > providers:
+            yield Difference("the track's number of providers of the client", "more", where)
+        elif claimed < providers:
+            yield Difference("the track's number of providers of the client", "fewer", where, rejects=False)
 
 
 def _provider_differences(record: TrainingRecord, annex: Annex) -> Iterator[Difference]:

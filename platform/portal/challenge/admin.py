@@ -39,7 +39,7 @@ class TrackAdmin(AuditedAdmin[Track]):
             "Privacy accounting",
             {
                 "description": "Submitted runs keep the rules of the time of their submission.",
-                "fields": ["delta", "sampling_rule", "accountant", "adjacency"],
+                "fields": ["delta", "sampling_rule", "accountant", "adjacency", "providers_per_client"],
             },
         ),
     ]

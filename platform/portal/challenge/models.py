@@ -81,6 +81,12 @@ def validate_finite(value: float) -> None:
         raise ValidationError("A finite number is expected.")
 
 
+def validate_providers(value: object) -> None:
+    """Raise `ValidationError` unless `value` is a list of whole numbers that are not negative."""
+    if not isinstance(value, list) or not all(type(number) is int and number >= 0 for number in value):
+        raise ValidationError("A list of whole numbers is expected, one for each client, such as [420, 398].")
+
+
 class Track(models.Model):
     """One competition track. `ranking` decides which of the rules below apply."""
 
@@ -152,6 +158,13 @@ class Track(models.Model):
         default=Adjacency.ADD_REMOVE.value,
         help_text="ANLS ranking: what training records must declare.",
     )
+    providers_per_client = models.JSONField(
+        default=list,
+        blank=True,
+        validators=[validate_providers],
+        help_text="ANLS ranking: how many providers of the training data each client has, in the order of the ids. A "
+        "training record that counts on more is rejected. Empty: not compared.",
+    )
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
     )
@@ -168,6 +181,10 @@ class Track(models.Model):
     def clean(self) -> None:
         if self.opens_at and self.closes_at and self.closes_at <= self.opens_at:
             raise ValidationError({"closes_at": "The track closes before it opens."})
+        if self.providers_per_client and len(self.providers_per_client) != self.clients:
+            raise ValidationError(
+                {"providers_per_client": f"One number is expected for each of the {self.clients} clients."}
+            )
 
     @property
     def is_private(self) -> bool:
@@ -216,5 +233,6 @@ class Track(models.Model):
             trainable=self.trainable_patterns(),
             clients=self.clients,
             max_rounds=self.max_rounds,
+            providers_per_client=self.providers_per_client,
             privacy=privacy,
         )

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.docvqa.dataset import Dataset
 from portal.standalone.parallel import Command, CommandError, SideBySide
 from portal.standalone.stack import Stack, StackError
 
@@ -198,7 +199,13 @@ class Demo:
         self.stack.start()
         manage = self.stack.manage
         threshold = RECEIPTS_THRESHOLD if self.receipts else FORMS_THRESHOLD
-        overrides = [*TRACK_OVERRIDES, f"track-1.anls_threshold={threshold}"]
+        clients = Dataset(self.public, "train").info.clients
+        providers = [len(clients[client]) for client in sorted(clients)]
+        overrides = [
+            *TRACK_OVERRIDES,
+            f"track-1.anls_threshold={threshold}",
+            f"track-2.providers_per_client={providers}",
+        ]
         manage("load_tracks", *(argument for override in overrides for argument in ("--set", override)))
         for participant in (ADA, BEN):
             self.create_user(participant.email, participant.name)

@@ -1,6 +1,6 @@
 """The checks of a training record, each on a run that is as it should be and on one that isn't."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,14 @@ TWO_STAGE = Poisson(client_rate=0.5, provider_rate=0.25)
 FIXED = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20)
 
 
-def checks(made: MadeRun, clients: int = 2) -> dict[str, Check]:
-    rules = TrackRules(reference="tiny", test_set="secret", clients=clients, privacy=PRIVACY)
+def checks(made: MadeRun, clients: int = 2, providers: Sequence[int] = ()) -> dict[str, Check]:
+    rules = TrackRules(
+        reference="tiny",
+        test_set="secret",
+        clients=clients,
+        providers_per_client=list(providers),
+        privacy=PRIVACY,
+    )
     files = {
         RunFile.CHECKPOINT: made.checkpoint,
         RunFile.BASE: made.base,
@@ -410,3 +416,20 @@ def test_a_broken_chain_of_models_is_seen_with_adapters_too(
     broken = changing(2, model_in_sha256="f" * 64)
     made = make_record(tmp_path, base=base, checkpoint=checkpoint, trainable=adapter(2), change_round=broken)
     assert checks(made)["C3"].status is CheckStatus.FAILED
+
+
+class TestNumbersThatTheOrganizersKnow:
+    """`make_record` claims 20 providers a client."""
+
+    def test_the_track_s_own_pass(self, tmp_path: Path) -> None:
+        assert checks(make_record(tmp_path), providers=[20, 20])["C6"].status is CheckStatus.PASSED
+
+    def test_more_are_rejected(self, tmp_path: Path) -> None:
+        # Ten times the providers, each sampled at a tenth of the rate, is the same sample at a fraction of the ε.
+        found = checks(make_record(tmp_path), providers=[20, 2])["C6"]
+        assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
+        assert "20" not in f"{found.expected}{found.found}"
+
+    def test_fewer_are_flagged(self, tmp_path: Path) -> None:
+        found = checks(make_record(tmp_path), providers=[21, 20])["C6"]
+        assert (found.status, found.where) == (CheckStatus.FLAGGED, "annex, client 0")

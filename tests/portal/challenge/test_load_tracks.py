@@ -106,6 +106,8 @@ def test_times_are_compared_as_moments(tmp_path: Path) -> None:
         ("track-2.budgets=[1, 1]", "[1, 1]"),
         ("track-2.budgets=[true]", "[True]"),
         ("track-2.budgets=[-4]", "[-4]"),
+        ("track-2.providers_per_client=[1.5]", "[1.5]"),
+        ("track-2.providers_per_client=[420]", "[420]"),
         ("track-1.clients=0", "0"),
         ("track-1.clients=many", "many"),
         ("track-1.reference=../etc", "../etc"),

@@ -128,6 +128,7 @@ def admin_form(track: Track) -> dict[str, str]:
         "anls_threshold",
         "delta",
         "budgets",
+        "providers_per_client",
         "required_reviews",
         "sampling_rule",
         "accountant",
