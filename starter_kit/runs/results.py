@@ -109,17 +109,36 @@ def sent_bytes(rounds: Sequence[RoundMetrics]) -> int:
 
 
 def check_validation(setup: RunSetup) -> None:
-    """Check before training that there are questions to validate on, if the settings require validation.
+    """Check before training that there is something to validate on, if the settings require validation.
+
+    A private run that scores its rounds on documents of the providers that it protects releases more than ε covers.
 
     Raises:
-        ProblemError: (`E_DATASET_FORMAT`) The validation split has no questions.
+        ProblemError: (`E_DATASET_FORMAT`) The validation split has no questions; (`E_CONFIGURATION`) it has protected
+            providers' documents, and the settings don't declare it.
     """
-    if setup.settings.evaluate_every and not Dataset(setup.data, "valid").questions:
+    settings = setup.settings
+    if not settings.evaluate_every:
+        return
+    dataset = Dataset(setup.data, "valid")
+    if not dataset.questions:
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=f"{setup.data}, valid",
             expected="questions, as evaluate_every is set",
             found="none",
+        )
+    if setup.plan.guarantee is None or getattr(settings, "validation_on_private_data", False):
+        return
+    protected = {provider for client in setup.clients for provider in client.providers}
+    if any(page.provider in protected for page in dataset.pages.values()):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="evaluate_every",
+            expected="0, or a validation split without the providers that the run protects",
+            found=f"{settings.evaluate_every}, with documents of protected providers in {setup.data}, valid",
+            next_step="Scores on their documents are not covered by ε. Leave evaluate_every at 0 and score the "
+            "checkpoint afterwards, or declare it with validation_on_private_data=true, which flags the run.",
         )
 
 

@@ -384,6 +384,31 @@ def test_a_run_that_has_nothing_to_validate_on_is_rejected_before_it_trains(
     assert not (tmp_path / UNFINISHED).exists()
 
 
+def test_a_private_run_is_not_scored_on_protected_providers_unless_it_says_so(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    changes = ["rounds=1", "evaluate_every=1"]
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(1))
+    assert (caught.value.problem.code, caught.value.problem.where) == (
+        ErrorCode.CONFIGURATION,
+        "evaluate_every",
+    )
+    declared = trained(
+        "fl-provider-dp", base, data, tmp_path / "run", [*changes, "validation_on_private_data=true"]
+    )
+    assert declared.record(max_rounds=1).run.validation_on_private_data
+
+
+def test_a_private_run_is_scored_on_unseen_providers(base: Path, tmp_path: Path) -> None:
+    data = make_data(tmp_path / "data")
+    pages = data / "valid" / "pages.jsonl"
+    lines = [json.loads(line) | {"provider": "nobody"} for line in pages.read_text().splitlines()]
+    pages.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1", "evaluate_every=1"])
+    assert not run.record(max_rounds=1).run.validation_on_private_data
+
+
 def test_a_run_without_questions_to_train_on_is_rejected(base: Path, tmp_path: Path) -> None:
     data = make_data(tmp_path / "data")
     (data / "train" / "questions.jsonl").write_text("")
