@@ -64,6 +64,13 @@ class ErrorCode(StrEnum):
     RUN_FOLDER = "E_RUN_FOLDER"
     SITE_UNREACHABLE = "E_SITE_UNREACHABLE"
 
+    CONFORMANCE_IMPORT = "E_CONFORMANCE_IMPORT"
+    CONFORMANCE_UNSUPPORTED = "E_CONFORMANCE_UNSUPPORTED"
+    CONFORMANCE_FAILED = "E_CONFORMANCE_FAILED"
+    CONFORMANCE_VALUES = "E_CONFORMANCE_VALUES"
+    CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
+    CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
+
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
@@ -307,6 +314,30 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SITE_UNREACHABLE: Explanation(
         "The site doesn't answer as expected.",
         "Check the address, the token and the network, then run the command again; it resumes where it stopped.",
+    ),
+    ErrorCode.CONFORMANCE_IMPORT: Explanation(
+        "The method can't be examined, because its file or its settings can't be loaded.",
+        "Correct what is named; `pfl train` needs the same file and settings.",
+    ),
+    ErrorCode.CONFORMANCE_UNSUPPORTED: Explanation(
+        "The method can't be examined: it claims no privacy, releases what the harness doesn't know, or fixes its noise.",
+        "Derive its settings from PrivateSettings, with clip_norm and noise_multiplier; see docs/conformance.md.",
+    ),
+    ErrorCode.CONFORMANCE_FAILED: Explanation(
+        "The method failed on the synthetic data of the examination.",
+        "Run it on the toy federation of `pfl new` first; it must work with any clients, tensors and clip norm.",
+    ),
+    ErrorCode.CONFORMANCE_VALUES: Explanation(
+        "The method released values that are not finite, or are absurdly large, for updates that are finite.",
+        "Clip what leaves the method, and check it for overflow.",
+    ),
+    ErrorCode.CONFORMANCE_TIMEOUT: Explanation(
+        "The examination took too long and was stopped.",
+        "Look for a loop that doesn't end, or raise --timeout-s.",
+    ),
+    ErrorCode.CONFORMANCE_CRASHED: Explanation(
+        "The process of the examination ended without a result.",
+        "Look for a call that ends the process, or for memory that runs out.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",

@@ -1,0 +1,292 @@
+"""The examination of a method: a function from `Inputs` to a `Result`, both JSON.
+
+It runs in this process, with all rights of the method's file; `processes.examine_apart` gives it processes of its own.
+"""
+
+import math
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.mechanisms.units import PrivacyUnit
+from starter_kit.conformance.claims import Claims, Participation
+from starter_kit.conformance.contributions import (
+    Reading,
+    background_test,
+    bound_tests,
+    carried_state_test,
+    finite_test,
+    freshness_test,
+    isolation_tests,
+    readings_of,
+)
+from starter_kit.conformance.noise import empty_round_test, least_noise_test, noise_tests, standardized
+from starter_kit.conformance.outputs import divisor_tests, output_tests
+from starter_kit.conformance.results import Inputs, Result, Test, Verdict
+from starter_kit.conformance.sampling import draws_of, sampling_tests
+from starter_kit.conformance.session import Observation, Session, releases_of
+from starter_kit.conformance.statistics import Array, not_made
+from starter_kit.conformance.synthetic import Federation, make_federation
+from starter_kit.conformance.variants import LEAST_NOISE, uncompressed, with_noise, without_participants
+from starter_kit.randomness import Stream
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
+
+# Draws of pure noise: noise that is 3 % too small is then 16 standard deviations away.
+NOISE_DRAWS = 140_000
+# Coins of sampling: so many that a rate 20 % too high is 14 standard deviations away, within these limits.
+MIN_COINS, MAX_COINS = 4000, 16_000
+# The clip norm over the length of an update: an update is huge.
+CLIPPED_TO = 1e-4
+SAMPLE_SIZE = 512
+EXAMPLES_OF_HUGE = 1e36
+
+
+def examine(inputs: Inputs, *, until_failure: bool = False) -> Result:
+    """Examine a method in this process.
+
+    Args:
+        until_failure: Whether to stop after the first group of tests with a failed one.
+    """
+    begun = time.perf_counter()
+    try:
+        settings = load_settings(inputs.method, inputs.changes)
+        result = examine_settings(settings, inputs, until_failure=until_failure)
+    except ProblemError as error:
+        result = Result(method=inputs.method, seed=inputs.seed, problems=error.problems)
+    return result.model_copy(update={"seconds": time.perf_counter() - begun})
+
+
+def examine_settings(settings: RunSettings, inputs: Inputs, *, until_failure: bool = False) -> Result:
+    """Examine the method of these settings.
+
+    Raises:
+        ProblemError: It failed, can't be examined, or released values that aren't finite.
+    """
+    tests: list[Test] = []
+    with _own_failures():
+        examination = Examination(uncompressed(settings), random.Random(inputs.seed))  # noqa: S311
+        sample = examination.sample()
+        for group in () if inputs.sample_only else examination.groups():
+            tests += group
+            if until_failure and any(test.verdict is Verdict.FAILED for test in group):
+                break
+    file = own_file(type(settings))
+    return Result(
+        method=inputs.method,
+        method_sha256=file.sha256 if file else "",
+        unit=examination.claims.unit,
+        seed=inputs.seed,
+        tests=tests,
+        sample=sample,
+    )
+
+
+class _own_failures:  # noqa: N801  (used as a statement)
+    """Turns what a method raises into a problem; its own problems pass."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, ProblemError):
+            raise ProblemError.of(
+                ErrorCode.CONFORMANCE_FAILED,
+                where="a round on synthetic data",
+                expected="a method that runs on any clients and tensors",
+                found=f"{type(error).__name__}: {error}",
+            ) from error
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Two runs on the same data and one on neighboring data, with readable contributions."""
+
+    sessions: list[Session]
+    observations: list[list[Observation]]
+    readings: list[list[Reading]]
+    changed: set[int]
+
+
+class Examination:
+    """The runs that one examination makes.
+
+    Args:
+        settings: The method's settings, with exact messages.
+        draw: The harness's own choices.
+    """
+
+    def __init__(self, settings: RunSettings, draw: random.Random) -> None:
+        self._settings = settings
+        self._draw = draw
+        self._relative = draw.uniform(150, 300)
+        self._clip_norm = draw.choice([draw.uniform(0.3, 0.8), draw.uniform(1.3, 3.0)])
+        # Its units are those of the claims, so the first ones are asked for on any data.
+        noisy = with_noise(settings, self._relative, self._clip_norm)
+        probe = make_federation(draw, PrivacyUnit.PROVIDER, clients=3, units=self._least(), coordinates=4, background=64)
+        self.claims: Claims = Session(noisy, probe).claims
+        self._noise = self._pure_noise(noisy)
+
+    def sample(self) -> list[float]:
+        """Return noise of the first round, over its claimed scale."""
+        session, observations = self._noise
+        rows = [each.rows[0] for each in releases_of(session, observations)]
+        return standardized(rows[0][:SAMPLE_SIZE], session.claims).tolist() if rows else []
+
+    def groups(self) -> Iterator[list[Test]]:
+        """Yield the tests, run by run."""
+        session, observations = self._noise
+        yield noise_tests(releases_of(session, observations), session.claims)
+        yield [self._as_configured()]
+        runs = self._contributions()
+        first, second, neighbor = runs.readings
+        claims, background = runs.sessions[0].claims, runs.sessions[0].federation.background
+        yield bound_tests(first + second, claims)
+        yield isolation_tests(first, neighbor, runs.changed, claims)
+        yield [background_test(first, background, claims), freshness_test(first, second, background)]
+        yield divisor_tests(runs.sessions[0], [run[:12] for run in runs.observations[:2]])
+        yield output_tests(runs.sessions, runs.observations)
+        yield self._not_finite()
+        yield [self._empty_rounds()]
+        yield [self._carried_state()]
+        yield self._sampling()
+
+    @property
+    def _coordinates(self) -> int:
+        return 12 if self.claims.norm == 2 else 4
+
+    @property
+    def _rate(self) -> float:
+        return self.claims.client_rate * self.claims.unit_rate
+
+    def _least(self) -> int:
+        """Return so many units that each client has what a fixed sample size needs."""
+        sampling = self._settings.model_dump().get("sampling") or {}
+        need = max(sampling.get("providers_per_client") or 0, sampling.get("fewest_providers") or 0)
+        return max(12, 3 * need * self._clients())
+
+    def _clients(self) -> int:
+        sampling = self._settings.model_dump().get("sampling") or {}
+        return max(4, sampling.get("clients_per_round") or 0)
+
+    def _federation(self, units: float, background: int, *, clients: int = 0) -> Federation:
+        return make_federation(
+            self._draw,
+            self.claims.unit,
+            clients=clients or self._clients() + self._draw.randint(0, 1),
+            units=max(math.ceil(units), self._least() if self.claims.unit is PrivacyUnit.PROVIDER else 0),
+            coordinates=self._coordinates,
+            background=background,
+        )
+
+    def _signal_settings(self, relative: float, federation: Federation) -> RunSettings:
+        """Return settings whose clip norm is far below the length of an update."""
+        length = self._update_length(federation)
+        clip_norm = length * CLIPPED_TO * self._draw.uniform(0.5, 2.0)
+        return with_noise(self._settings, relative, clip_norm)
+
+    def _update_length(self, federation: Federation) -> float:
+        learner, example = federation.learner(), federation.clients[0].examples[:1]
+        gradient = float(torch.linalg.vector_norm(learner.losses.gradient(example), ord=self.claims.norm))
+        if not isinstance(self._settings, LocalTrainingSettings):
+            return gradient
+        trained = learner.train(torch.zeros(federation.size), example, self._settings.local, Stream(0))
+        return min(gradient, float(trained.change.norm()))
+
+    def _pure_noise(self, settings: RunSettings) -> tuple[Session, list[Observation]]:
+        federation = self._federation(14, self._draw.randint(4000, 6000))
+        session = Session(settings, federation.scaled(torch.zeros(federation.units)))
+        per_round = len(session.plan.clients) * self.claims.client_rate if self.claims.per_message else 1
+        if settings.secure_aggregation:
+            per_round = 1
+        return session, session.rounds(max(8, math.ceil(NOISE_DRAWS / federation.size / per_round)))
+
+    def _as_configured(self) -> Test:
+        federation = self._federation(14, 20_000)
+        session = Session(self._settings, federation.scaled(torch.zeros(federation.units)))
+        for _ in range(5):
+            seen = session.rounds(1, restart=True)[0]
+            if seen.releases:
+                return least_noise_test(next(iter(seen.releases.values()))[None, :], session.claims)
+        measures = "noise over the claimed one, at least"
+        return not_made("noise-as-configured", measures, Verdict.NO_POWER, "no client took part in 5 rounds")
+
+    def _contributions(self) -> _Runs:
+        federation = self._federation(min(96, max(12, 12 / self._rate)), self._draw.randint(600, 900))
+        settings = self._signal_settings(LEAST_NOISE, federation)
+        changed = {unit for unit in range(federation.units) if self._draw.random() < 1 / 3}
+        if self.claims.unit is PrivacyUnit.RECORD:
+            signs = [-1.0 if unit in changed else 1.0 for unit in range(federation.units)]
+            neighbor = federation.scaled(torch.tensor(signs))
+        else:
+            neighbor = federation.without(changed)
+        least = 12 if self.claims.law == "gaussian" else 120
+        count = min(120, max(least, math.ceil(200 / (federation.units * self._rate))))
+        sessions = [Session(settings, data) for data in (federation, federation, neighbor)]
+        observations = [session.rounds(count) for session in sessions]
+        readings = [readings_of(*run) for run in zip(sessions, observations, strict=True)]
+        return _Runs(sessions, observations, readings, changed)
+
+    def _not_finite(self) -> list[Test]:
+        federation = self._federation(min(96, max(18, 18 / self._rate)), 300)
+        settings = self._signal_settings(LEAST_NOISE, federation)
+        kinds = [(math.nan, math.inf, EXAMPLES_OF_HUGE)[unit % 3] for unit in range(federation.units)]
+        session = Session(settings, federation.scaled(torch.tensor(kinds)))
+        count = min(20, max(4, math.ceil(40 / (federation.units * self._rate))))
+        observations = session.rounds(count, restart=True, finite=False)
+        tests = [finite_test(observations)]
+        if tests[0].verdict is Verdict.PASSED:
+            bound = bound_tests(readings_of(session, observations), session.claims)[0]
+            tests.append(bound.model_copy(update={"id": "clip-bound-of-huge-updates"}))
+        return tests
+
+    def _empty_rounds(self) -> Test:
+        federation = self._federation(24, 400)
+        settings = self._signal_settings(LEAST_NOISE, federation)
+        empty = without_participants(settings)
+        if empty is None:
+            measures = "noise of empty rounds over the claimed one"
+            return not_made("empty-rounds", measures, Verdict.NOT_APPLICABLE, "every round has participants")
+        session = Session(empty, federation)
+        observations = session.rounds(8, restart=True)
+        expected = sum(
+            len(seen.clients) if session.claims.per_message and not settings.secure_aggregation else 1
+            for seen in observations
+        )
+        return empty_round_test(releases_of(session, observations), session.claims, expected)
+
+    def _carried_state(self) -> Test:
+        members = min(200, 24 / self._rate)
+        federation = self._federation(members, 20_000, clients=2).aligned()
+        relative = 3.0 if self.claims.law == "gaussian" else 0.35
+        settings = self._signal_settings(relative, federation)
+        rows: list[Array] = []
+        for _ in range(8 if self.claims.per_message else 4):
+            learner = federation.learner()
+            session = Session(settings, federation, learner)
+            observations = session.rounds(1)
+            learner.silence()
+            observations += session.rounds(1)
+            rows += [e.rows[-1] for e in releases_of(session, observations) if e.rounds[-1] == 1]
+        # A client's state may contain its noised message, and pull all its providers that way.
+        slack = 2 * federation.units**2 / relative**2 / federation.size**0.5 / max(1, len(rows)) ** 0.5
+        return carried_state_test(rows, federation.pattern, slack, session.claims)
+
+    def _sampling(self) -> list[Test]:
+        if self.claims.participation is Participation.ALL and self.claims.client_rate == 1:
+            return sampling_tests([[], []], self.claims.participation)
+        rate = self.claims.unit_rate if self.claims.unit_rate < 1 else self.claims.client_rate
+        coins = min(MAX_COINS, max(MIN_COINS, 4900 * (1 - rate) / rate))
+        federation = self._federation(64, 200)
+        settings = self._signal_settings(LEAST_NOISE, federation)
+        count = math.ceil(coins / federation.units / self.claims.client_rate / 2)
+        runs = []
+        for _ in range(2):
+            session = Session(settings, federation, federation.learner(quick=True), plain=True)
+            runs.append(draws_of(session, session.rounds(min(400, max(40, count)))))
+        return sampling_tests(runs, self.claims.participation)

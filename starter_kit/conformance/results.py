@@ -1,0 +1,88 @@
+"""The result of an examination, as it is printed and sent between processes."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.errors import Problem
+
+
+class Verdict(StrEnum):
+    """The outcome of one test; `not_applicable` where the method claims nothing that it could compare."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NO_POWER = "no_power"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Test(BaseModel):
+    """One test.
+
+    Attributes:
+        statistic: What was measured, in the units that `measures` names; None where nothing was.
+        limit: The value that a method that keeps its claims may reach: of `p_value` where there is one, else of
+            `statistic`.
+        p_value: The probability of a result as extreme under the claims; None for a test without chance.
+    """
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    id: str
+    measures: str
+    statistic: float | None = None
+    limit: float | None = None
+    p_value: float | None = None
+    verdict: Verdict
+    note: str = ""
+
+
+class Inputs(BaseModel):
+    """What an examination is made of.
+
+    Attributes:
+        method: A settings file, or the name of one of the kit's configs; its `method` may be a Python file.
+        changes: Single settings to change, `name=value`.
+        seed: The seed of the synthetic data and of the harness's own choices. Noise and coins have none.
+        sample_only: Whether to return the `sample` and make no test.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    changes: list[str] = []
+    seed: int
+    sample_only: bool = False
+
+
+class Result(BaseModel):
+    """The result of an examination.
+
+    Attributes:
+        method: As in `Inputs`.
+        method_sha256: Of the method's own file; empty for one of the kit's methods.
+        unit: The privacy unit that was examined.
+        problems: Why there are no tests, or fewer; then the method has not passed.
+        sample: Noise of the first round over its claimed scale, for comparison with that of another process.
+    """
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    method: str
+    method_sha256: str = ""
+    unit: str = ""
+    seed: int = 0
+    seconds: float = 0.0
+    tests: list[Test] = []
+    problems: list[Problem] = []
+    sample: list[float] = []
+
+    @property
+    def failed(self) -> list[Test]:
+        """The tests that failed."""
+        return [test for test in self.tests if test.verdict is Verdict.FAILED]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all tests were made and none failed."""
+        return bool(self.tests) and not self.failed and not self.problems

@@ -1,0 +1,172 @@
+"""Tests of who takes part, where amplification by sampling is claimed.
+
+Coins of all members must be independent and have the claimed probability, in every round anew and in every run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from starter_kit.conformance.claims import Participation
+from starter_kit.conformance.contributions import readings_of
+from starter_kit.conformance.results import Test, Verdict
+from starter_kit.conformance.session import Observation, Session, units_of
+from starter_kit.conformance.statistics import APPROXIMATION, binomial, gamma, judged, measured, normal, not_made
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Coins of the members of one kind, clients or units.
+
+    Attributes:
+        kind: "clients" or "units".
+        heads: Which member (rounds, members) took part.
+        could: Which could have, because its client did.
+        group: The client (members,) of each.
+        rate: The claimed probability.
+    """
+
+    kind: str
+    heads: Bools
+    could: Bools
+    group: NDArray[np.int64]
+    rate: float
+
+
+def draws_of(session: Session, observations: Sequence[Observation]) -> list[Draws]:
+    """Return the coins that a session's rounds show."""
+    claims, ids = session.claims, [client.id for client in session.plan.clients]
+    active = np.array([[client in seen.clients for client in ids] for seen in observations])
+    found = []
+    if claims.client_rate < 1:
+        every = np.ones_like(active)
+        found.append(Draws("clients", active, every, np.zeros(len(ids), dtype=int), claims.client_rate))
+    if claims.participation is not Participation.ALL:
+        found.append(_unit_draws(session, observations, active))
+    return found
+
+
+def _unit_draws(session: Session, observations: Sequence[Observation], active: Bools) -> Draws:
+    units = units_of(session)
+    column = {unit: index for index, unit in enumerate(units)}
+    heads = np.zeros((len(observations), len(units)), dtype=bool)
+    for reading in readings_of(session, observations):
+        columns = [column[unit] for unit in reading.sent.units]
+        heads[np.ix_(reading.sent.rounds, columns)] |= reading.included
+    group = np.zeros(len(units), dtype=int)
+    for index, client in enumerate(session.plan.clients):
+        for unit in units_of(session, client.id):
+            group[column[unit]] = index
+    return Draws("units", heads, active[:, group], group, session.claims.unit_rate)
+
+
+def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) -> list[Test]:
+    """Return the tests of the coins of two runs."""
+    tests: list[Test] = []
+    for first, second in zip(*runs, strict=True):
+        fixed = participation is Participation.FIXED and first.kind == "units"
+        tests += _fixed_tests(first, second) if fixed else _coin_tests(first, second)
+        tests += [_repeat_test(first, second), _agreement_test(first, second)]
+    if not tests:
+        note = "no amplification by sampling is claimed"
+        tests.append(not_made("sampling", "who takes part", Verdict.NOT_APPLICABLE, note))
+    return tests
+
+
+def _coin_tests(*runs: Draws) -> list[Test]:
+    kind, rate = runs[0].kind, runs[0].rate
+    heads, tries = (np.concatenate(parts) for parts in zip(*((r.heads, r.could) for r in runs), strict=True))
+    count, total = int((heads & tries).sum()), int(tries.sum())
+    each = [
+        binomial(int((heads & tries)[:, member].sum()), int(tries[:, member].sum()), rate)
+        for member in range(heads.shape[1])
+    ]
+    tests = [
+        judged(
+            f"sampling-rate-of-{kind}", "rate over the claimed one", count / max(1, total) / rate,
+            binomial(count, total, rate),
+        ),
+        judged(
+            f"sampling-rate-of-each-of-the-{kind}", "the least likely rate of one, over the claimed one",
+            _extreme_rate(heads & tries, tries, each) / rate, len(each) * min(each),
+        ),
+        _spread_test(f"sample-sizes-of-{kind}", heads, tries, np.zeros_like(runs[0].group), rate),
+    ]  # fmt: skip
+    if kind == "units" and len(set(runs[0].group.tolist())) > 1:
+        tests.append(_spread_test("sample-sizes-of-each-client", heads, tries, runs[0].group, rate))
+    return tests
+
+
+def _extreme_rate(heads: Bools, tries: Bools, p_values: Sequence[float]) -> float:
+    worst = int(np.argmin(p_values))
+    return float(heads[:, worst].sum() / max(1, int(tries[:, worst].sum())))
+
+
+def _spread_test(name: str, heads: Bools, tries: Bools, group: NDArray[np.int64], rate: float) -> Test:
+    """Test that sample sizes, of each group and round, vary as those of independent coins do."""
+    variance = rate * (1 - rate)
+    total, expected, spread = 0.0, 0.0, 0.0
+    for member in set(group.tolist()):
+        sizes = (heads & tries)[:, group == member].sum(axis=1)
+        counts = tries[:, group == member].sum(axis=1)
+        sizes, counts = sizes[counts > 0], counts[counts > 0]
+        total += float(((sizes - counts * rate) ** 2 / (counts * variance)).sum())
+        expected += len(sizes)
+        spread += float((2 + (1 - 6 * variance) / (counts * variance)).sum())
+    if not expected:
+        return not_made(name, "variance of sample sizes", Verdict.NO_POWER, "no client took part")
+    p_value = gamma(total, expected, spread)
+    return judged(name, "variance of sample sizes over that of independent coins", total / expected, p_value)
+
+
+def _fixed_tests(*runs: Draws) -> list[Test]:
+    """Test that each client draws the same number, which is at most the claimed share of it."""
+    shares, sizes = [], set()
+    for run in runs:
+        for client in set(run.group.tolist()):
+            members = run.group == client
+            drawn = run.heads[:, members].sum(axis=1)[run.could[:, members].any(axis=1)]
+            sizes |= set(drawn.tolist())
+            shares += (drawn / int(members.sum())).tolist()
+    return [
+        measured("fixed-sample-size", "different sample sizes beyond one", float(len(sizes) - 1), 0.0),
+        measured(
+            "fixed-sample-share", "largest share over the claimed one",
+            max(shares, default=0.0) / runs[0].rate, 1.0 + 1e-9,
+        ),
+    ]  # fmt: skip
+
+
+def _repeat_test(*runs: Draws) -> Test:
+    """Test that taking part in one round says nothing about the next."""
+    count, expected, variance = 0, 0.0, 0.0
+    for run in runs:
+        pairs = run.could[:-1] & run.could[1:]
+        # By the frequency in each client: where numbers are fixed, the claimed rate is a bound only.
+        rate = np.array([_frequency(run, run.group == client) for client in run.group.tolist()])
+        count += int((run.heads[:-1] & run.heads[1:] & pairs).sum())
+        square = rate**2
+        expected += float((pairs * square).sum())
+        variance += float((pairs * (square * (1 - square) + 2 * square * rate * (1 - rate))).sum())
+    z = (count - expected) / (APPROXIMATION * variance + 1) ** 0.5
+    name = f"sampling-of-{runs[0].kind}-in-the-next-round"
+    return judged(name, "members drawn twice in a row, in standard deviations", z, normal(z))
+
+
+def _frequency(run: Draws, members: Bools) -> float:
+    return float(run.heads[:, members].sum() / max(1, int(run.could[:, members].sum())))
+
+
+def _agreement_test(first: Draws, second: Draws) -> Test:
+    """Test that two runs of the same settings draw different samples."""
+    both = first.could & second.could
+    agreed, total = int((both & (first.heads == second.heads)).sum()), int(both.sum())
+    rate = float(first.heads[both].mean()) if total else 0.0
+    expected = rate**2 + (1 - rate) ** 2
+    z = (agreed - total * expected) / (APPROXIMATION * total * expected * (1 - expected) + 1) ** 0.5
+    name = f"sampling-of-{first.kind}-in-two-runs"
+    return judged(name, "equal coins of two runs, in standard deviations", z, normal(z))

@@ -1,0 +1,216 @@
+"""Rounds of a method on synthetic data, by the code that runs a training, and what an observer sees of them."""
+
+import contextlib
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evaluator.contracts import SERVER
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.compression.codecs import codec
+from starter_kit.conformance.claims import Claims, claims_of, unsupported
+from starter_kit.conformance.statistics import Array
+from starter_kit.conformance.synthetic import Federation
+from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.client_state import Kept
+from starter_kit.federation.plain_aggregation import PlainAggregation
+from starter_kit.federation.rounds import (
+    Aggregation,
+    Channel,
+    ClientUpdate,
+    Message,
+    Participant,
+    Reply,
+    Request,
+    Round,
+    Server,
+)
+from starter_kit.federation.secure_aggregation import SecureAggregation
+from starter_kit.federation.wire import Wire
+from starter_kit.learning.local_training import Learner
+from starter_kit.randomness import Stream
+from starter_kit.settings.plan import Plan
+from starter_kit.settings.run_settings import PrivateSettings, RunSettings
+
+# No honest release on these data is anywhere near.
+LARGEST_VALUE = 1e15
+
+
+@dataclass(frozen=True)
+class _Observed:
+    """An aggregation whose messages are copied as they reach the server."""
+
+    inner: Aggregation
+    messages: list[Message] = field(default_factory=list)
+
+    def gather(self, channel: Channel, weights: Tensor) -> Iterator[Message]:
+        for message in self.inner.gather(channel, weights):
+            self.messages.append(Message(message.client, message.vector.clone(), message.contributors))
+            yield message
+
+    def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
+        return self.inner.answer(request, kept, train)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What an observer sees of a round.
+
+    Attributes:
+        clients: The clients that took part.
+        releases: What the noise must cover, by its sender: each message's vector (d,), or the sum's under None.
+        total: The sum (d,) that the round reports.
+        step: The change (d,) of the model.
+        sizes: The bytes of each message to the server.
+        has_loss: Whether a client reported a loss.
+    """
+
+    clients: list[int]
+    releases: dict[int | None, Array]
+    total: Array
+    step: Array
+    sizes: list[int]
+    has_loss: bool
+
+
+class Session:
+    """A run of a method on synthetic data, from weights of zero.
+
+    Attributes:
+        plan: The method's plan for the synthetic clients.
+        claims: What it claims of a round.
+        printed: What was printed during the rounds.
+
+    Raises:
+        ProblemError: The settings don't fit, or their method can't be examined.
+    """
+
+    def __init__(
+        self, settings: RunSettings, federation: Federation, learner: Learner | None = None, *, plain: bool = False
+    ) -> None:
+        if not isinstance(settings, PrivateSettings):
+            raise unsupported("settings of a private method, derived from PrivateSettings", settings.method)
+        self.federation = federation
+        self.plan = settings.plan(federation.clients)
+        self.claims: Claims = claims_of(self.plan, settings.clip_norm)
+        self.printed = io.StringIO()
+        self._weights = torch.zeros(federation.size)
+        self._observed = _Observed(_aggregation(settings, self.plan, self._weights, plain=plain))
+        stream = Stream(settings.seed)
+        participant = Participant(
+            self.plan.method, self.plan.clients, learner or federation.learner(), self._observed, stream
+        )
+        self._server = Server(
+            self.plan.method, LocalEngine(participant), self._observed, stream, needs_all=True
+        )
+        self._number = 0
+
+    def rounds(self, count: int, *, restart: bool = False, finite: bool = True) -> list[Observation]:
+        """Run the next rounds.
+
+        Args:
+            restart: Begin each from weights of zero.
+            finite: Whether values that are not finite end the examination.
+
+        Raises:
+            ProblemError: (`E_CONFORMANCE_VALUES`) A release is not finite, or far too large.
+        """
+        return [self._round(restart=restart, finite=finite) for _ in range(count)]
+
+    def _round(self, *, restart: bool, finite: bool) -> Observation:
+        self._number += 1
+        self._observed.messages.clear()
+        start = torch.zeros_like(self._weights) if restart else self._weights
+        with contextlib.redirect_stdout(self.printed), contextlib.redirect_stderr(self.printed):
+            finished = self._server.round(self._number, start.clone())
+        self._weights = finished.weights
+        observation = _observation(finished, start, self._observed.messages, self.claims)
+        if finite:
+            _check(observation, self._number)
+        return observation
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The releases of one sender over the rounds: a client's messages, or the sums.
+
+    Attributes:
+        sender: The client; None for sums.
+        rounds: The index (n,) of the round of each.
+        rows: The releases (n, d).
+        units: The units that may contribute to them.
+    """
+
+    sender: int | None
+    rounds: list[int]
+    rows: Array
+    units: list[int]
+
+
+def releases_of(session: Session, observations: Sequence[Observation]) -> list[Releases]:
+    """Return the releases of each sender, with the noise of each row its own."""
+    result = []
+    senders = sorted({sender for seen in observations for sender in seen.releases}, key=str)
+    for sender in senders:
+        rounds = [index for index, seen in enumerate(observations) if sender in seen.releases]
+        rows = np.stack([observations[index].releases[sender] for index in rounds])
+        if session.claims.cumulative:
+            rows = np.cumsum(rows, axis=0)
+        result.append(Releases(sender, rounds, rows, units_of(session, sender)))
+    return result
+
+
+def units_of(session: Session, sender: int | None = None) -> list[int]:
+    """Return the units with data at a client, or at any."""
+    clients = [client for client in session.plan.clients if sender is None or client.id == sender]
+    return sorted({int(session.federation.unit_of[e]) for client in clients for e in client.examples})
+
+
+def _aggregation(settings: RunSettings, plan: Plan, start: Tensor, *, plain: bool) -> Aggregation:
+    wire = Wire(codec(settings.codec), start)
+    secure = settings.secure_aggregation
+    if secure is None or plain:
+        return PlainAggregation(wire)
+    bound = plan.coordinate_bound if plan.coordinate_bound is not None else secure.bound
+    if bound is None:
+        raise unsupported("secure_aggregation.bound", None)
+    return SecureAggregation(wire, bound, secure.tolerated_losses)
+
+
+def _observation(
+    finished: Round, start: Tensor, messages: Sequence[Message], claims: Claims
+) -> Observation:
+    total = _array(finished.aggregate.total)
+    releases: dict[int | None, Array] = {None: total}
+    if claims.per_message:
+        # A sum of several clients' updates is a release of all of them.
+        releases = {None if m.client == SERVER else m.client: _array(m.vector) for m in messages}
+    return Observation(
+        clients=finished.clients,
+        releases=releases,
+        total=total,
+        step=_array(finished.weights) - _array(start),
+        sizes=[entry.size_bytes for entry in finished.messages],
+        has_loss=finished.loss is not None,
+    )
+
+
+def _array(vector: Tensor) -> Array:
+    return vector.detach().double().numpy()
+
+
+def _check(observation: Observation, number: int) -> None:
+    for vector in (*observation.releases.values(), observation.total):
+        largest = float(np.abs(vector).max(initial=0.0))
+        if not (math.isfinite(largest) and largest < LARGEST_VALUE):
+            raise ProblemError.of(
+                ErrorCode.CONFORMANCE_VALUES,
+                where=f"round {number} on synthetic data",
+                expected=f"numbers below {LARGEST_VALUE:g}",
+                found=largest,
+            )
