@@ -320,7 +320,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Correct what is named; `pfl train` needs the same file and settings.",
     ),
     ErrorCode.CONFORMANCE_UNSUPPORTED: Explanation(
-        "The method can't be examined: it claims no privacy, releases what the harness doesn't know, or fixes its noise.",
+        "The method can't be examined: it claims no privacy, releases what isn't known here, or fixes its noise.",
         "Derive its settings from PrivateSettings, with clip_norm and noise_multiplier; see docs/conformance.md.",
     ),
     ErrorCode.CONFORMANCE_FAILED: Explanation(

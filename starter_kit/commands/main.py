@@ -27,6 +27,7 @@ VERBS = {
     "compare": "Print runs beside each other: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",
     "tensorboard": "Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them.",
+    "conformance": "Examine a private method on synthetic data: does it keep what its ε is computed from?",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
     "check": "Run the checks that the workers run, on your own disk, and list everything that they would reject.",
     "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",

@@ -160,7 +160,9 @@ def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> Te
     if not count:
         return not_made(name, measures, Verdict.NO_POWER, "nothing was released")
     # The means take a little of the noise away, so only the upper tail is exact.
-    return judged(name, measures, (squares / count) ** 0.5 / claims.std, _upper_energy(squares, count, claims))
+    return judged(
+        name, measures, (squares / count) ** 0.5 / claims.std, _upper_energy(squares, count, claims)
+    )
 
 
 def _neighbor_test(
@@ -209,7 +211,9 @@ def background_test(readings: Sequence[Reading], background: NDArray[np.int64], 
     else:
         p_value = normal((squares / claims.scale**2 - 2 * count) / (30 * count) ** 0.5)
     ratio = (squares / count) ** 0.5 / claims.std
-    return judged("noise-beside-signal", "noise beside large contributions over the claimed one", ratio, p_value)
+    return judged(
+        "noise-beside-signal", "noise beside large contributions over the claimed one", ratio, p_value
+    )
 
 
 def freshness_test(
@@ -220,7 +224,9 @@ def freshness_test(
         np.concatenate([reading.sent.rows[:, background] for reading in run]) for run in (first, second)
     )
     worst, p_value = largest_correlation(rows, others)
-    return judged("noise-of-two-runs", "largest correlation of noise with that of a second run", worst, p_value)
+    return judged(
+        "noise-of-two-runs", "largest correlation of noise with that of a second run", worst, p_value
+    )
 
 
 def finite_test(observations: Sequence[Observation]) -> Test:
@@ -243,7 +249,10 @@ def carried_state_test(rows: Sequence[Array], pattern: Array, slack: float, clai
             unit vector.
         slack: How far released values may carry it, in standard deviations of the noise.
     """
-    name, measures = "isolation-over-rounds", "signal of an earlier round, in standard deviations of the noise"
+    name, measures = (
+        "isolation-over-rounds",
+        "signal of an earlier round, in standard deviations of the noise",
+    )
     if not rows:
         return not_made(name, measures, Verdict.NO_POWER, "no client took part in two rounds")
     z = float(sum(row @ pattern for row in rows)) / claims.std / len(rows) ** 0.5

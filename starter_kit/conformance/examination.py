@@ -7,7 +7,9 @@ import math
 import random
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -26,7 +28,7 @@ from starter_kit.conformance.contributions import (
 )
 from starter_kit.conformance.noise import empty_round_test, least_noise_test, noise_tests, standardized
 from starter_kit.conformance.outputs import divisor_tests, output_tests
-from starter_kit.conformance.results import Inputs, Result, Test, Verdict
+from starter_kit.conformance.results import Group, Inputs, Result, Test, Verdict
 from starter_kit.conformance.sampling import draws_of, sampling_tests
 from starter_kit.conformance.session import Observation, Session, releases_of
 from starter_kit.conformance.statistics import Array, not_made
@@ -44,38 +46,42 @@ MIN_COINS, MAX_COINS = 4000, 16_000
 # The clip norm over the length of an update: an update is huge.
 CLIPPED_TO = 1e-4
 SAMPLE_SIZE = 512
-EXAMPLES_OF_HUGE = 1e36
+HUGE = 1e36
 
 
-def examine(inputs: Inputs, *, until_failure: bool = False) -> Result:
-    """Examine a method in this process.
-
-    Args:
-        until_failure: Whether to stop after the first group of tests with a failed one.
-    """
+def examine(inputs: Inputs) -> Result:
+    """Examine a method in this process."""
     begun = time.perf_counter()
     try:
-        settings = load_settings(inputs.method, inputs.changes)
-        result = examine_settings(settings, inputs, until_failure=until_failure)
+        result = _examine(_load(inputs), inputs)
     except ProblemError as error:
         result = Result(method=inputs.method, seed=inputs.seed, problems=error.problems)
     return result.model_copy(update={"seconds": time.perf_counter() - begun})
 
 
-def examine_settings(settings: RunSettings, inputs: Inputs, *, until_failure: bool = False) -> Result:
+def _load(inputs: Inputs) -> RunSettings:
+    try:
+        return load_settings(inputs.method, inputs.changes)
+    except ProblemError as error:
+        raise ProblemError.of(
+            ErrorCode.CONFORMANCE_IMPORT, where=inputs.method, found=error.problems[0]
+        ) from error
+
+
+def _examine(settings: RunSettings, inputs: Inputs) -> Result:
     """Examine the method of these settings.
 
     Raises:
         ProblemError: It failed, can't be examined, or released values that aren't finite.
     """
-    tests: list[Test] = []
-    with _own_failures():
+    with _problems_of_the_method():
         examination = Examination(uncompressed(settings), random.Random(inputs.seed))  # noqa: S311
-        sample = examination.sample()
-        for group in () if inputs.sample_only else examination.groups():
-            tests += group
-            if until_failure and any(test.verdict is Verdict.FAILED for test in group):
-                break
+        sample = examination.sample() if inputs.with_sample else []
+        tests = [
+            test
+            for group in (inputs.only if inputs.only is not None else Group)
+            for test in examination.tests(group)
+        ]
     file = own_file(type(settings))
     return Result(
         method=inputs.method,
@@ -87,20 +93,24 @@ def examine_settings(settings: RunSettings, inputs: Inputs, *, until_failure: bo
     )
 
 
-class _own_failures:  # noqa: N801  (used as a statement)
-    """Turns what a method raises into a problem; its own problems pass."""
+@contextmanager
+def _problems_of_the_method() -> Iterator[None]:
+    """Make whatever the method raises inside the block a problem; its own problems pass.
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ProblemError):
-            raise ProblemError.of(
-                ErrorCode.CONFORMANCE_FAILED,
-                where="a round on synthetic data",
-                expected="a method that runs on any clients and tensors",
-                found=f"{type(error).__name__}: {error}",
-            ) from error
+    Raises:
+        ProblemError: (`E_CONFORMANCE_FAILED`) It raised something.
+    """
+    try:
+        yield
+    except ProblemError:
+        raise
+    except Exception as error:
+        raise ProblemError.of(
+            ErrorCode.CONFORMANCE_FAILED,
+            where="a round on synthetic data",
+            expected="a method that runs on any clients and tensors",
+            found=f"{type(error).__name__}: {error}",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -128,9 +138,17 @@ class Examination:
         self._clip_norm = draw.choice([draw.uniform(0.3, 0.8), draw.uniform(1.3, 3.0)])
         # Its units are those of the claims, so the first ones are asked for on any data.
         noisy = with_noise(settings, self._relative, self._clip_norm)
-        probe = make_federation(draw, PrivacyUnit.PROVIDER, clients=3, units=self._least(), coordinates=4, background=64)
+        probe = make_federation(
+            draw, PrivacyUnit.PROVIDER, clients=3, units=self._least(), coordinates=4, background=64
+        )
         self.claims: Claims = Session(noisy, probe).claims
-        self._noise = self._pure_noise(noisy)
+        self._noisy = noisy
+
+    @cached_property
+    def _noise(self) -> tuple[Session, list[Observation]]:
+        """A run without any signal."""
+        # With data of its own, so that a second process that asks for nothing else makes the same.
+        return self._pure_noise(self._noisy)
 
     def sample(self) -> list[float]:
         """Return noise of the first round, over its claimed scale."""
@@ -138,23 +156,37 @@ class Examination:
         rows = [each.rows[0] for each in releases_of(session, observations)]
         return standardized(rows[0][:SAMPLE_SIZE], session.claims).tolist() if rows else []
 
-    def groups(self) -> Iterator[list[Test]]:
-        """Yield the tests, run by run."""
-        session, observations = self._noise
-        yield noise_tests(releases_of(session, observations), session.claims)
-        yield [self._as_configured()]
+    def tests(self, group: Group) -> list[Test]:
+        """Make the tests of a group."""
+        match group:
+            case Group.NOISE:
+                session, observations = self._noise
+                return noise_tests(releases_of(session, observations), session.claims)
+            case Group.CONFIGURED:
+                return [self._as_configured()]
+            case Group.CONTRIBUTIONS:
+                return self._contribution_tests()
+            case Group.NOT_FINITE:
+                return self._not_finite()
+            case Group.EMPTY:
+                return [self._empty_rounds()]
+            case Group.CARRIED:
+                return [self._carried_state()]
+            case Group.SAMPLING:
+                return self._sampling()
+
+    def _contribution_tests(self) -> list[Test]:
         runs = self._contributions()
         first, second, neighbor = runs.readings
         claims, background = runs.sessions[0].claims, runs.sessions[0].federation.background
-        yield bound_tests(first + second, claims)
-        yield isolation_tests(first, neighbor, runs.changed, claims)
-        yield [background_test(first, background, claims), freshness_test(first, second, background)]
-        yield divisor_tests(runs.sessions[0], [run[:12] for run in runs.observations[:2]])
-        yield output_tests(runs.sessions, runs.observations)
-        yield self._not_finite()
-        yield [self._empty_rounds()]
-        yield [self._carried_state()]
-        yield self._sampling()
+        return [
+            *bound_tests([*first, *second], claims),
+            *isolation_tests(first, neighbor, runs.changed, claims),
+            background_test(first, background, claims),
+            freshness_test(first, second, background),
+            *divisor_tests(runs.sessions[0], [run[:12] for run in runs.observations[:2]]),
+            *output_tests(runs.sessions, runs.observations),
+        ]
 
     @property
     def _coordinates(self) -> int:
@@ -235,7 +267,7 @@ class Examination:
     def _not_finite(self) -> list[Test]:
         federation = self._federation(min(96, max(18, 18 / self._rate)), 300)
         settings = self._signal_settings(LEAST_NOISE, federation)
-        kinds = [(math.nan, math.inf, EXAMPLES_OF_HUGE)[unit % 3] for unit in range(federation.units)]
+        kinds = [(math.nan, math.inf, HUGE)[unit % 3] for unit in range(federation.units)]
         session = Session(settings, federation.scaled(torch.tensor(kinds)))
         count = min(20, max(4, math.ceil(40 / (federation.units * self._rate))))
         observations = session.rounds(count, restart=True, finite=False)

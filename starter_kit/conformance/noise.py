@@ -120,9 +120,7 @@ def _mean_test(values: Array) -> Test:
 
 def _resolution_test(rows: Array) -> Test:
     different = len(np.unique(rows)) / rows.size
-    return measured(
-        "noise-resolution", "equal numbers among all draws", 1 - different, 1 - FEWEST_DIFFERENT
-    )
+    return measured("noise-resolution", "equal numbers among all draws", 1 - different, 1 - FEWEST_DIFFERENT)
 
 
 def _independence_tests(values: Array) -> list[Test]:

@@ -55,8 +55,9 @@ def output_tests(sessions: Sequence[Session], runs: Sequence[Sequence[Observatio
         name for session in sessions for client in session.federation.clients for name in client.providers
     ]
     printed = "".join(session.printed.getvalue() for session in sessions)
+    losses, named = sum(one.has_loss for one in seen), sum(name in printed for name in names)
     return [
         measured("message-sizes", "different sets of message sizes beyond one", float(len(sizes) - 1), 0.0),
-        measured("no-loss", "rounds that reported a training loss", float(sum(one.has_loss for one in seen)), 0.0),
-        measured("nothing-printed", "providers named in what was printed", float(sum(n in printed for n in names)), 0.0),
-    ]  # fmt: skip
+        measured("no-loss", "rounds that reported a training loss", float(losses), 0.0),
+        measured("nothing-printed", "names of providers that were printed", float(named), 0.0),
+    ]

@@ -16,6 +16,18 @@ class Verdict(StrEnum):
     NOT_APPLICABLE = "not_applicable"
 
 
+class Group(StrEnum):
+    """The tests that are made from the same runs."""
+
+    NOISE = "noise"
+    CONFIGURED = "configured"
+    CONTRIBUTIONS = "contributions"
+    NOT_FINITE = "not_finite"
+    EMPTY = "empty"
+    CARRIED = "carried"
+    SAMPLING = "sampling"
+
+
 class Test(BaseModel):
     """One test.
 
@@ -44,7 +56,8 @@ class Inputs(BaseModel):
         method: A settings file, or the name of one of the kit's configs; its `method` may be a Python file.
         changes: Single settings to change, `name=value`.
         seed: The seed of the synthetic data and of the harness's own choices. Noise and coins have none.
-        sample_only: Whether to return the `sample` and make no test.
+        only: The groups of tests to make; by default all. An examination of some groups shows nothing of the others.
+        with_sample: Whether to return the `sample`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +65,8 @@ class Inputs(BaseModel):
     method: str
     changes: list[str] = []
     seed: int
-    sample_only: bool = False
+    only: list[Group] | None = None
+    with_sample: bool = True
 
 
 class Result(BaseModel):

@@ -13,7 +13,15 @@ from starter_kit.conformance.claims import Participation
 from starter_kit.conformance.contributions import readings_of
 from starter_kit.conformance.results import Test, Verdict
 from starter_kit.conformance.session import Observation, Session, units_of
-from starter_kit.conformance.statistics import APPROXIMATION, binomial, gamma, judged, measured, normal, not_made
+from starter_kit.conformance.statistics import (
+    APPROXIMATION,
+    binomial,
+    gamma,
+    judged,
+    measured,
+    normal,
+    not_made,
+)
 
 Bools = NDArray[np.bool_]
 

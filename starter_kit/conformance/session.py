@@ -91,7 +91,12 @@ class Session:
     """
 
     def __init__(
-        self, settings: RunSettings, federation: Federation, learner: Learner | None = None, *, plain: bool = False
+        self,
+        settings: RunSettings,
+        federation: Federation,
+        learner: Learner | None = None,
+        *,
+        plain: bool = False,
     ) -> None:
         if not isinstance(settings, PrivateSettings):
             raise unsupported("settings of a private method, derived from PrivateSettings", settings.method)
@@ -182,9 +187,7 @@ def _aggregation(settings: RunSettings, plan: Plan, start: Tensor, *, plain: boo
     return SecureAggregation(wire, bound, secure.tolerated_losses)
 
 
-def _observation(
-    finished: Round, start: Tensor, messages: Sequence[Message], claims: Claims
-) -> Observation:
+def _observation(finished: Round, start: Tensor, messages: Sequence[Message], claims: Claims) -> Observation:
     total = _array(finished.aggregate.total)
     releases: dict[int | None, Array] = {None: total}
     if claims.per_message:

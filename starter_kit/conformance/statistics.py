@@ -111,9 +111,13 @@ def largest_autocorrelation(rows: Array) -> tuple[float, int, float]:
     """Return the largest |autocorrelation| of the rows (n, d) over all circular lags, its lag and its p-value."""
     unit = _unit_rows(rows)
     power = np.abs(np.fft.rfft(unit, axis=1)) ** 2
-    lags = np.fft.irfft(power.sum(axis=0), n=rows.shape[1])[1 : rows.shape[1] // 2]
+    size = rows.shape[1]
+    lags = np.fft.irfft(power.sum(axis=0), n=size)[1 : size // 2 + 1]
+    if size % 2 == 0:
+        # Half-way round, each product occurs twice.
+        lags[-1] /= math.sqrt(2)
     worst = int(np.abs(lags).argmax())
-    z = abs(float(lags[worst])) / math.sqrt(len(rows)) * math.sqrt(rows.shape[1])
+    z = abs(float(lags[worst])) / math.sqrt(len(rows)) * math.sqrt(size)
     return z, worst + 1, min(1.0, len(lags) * normal(z))
 
 

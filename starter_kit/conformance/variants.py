@@ -63,4 +63,6 @@ def changed(settings: RunSettings, changes: Mapping[str, Any]) -> RunSettings:
     try:
         return type(settings).model_validate(settings.model_dump() | known)
     except ValidationError as error:
-        raise unsupported("settings whose noise and clip norm can be chosen", error.errors()[0]["msg"]) from error
+        raise unsupported(
+            "settings whose noise and clip norm can be chosen", error.errors()[0]["msg"]
+        ) from error

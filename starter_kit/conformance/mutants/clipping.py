@@ -59,7 +59,11 @@ class ReleasedTwice(GaussianSum):
 
     def clip(self, update: Tensor) -> Tensor | None:
         clipped = super().clip(update)
-        return None if clipped is None else torch.cat([2 * clipped[: len(clipped) // 2], clipped[len(clipped) // 2 :]])
+        return (
+            None
+            if clipped is None
+            else torch.cat([2 * clipped[: len(clipped) // 2], clipped[len(clipped) // 2 :]])
+        )
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class ClippedByExample(ProviderDP):
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedSum(ProviderDP):
-    """The sum of a client's updates is clipped, in place of each: one provider changes how much of the others is left."""
+    """A client's sum is clipped, in place of each update: one provider changes what is left of the others."""
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         changes = list(super().provider_updates(task, providers))
@@ -125,20 +129,9 @@ class ClippedSum(ProviderDP):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedAgainstMean(ProviderDP):
-    """Clipped around the mean of the sampled updates, which the other providers determine (normalized centering)."""
-
-    def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
-        changes = list(super().provider_updates(task, providers))
-        for change in changes:
-            yield change - torch.stack(changes).mean(dim=0) / 2
-
-
-@dataclass(frozen=True, kw_only=True)
 class AdaptiveWithoutCost(ProviderDP):
     """The clip norm follows the updates' norms, while noise and ε stay those of the first one (adaptive clipping)."""
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
         grown = replace(self.noise, clip_norm=self.noise.clip_norm * 1.3**task.round)
-        update = ProviderDP.client_update(replace(self, noise=grown), task)
-        return update
+        return ProviderDP.client_update(replace(self, noise=grown), task)

@@ -1,6 +1,7 @@
 """Mutants whose noise isn't the claimed one."""
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import torch
@@ -14,6 +15,12 @@ from starter_kit.learning.local_training import State
 from starter_kit.methods.fl_provider_dp import ProviderDP
 
 SEED = 42
+
+
+@cache
+def seed_once() -> None:
+    """Seed torch's global generator, the first time."""
+    torch.manual_seed(SEED)
 
 
 @dataclass(frozen=True)
@@ -151,9 +158,10 @@ class SameSeed(OtherNoise):
 
 @dataclass(frozen=True)
 class GlobalGenerator(OtherNoise):
-    """From torch's global generator, which begins with the same seed in every process."""
+    """From torch's global generator, which the program seeds once, as seed_everything(42) in a main function does."""
 
     def draw(self, size: int, std: float) -> Tensor:
+        seed_once()
         return std * torch.randn(size)
 
 
