@@ -66,6 +66,7 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.error_codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python -c 'from evaluator.checks import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
+	@$(BIN)/python -c 'from pathlib import Path; from starter_kit.conformance.page import renewed; print(renewed(Path("docs/conformance.json")), end="")' > docs/conformance.md
 	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
 
 constraints: $(BIN)/uv  ## renew the pins

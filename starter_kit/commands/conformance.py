@@ -33,7 +33,9 @@ def conformance(
         int | None,
         typer.Option(min=0, help="The seed of the synthetic data; by default a new one.", show_default=False),
     ] = None,
-    timeout_s: Annotated[float, typer.Option(min=1, help="Seconds until an examination is stopped.")] = 60,
+    timeout_s: Annotated[
+        float, typer.Option(min=1, help="Seconds of computing until an examination is stopped.")
+    ] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Examine a private method on synthetic data: does it keep what its ε is computed from?"""

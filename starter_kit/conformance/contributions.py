@@ -50,7 +50,8 @@ class Reading:
     @property
     def counts(self) -> NDArray[np.int64]:
         """In how many releases each unit (units,) took part."""
-        return self.included.sum(axis=0)
+        counts: NDArray[np.int64] = self.included.sum(axis=0)
+        return counts
 
     @property
     def blocks(self) -> Array:

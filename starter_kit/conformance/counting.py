@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.mutants.catalog import CATALOG, SETTINGS, Mutant
 from starter_kit.conformance.processes import examine_apart
-from starter_kit.conformance.results import Inputs, Result
+from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.settings.method_list import kit_configs
 
 
@@ -45,7 +45,9 @@ def examine_mutant(mutant: Mutant, seed: int) -> Result:
     """Examine a mutant by the group of tests that should find it."""
     changes = [f"mutant={mutant.name}", *mutant.changes]
     if mutant.group is None:
-        return examine_apart(Inputs(method=str(SETTINGS), changes=changes, seed=seed))
+        return examine_apart(
+            Inputs(method=str(SETTINGS), changes=changes, seed=seed, only=[Group.CONFIGURED])
+        )
     return examine(
         Inputs(method=str(SETTINGS), changes=changes, seed=seed, only=[mutant.group], with_sample=False)
     )

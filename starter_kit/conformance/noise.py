@@ -32,7 +32,8 @@ def standardized(rows: Array, claims: Claims) -> Array:
         return rows / claims.scale
     # From the nearer tail, so that large values keep their digits.
     tails = 0.5 * np.exp(-np.abs(rows) / claims.scale)
-    return -np.sign(rows) * stats.norm.ppf(np.maximum(tails, 1e-300))
+    values: Array = -np.sign(rows) * stats.norm.ppf(np.maximum(tails, 1e-300))
+    return values
 
 
 def noise_tests(sent: Sequence[Releases], claims: Claims) -> list[Test]:

@@ -19,6 +19,11 @@ def page(counts: Counts) -> str:
     )
 
 
+def renewed(counts: Path) -> str:
+    """Return the page of the counts in a file."""
+    return page(Counts.model_validate_json(counts.read_bytes()))
+
+
 def _mutant(found: Found) -> str:
     caught = ", ".join(f"`{test}`" for test in found.caught_by) or "**not found**"
     return f"| {found.mutant} | {found.fault} | {caught} |"

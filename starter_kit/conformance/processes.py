@@ -6,7 +6,9 @@ except for limits of time and memory; on other people's code, run them in a sand
 """
 
 import json
+import math
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,12 +22,14 @@ from starter_kit.conformance.results import Inputs, Result, Test, Verdict
 from starter_kit.conformance.statistics import judged, normal, not_made
 
 TIMEOUT_S = 60.0
+# A process that waits, or that others keep from computing, has so many times as long.
+WAITING = 10
 MEMORY_BYTES = 8 << 30
 ERROR_CHARACTERS = 300
 
 
 def examine_apart(inputs: Inputs, *, timeout_s: float = TIMEOUT_S) -> Result:
-    """Examine a method in two fresh processes, of at most `timeout_s` seconds each."""
+    """Examine a method in two fresh processes, of at most `timeout_s` seconds of computing each."""
     try:
         result = _in_process(inputs, timeout_s)
         again = result
@@ -64,22 +68,23 @@ def _in_process(inputs: Inputs, timeout_s: float) -> Result:
     """
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "result.json")
-        command = [sys.executable, "-m", "starter_kit.conformance.processes", str(output)]
+        command = [
+            *(sys.executable, "-m", "starter_kit.conformance.processes"),
+            *(str(output), str(math.ceil(timeout_s))),
+        ]
         try:
             ended = subprocess.run(
                 command,
                 input=inputs.model_dump_json(),
                 capture_output=True,
                 text=True,
-                timeout=timeout_s,
+                timeout=WAITING * timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ProblemError.of(
-                ErrorCode.CONFORMANCE_TIMEOUT,
-                where=inputs.method,
-                expected=f"a result within {timeout_s:g} s",
-            ) from error
+            raise _too_long(inputs, timeout_s) from error
+        if ended.returncode == -signal.SIGXCPU:
+            raise _too_long(inputs, timeout_s)
         try:
             return Result.model_validate_json(output.read_bytes())
         except (OSError, ValidationError) as error:
@@ -91,11 +96,30 @@ def _in_process(inputs: Inputs, timeout_s: float) -> Result:
             ) from error
 
 
+def _too_long(inputs: Inputs, timeout_s: float) -> ProblemError:
+    return ProblemError.of(
+        ErrorCode.CONFORMANCE_TIMEOUT,
+        where=inputs.method,
+        expected=f"a result within {timeout_s:g} s of computing, or {WAITING * timeout_s:g} s of waiting",
+    )
+
+
 def main() -> None:
-    """Read `Inputs` from standard input, examine, and write the `Result` to the file that the arguments name."""
+    """Read `Inputs` from standard input, examine, and write the `Result` to a file.
+
+    The arguments are the file's path and the seconds of computing.
+    """
+    seconds = int(sys.argv[2])
+    for kind, limit in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, seconds),
+    ):
+        # Above the first limit of computing time, the kernel ends the process with a signal of its own.
+        resource.setrlimit(kind, (limit, limit + 5 if kind == resource.RLIMIT_CPU else limit))
+    # What is imported counts as well.
     from starter_kit.conformance.examination import examine
 
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     inputs = Inputs.model_validate(json.loads(sys.stdin.read()))
     Path(sys.argv[1]).write_text(examine(inputs).model_dump_json(), encoding="utf-8")
 

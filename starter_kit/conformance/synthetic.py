@@ -104,7 +104,8 @@ def make_federation(
 ) -> Federation:
     """Return synthetic data with about this number of `units`, with `coordinates` each, and the `background`."""
     sizes = _sizes(draw, unit, clients, units)
-    members, unit_of = [], []
+    members: list[Client] = []
+    unit_of: list[int] = []
     names = _names(draw, sum(map(len, sizes)) + 8)
     ids = sorted(draw.sample(range(97), len(sizes)))
     for client, providers in zip(ids, sizes, strict=True):

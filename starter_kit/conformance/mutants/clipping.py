@@ -72,7 +72,8 @@ class ClippedWithNaN(GaussianSum):
 
     def clip(self, update: Tensor) -> Tensor | None:
         norm = update.double().norm()
-        return (update.double() * torch.clamp(self.clip_norm / norm, max=1.0)).float()
+        scaled: Tensor = update.double() * torch.clamp(self.clip_norm / norm, max=1.0)
+        return scaled.float()
 
 
 @dataclass(frozen=True)

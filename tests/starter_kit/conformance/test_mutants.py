@@ -13,23 +13,15 @@ from starter_kit.conformance.results import Group
 # Those beside the mutants of the noise, which are quick: at least one of each kind.
 OTHERS = [
     "clip-per-half",
-    "tied-twice",
-    "counted-twice",
-    "adaptive-clipping",
-    "noise-not-in-the-model",
     "realized-count",
     "shared-momentum",
     "reported-loss",
-    "printed-names",
     "nan-passes",
     "norm-overflows",
     "skipped-when-empty",
-    "at-least-one",
     "noiseless-dual",
     "fixed-size",
-    "one-coin",
     "higher-rate",
-    "seeded-sample",
 ]
 NOISE = [mutant.name for mutant in CATALOG if mutant.group is Group.NOISE]
 
