@@ -73,7 +73,7 @@ class ClippedWithNaN(GaussianSum):
     def clip(self, update: Tensor) -> Tensor | None:
         norm = update.double().norm()
         scaled: Tensor = update.double() * torch.clamp(self.clip_norm / norm, max=1.0)
-        return scaled.float()
+        return scaled.to(torch.float32)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ class ClippedByRoot(GaussianSum):
         norm = float(update.double().norm())
         if norm != norm or norm == float("inf"):
             return None
-        return update * min(1.0, self.clip_norm / max(norm, 1e-30)) ** 0.5
+        scale: float = min(1.0, self.clip_norm / max(norm, 1e-30)) ** 0.5
+        return update * scale
 
 
 @dataclass(frozen=True, kw_only=True)
