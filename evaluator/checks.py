@@ -84,8 +84,8 @@ CHECKS: dict[str, CheckText] = {
         "it or less.",
         limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
         "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of up "
-        "to about a fifth of the blocks, by trying many records until the blocks that are drawn miss it. A normalizer "
-        "that is too small makes it claim more power than it has.",
+        "to about a fifth of the blocks, by trying many records until the blocks that are drawn miss it. Where "
+        "the track doesn't say how many providers there are, too small a normalizer makes it claim too much power.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     "C9": CheckText(

@@ -115,5 +115,7 @@ def _detail(result: "StepResult", rules: "TrackRules") -> str:
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
         token = "" if result.run_token else "; no run token, so the run can't be submitted"
-        return f", ε = {rounded_up(result.epsilon, 4)}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+        return (
+            f", ε = {rounded_up(result.epsilon, 4)}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+        )
     return ""

@@ -1,5 +1,6 @@
 """`pfl privacy`: ε, noise, comparisons and the checks on a record, computed by the code that the workers run."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar

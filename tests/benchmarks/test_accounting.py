@@ -180,7 +180,9 @@ def test_rdp_of_256_different_rounds() -> None:
     middle = time.process_time()
     theirs = rdp_by_dp_accounting(SCHEDULE)
     ours_s, theirs_s = middle - began, time.process_time() - middle
-    print(f"RDP of 256 different rounds: {ours_s / theirs_s:.2f} of the time of dp-accounting over all orders")
+    print(
+        f"RDP of 256 different rounds: {ours_s / theirs_s:.2f} of the time of dp-accounting over all orders"
+    )
     assert ours_by_rdp == pytest.approx(theirs, rel=1e-12)
     assert ours_s < theirs_s / 4
 

@@ -93,7 +93,6 @@ def taken_back_at_the_end(random: np.random.Generator) -> list[Doubles]:
         (same_every_round, "repetition"),
         (telescoping, "repetition"),
         (taken_back_at_the_end, "repetition"),
-        (taken_back_at_the_end, "taken_back"),
         (same_every_round, "taken_back"),
     ],
 )
