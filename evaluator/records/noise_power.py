@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from scipy.stats import norm
 
 from evaluator.records.characteristic_function import FREQUENCIES, limit
-from evaluator.records.noise_tests import correlation_limit, least_norm, shape_p, size_p, taken_back_p
+from evaluator.records.noise_tests import (
+    MOST_EARLIER,
+    correlation_limit,
+    least_norm,
+    shape_p,
+    size_p,
+    taken_back_p,
+)
 
 CERTAINTY = 0.99
 _MARGIN = float(norm.ppf(CERTAINTY))
@@ -71,8 +78,11 @@ def reuse_detected(rounds: Sequence[RoundSize]) -> float:
     `repetition` and `taken_back` detect it in every round. It is above 1 where noise that is all used again, or all
     taken back, may pass.
     """
-    correlation, p = correlation_limit(len(rounds)), taken_back_p(len(rounds))
-    return max(min(_reuse_correlated(one, correlation), _reuse_turned(one, p)) for one in rounds)
+    count = len(rounds)
+    correlated = max(_reuse_correlated(one, correlation_limit(count)) for one in rounds)
+    if count > MOST_EARLIER + 1:
+        return correlated
+    return min(correlated, max(_reuse_turned(one, taken_back_p(count)) for one in rounds))
 
 
 def _noise_detected(one: RoundSize, least: float) -> float:

@@ -13,7 +13,7 @@ private, are not reported.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -28,6 +28,9 @@ FALSE_ALARM = 2e-5
 # What rounding to a few bits leaves of the norm. A client's noise alone in NF4 keeps 0.9995 of it on average, and 0.987
 # in the worst of a thousand blocks; a signal adds to it.
 LEFT_BY_ROUNDING = 0.985
+
+# How many rounds before a round `taken_back` adds to it one by one, which bounds its time.
+MOST_EARLIER = 32
 
 Doubles = NDArray[np.float64]
 
@@ -137,37 +140,33 @@ def shape(rounds: Sequence[OpenedRound]) -> list[Finding]:
     sets = [(opened.number, coordinates) for opened in rounds for coordinates in _sets(opened.values)]
     together = _together([coordinates for _, coordinates in sets]) if len(rounds) > 1 else []
     p = shape_p(len(rounds), len(rounds[0].values))
-    tested = [*sets, *((None, coordinates) for coordinates in together)]
-    return _worst_of_each_round(
-        (number, f"over {coordinates.name}", coordinates.sums, coordinates.count, p)
-        for number, coordinates in tested
-    )
+    return _worst_of_each_round([*sets, *((None, one) for one in together)], p)
 
 
 def taken_back(rounds: Sequence[OpenedRound]) -> list[Finding]:
     """Find rounds that together with an earlier one, or with the sum of all earlier ones, have lost their noise.
 
     Whatever is known before round t turns e^(ikuₜ) and makes it no longer, as a signal does. So the limit of `shape`
-    holds for e^(ik(uₜ ± uₛ)) with any earlier s, and for the sum of the first t rounds.
+    holds for e^(ik(uₜ ± uₛ)) with each of the `MOST_EARLIER` rounds s before, and for the sum of the first t rounds.
     """
-    if len(rounds) < 2:
+    count = len(rounds)
+    if count < 2:
         return []
     values = np.stack([opened.values for opened in rounds])
-    count, n = values.shape
-    p = taken_back_p(count)
-    first, so_far = np.exp(1j * STEP * values), np.exp(1j * STEP * values.cumsum(axis=0))
-    turns, turns_so_far = first.copy(), so_far.copy()
-    sums = np.empty((count, 2 * count + 1, len(FREQUENCIES)), np.complex128)
-    for index in range(len(FREQUENCIES)):
-        sums[:, :count, index], sums[:, count:-1, index] = turns @ turns.T, turns @ turns.conj().T
-        sums[:, -1, index] = turns_so_far.sum(axis=1)
-        turns *= first
-        turns_so_far *= so_far
-    return _worst_of_each_round(
-        (rounds[later].number, "with earlier rounds", sums[later, other], n, p)
-        for later in range(1, count)
-        for other in (*range(later), *range(count, count + later), 2 * count)
-    )
+    n, p = values.shape[1], taken_back_p(count)
+    found: dict[int, Finding] = {}
+    for frequency in FREQUENCIES:
+        most = limit(n, frequency, p)
+        turns, so_far = np.exp(1j * frequency * values), np.exp(1j * frequency * values.cumsum(axis=0))
+        for later in range(1, count):
+            earlier, own = turns[max(0, later - MOST_EARLIER) : later], turns[later]
+            sums = np.concatenate([earlier @ own, earlier @ own.conj(), [so_far[later].sum()]])
+            if (length := float(np.abs(sums).max()) / n) > most:
+                found.setdefault(
+                    rounds[later].number,
+                    _too_long(rounds[later].number, most, frequency, "with earlier rounds", length),
+                )
+    return list(found.values())
 
 
 def repetition(rounds: Sequence[OpenedRound]) -> list[Finding]:
@@ -181,19 +180,20 @@ def repetition(rounds: Sequence[OpenedRound]) -> list[Finding]:
     if count < 2:
         return []
     values = np.stack([opened.values for opened in rounds])
-    most = correlation_limit(count)
+    products, so_far, most = values @ values.T, np.zeros(values.shape[1]), correlation_limit(count)
+    lengths = np.sqrt(np.diag(products))
     findings = []
     for index in range(1, count):
-        earlier = np.vstack([values[:index], values[:index].sum(axis=0)])
-        lengths = np.linalg.norm(earlier, axis=1)
-        along = np.abs(earlier @ values[index]) / np.where(lengths > 0, lengths, 1)
-        if along.max() > most + rounds[index].signal:
-            correlation = along.max() / np.linalg.norm(values[index])
+        so_far += values[index - 1]
+        along = np.append(products[index, :index], so_far @ values[index])
+        norms = np.append(lengths[:index], np.linalg.norm(so_far))
+        largest = float((np.abs(along) / np.where(norms > 0, norms, 1)).max())
+        if largest > most + rounds[index].signal:
             findings.append(
                 Finding(
                     rounds[index].number,
                     "noise that is independent of earlier rounds'",
-                    f"a correlation of {correlation:.4f}",
+                    f"a correlation of {largest / lengths[index]:.4f}",
                 )
             )
     return findings
@@ -257,17 +257,17 @@ def _together(sets: Sequence[_Coordinates]) -> list[_Coordinates]:
     ]
 
 
-def _worst_of_each_round(
-    tested: Iterator[tuple[int | None, str, Complexes, int, float]],
-) -> list[Finding]:
+def _worst_of_each_round(tested: Iterable[tuple[int | None, _Coordinates]], p: float) -> list[Finding]:
     """Return a finding for each round with a length beyond its limit: the one that is farthest beyond."""
     worst: dict[int | None, tuple[float, Finding]] = {}
-    for number, where, sums, count, p in tested:
-        for frequency, length in zip(FREQUENCIES, np.abs(sums) / count, strict=True):
-            most = limit(count, frequency, p)
-            if length > most and length / most > worst.get(number, (1.0, None))[0]:
-                expected = (
-                    f"a characteristic function of at most {most:.4f} at frequency {frequency:g}, {where}"
-                )
-                worst[number] = (length / most, Finding(number, expected, f"{length:.4f}"))
+    for number, one in tested:
+        for frequency, length in zip(FREQUENCIES, np.abs(one.sums) / one.count, strict=True):
+            most = limit(one.count, frequency, p)
+            if length > most and (number not in worst or length / most > worst[number][0]):
+                worst[number] = length / most, _too_long(number, most, frequency, f"over {one.name}", length)
     return [finding for _, finding in worst.values()]
+
+
+def _too_long(round_number: int | None, most: float, frequency: float, where: str, length: float) -> Finding:
+    expected = f"a characteristic function of at most {most:.4f} at frequency {frequency:g}, {where}"
+    return Finding(round_number, expected, f"{length:.4f}")
