@@ -185,9 +185,13 @@ class ValidationResult(Message):
 
 
 class CheckStatus(StrEnum):
-    """How a check ended: `failed` rejects the run, `flagged` asks the reviewers to look at it."""
+    """How a check ended: `failed` rejects the run, `flagged` asks the reviewers to look at it.
+
+    `no_power` found nothing, and would have found nothing that matters in a run of these numbers.
+    """
 
     PASSED = "passed"
+    NO_POWER = "no_power"
     FLAGGED = "flagged"
     FAILED = "failed"
     NOT_APPLICABLE = "not_applicable"

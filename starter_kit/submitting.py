@@ -12,6 +12,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
+from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.folder import RunFolder, budget_of
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
@@ -154,7 +155,7 @@ def status_line(run: RunStatus) -> str:
     name = f"ε = {run.budget:g}" if run.budget else "run"
     results = run.results
     if run.state is RunState.SCORED and results.anls is not None:
-        epsilon = f", ε = {results.epsilon:.4f}" if results.epsilon is not None else ""
+        epsilon = f", ε = {rounded_up(results.epsilon, 4)}" if results.epsilon is not None else ""
         return f"{name}: scored, ANLS {cut(results.anls)}, {results.bytes_total:,} bytes{epsilon}"
     step = f", {run.step}" if run.step else ""
     queue = f", number {run.queue_position} in the queue" if run.queue_position else ""

@@ -46,6 +46,8 @@ def noise_multiplier(
     low = high = 0.0
     while excess(high) > 0:
         if high == most:
+            if math.isinf(epsilon_of(events_at(_noise(high)), delta)):
+                raise ValueError(f"no finite ε holds at δ = {delta:g}, whatever the noise; choose a larger δ")
             raise ValueError(
                 f"no noise multiplier up to {MAX_NOISE_MULTIPLIER:g} reaches ε = {target_epsilon}"
             )
@@ -78,7 +80,11 @@ def noise_multiplier_for(
     # Every placement scales the noise by a constant, so that z can be searched for in the accountants' whole range.
     scale = mechanism.with_noise_multiplier(1).effective_noise_multiplier()
     effective = noise_multiplier(epsilon, delta, lambda z: [mechanism.event(rule, z, rounds)])
-    return effective / scale
+    multiplier = effective / scale
+    # At the floor, rounding must not carry the noise below the accountants' range.
+    while mechanism.with_noise_multiplier(multiplier).effective_noise_multiplier() < MIN_NOISE_MULTIPLIER:
+        multiplier = math.nextafter(multiplier, math.inf)
+    return multiplier
 
 
 def _noise(log_noise: float) -> float:

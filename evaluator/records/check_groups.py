@@ -110,9 +110,9 @@ def _annex(case: Case) -> list[Check]:
         return [
             own,
             providers(case.record, annex, case.rules.providers_per_client),
-            *noise(case.record, annex),
+            *noise(case.record, annex, case.rules.providers_per_client),
         ]
-    return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9"))]
+    return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22"))]
 
 
 def _checkpoint(case: Case) -> list[Check]:
@@ -127,7 +127,7 @@ GROUPS = [
     CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
     CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
     CheckGroup(("C4",), (RunFile.LOG,), _messages),
-    CheckGroup(("C6", "C8", "C9", "C17"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C6", "C8", "C9", "C17", "C22"), (RunFile.ANNEX,), _annex),
     CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
     CheckGroup(("C18",), (RunFile.BASE,), _base),
 ]

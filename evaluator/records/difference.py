@@ -37,3 +37,8 @@ def judge(check: str, differences: Iterable[Difference], *, otherwise: str) -> C
 def not_applicable(check: str, reason: str) -> Check:
     """Return the outcome of a check that can't be made, with the reason."""
     return Check(id=check, status=CheckStatus.NOT_APPLICABLE, found=reason)
+
+
+def no_power(check: str, reason: str) -> Check:
+    """Return the outcome of a check that found nothing and could have found nothing that matters, with the reason."""
+    return Check(id=check, status=CheckStatus.NO_POWER, found=reason)

@@ -9,6 +9,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, RunDirectory
 from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
+from starter_kit.reporting.rounding import rounded_up
 
 if TYPE_CHECKING:
     from evaluator.contracts import StepResult, TrackRules
@@ -114,5 +115,7 @@ def _detail(result: "StepResult", rules: "TrackRules") -> str:
     if isinstance(result, AccountingResult) and rules.privacy:
         within = "within" if result.within_budget else "ABOVE"
         token = "" if result.run_token else "; no run token, so the run can't be submitted"
-        return f", ε = {result.epsilon:.4f}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+        return (
+            f", ε = {rounded_up(result.epsilon, 4)}, {within} the budget of {rules.privacy.epsilon:g}{token}"
+        )
     return ""

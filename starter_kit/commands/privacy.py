@@ -16,6 +16,7 @@ from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
 from starter_kit.commands.app import new_app
 from starter_kit.console import console, exit_on_problem, print_lines
+from starter_kit.reporting.rounding import rounded_up
 
 app = new_app("Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.")
 
@@ -71,7 +72,7 @@ def epsilon(
     with exit_on_problem():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
-    print_lines(f"{bound:.6f}")
+    print_lines(rounded_up(bound, 6))
 
 
 @app.command()
@@ -94,7 +95,7 @@ def noise(
                 mechanism, epsilon=target_epsilon, delta=delta, rounds=rounds, rule=sampling_rule
             )
         )
-    print_lines(f"{math.ceil(sigma * 1e6) / 1e6:.6f}")
+    print_lines(rounded_up(sigma, 6))
 
 
 @app.command()
@@ -123,7 +124,7 @@ def compare(
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
     for bound in bounds:
         rules = " and ".join(RULES[rule] for rule in bound.rules)
-        found = bound.rejection if bound.epsilon is None else f"{bound.epsilon:.6f}"
+        found = bound.rejection if bound.epsilon is None else rounded_up(bound.epsilon, 6)
         table.add_row(rules, bound.method, found)
     console.print(table)
 

@@ -1,5 +1,6 @@
 """Numbers for readers. A bound such as ε is rounded up and a score is cut, so that neither looks better than it is."""
 
+import math
 from decimal import ROUND_CEILING, Context, Decimal
 
 GIGABYTE = 10**9
@@ -12,6 +13,13 @@ def epsilon_text(epsilon: float | None) -> str:
         return "∞"
     rounded = Context(prec=5, rounding=ROUND_CEILING).create_decimal(repr(epsilon))
     return f"{float(rounded):#.5g}"
+
+
+def rounded_up(bound: float, decimals: int) -> str:
+    """Return a bound such as ε with so many decimals, rounded up; `inf` where it is infinite."""
+    if math.isinf(bound):
+        return "inf"
+    return str(Decimal(repr(bound)).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING))
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -18,7 +18,13 @@ from portal.ui.rounding import rounded_down, rounded_up
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
 }
-WORST_FIRST = [CheckStatus.FAILED, CheckStatus.FLAGGED, CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE]
+WORST_FIRST = [
+    CheckStatus.FAILED,
+    CheckStatus.FLAGGED,
+    CheckStatus.NO_POWER,
+    CheckStatus.PASSED,
+    CheckStatus.NOT_APPLICABLE,
+]
 RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "product"}
 
 # The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
@@ -26,6 +32,8 @@ RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "produc
 PUBLIC_FINDINGS = frozenset(
     {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20"},
 )
+# Where these find nothing, they report what they would have found, by the record's numbers alone.
+PUBLIC_POWER = frozenset({"C8", "C9", "C22"})
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,9 @@ def public_results(results: RunResults, budget: float | None) -> RunResults:
 
 
 def _is_public(budget: float | None, check: Check) -> bool:
-    return budget is None or check.id in PUBLIC_FINDINGS
+    if budget is None or check.id in PUBLIC_FINDINGS:
+        return True
+    return check.id in PUBLIC_POWER and check.status in (CheckStatus.PASSED, CheckStatus.NO_POWER)
 
 
 def _is_number(value: float | None) -> TypeGuard[float]:

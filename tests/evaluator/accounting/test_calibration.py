@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.accounting import pld
-from evaluator.accounting.calibration import noise_multiplier
+from evaluator.accounting.calibration import noise_multiplier, noise_multiplier_for
 from evaluator.mechanisms.events import Event
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.noise import Noise, Placement
+from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MIN_NOISE_MULTIPLIER
 from tests.evaluator.accounting.compositions import (
     DELTA,
@@ -89,6 +93,37 @@ def test_calibration_inverts_the_accountant(target: float, rate: float, rounds: 
 
 def test_where_sampling_alone_would_do_the_least_noise_is_given() -> None:
     assert noise_multiplier(1, DELTA, globally(1e-8, 5)) == MIN_NOISE_MULTIPLIER
+
+
+@pytest.mark.parametrize(
+    ("placement", "secure_aggregation"),
+    [
+        (Placement.SERVER, "none"),
+        (Placement.CLIENT_FULL, "none"),
+        (Placement.CLIENT_FULL, "real"),
+        (Placement.CLIENT_SHARE, "none"),
+        (Placement.CLIENT_SHARE, "real"),
+    ],
+)
+@pytest.mark.parametrize("clients", [3, 7, 10])
+def test_the_least_noise_can_be_accounted_whoever_draws_it(
+    placement: Placement, secure_aggregation: Literal["none", "real"], clients: int
+) -> None:
+    mechanism = Mechanism(
+        sampling=Poisson(provider_rate=1e-6),
+        noise=Noise(multiplier=1, placement=placement, secure_aggregation=secure_aggregation),
+        clients=clients,
+    )
+    rule = SamplingRule.TWO_STAGE
+    found = noise_multiplier_for(mechanism, epsilon=100, delta=DELTA, rounds=1, rule=rule)
+    calibrated = mechanism.with_noise_multiplier(found)
+    assert calibrated.effective_noise_multiplier() == pytest.approx(MIN_NOISE_MULTIPLIER, rel=1e-12)
+    assert pld.epsilon(calibrated.events(rule), DELTA) <= 100
+
+
+def test_a_delta_for_which_no_noise_has_a_finite_epsilon_is_blamed_itself() -> None:
+    with pytest.raises(ValueError, match="no finite ε holds at δ = 1e-14, whatever the noise"):
+        noise_multiplier(1, 1e-14, lambda noise: [gaussian(noise)])
 
 
 def test_no_noise_may_be_enough() -> None:

@@ -8,9 +8,10 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.dp_event import RepeatAndSelectDpEvent
 from dp_accounting.rdp import RdpAccountant
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
 from evaluator.accounting import rdp
-from evaluator.mechanisms.events import FixedSizeGaussian, Gaussian, PoissonGaussian, UnsupportedError
+from evaluator.mechanisms.events import Event, FixedSizeGaussian, Gaussian, PoissonGaussian, UnsupportedError
 from tests.evaluator.accounting.compositions import (
     DELTA,
     REPLACE,
@@ -93,6 +94,25 @@ def test_what_has_no_known_bound_is_rejected(event: PoissonGaussian | FixedSizeG
         rdp.epsilon([event], DELTA)
     with pytest.raises(UnsupportedError, match="under replacement"):
         rdp.epsilon([two_stage(0.5, event)], DELTA)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [poisson(0.2, 0.77, 10)],
+        [poisson(0.001, 4.0, 2000)],
+        [poisson(0.3, 30.0, 2)],
+        [poisson(0.5, 0.3, 3), poisson(0.01, 1.5, 40)],
+        [gaussian(1.7, 5), laplace(3.0, 4)],
+        [two_stage(0.2, poisson(0.1125, 1.21), 30)],
+        [fixed_size(0.05, 2.5, 100)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("delta", [1e-9, DELTA, 0.05])
+def test_the_order_that_is_found_is_the_best_of_all(events: list[Event], delta: float) -> None:
+    divergences = sum(event.rounds * rdp._divergences(event, rdp.ORDERS) for event in events)
+    assert rdp.epsilon(events, delta) == compute_epsilon(rdp.ORDERS, divergences, delta)[0]
 
 
 def test_hardly_any_noise_is_still_an_answer() -> None:

@@ -29,6 +29,7 @@ from evaluator.records.lines import (
 from evaluator.records.reading import read_record
 from evaluator.records.sampling_checks import clients
 from evaluator.records.tensor_checks import tensors
+from starter_kit.compression.nf4 import dequantize, quantize
 from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
 
 PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
@@ -56,7 +57,7 @@ def checks(made: MadeRun, clients: int = 2, providers: Sequence[int] = ()) -> di
 
 
 def odd(found: dict[str, Check]) -> dict[str, CheckStatus]:
-    good = (CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE)
+    good = (CheckStatus.PASSED, CheckStatus.NO_POWER, CheckStatus.NOT_APPLICABLE)
     return {name: check.status for name, check in found.items() if check.status not in good}
 
 
@@ -322,7 +323,8 @@ def same_noise(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.floa
 @pytest.mark.parametrize(("check", "sums"), [("C8", less_noise), ("C8", half_without), ("C9", same_noise)])
 def test_missing_noise_is_flagged(tmp_path: Path, check: str, sums: Any) -> None:
     found = checks(make_record(tmp_path, sums=sums, rounds=4))
-    assert odd(found) == {check: CheckStatus.FLAGGED}
+    # The shape shows it, too, where it is in all rounds.
+    assert odd(found) | {"C22": CheckStatus.FLAGGED} == dict.fromkeys((check, "C22"), CheckStatus.FLAGGED)
     assert found[check].where.startswith("round ")
 
 
@@ -350,6 +352,67 @@ def test_no_finding_reveals_how_many_providers_took_part(tmp_path: Path) -> None
 
     coins = Poisson(provider_rate=0.5)
     assert found(3, coins) == found(17, coins)
+
+
+@pytest.mark.parametrize("sums", [noise_only, half_without, same_noise])
+@pytest.mark.parametrize("normalizer", [10.0, 300.0])
+def test_no_text_of_a_noise_check_changes_with_the_private_counts(
+    tmp_path: Path, sums: Any, normalizer: float
+) -> None:
+    """From 1 to 20 providers of each client, so that the norm of the signal changes from small to large."""
+    found = []
+    for count in (1, 5, 20):
+        made = make_record(
+            tmp_path / f"{count}",
+            rounds=6,
+            sums=sums,
+            normalizer=normalizer,
+            noise=Noise(multiplier=3.0),
+            change_round=lambda line: line.model_copy(update={"noise_multiplier": 3.0}),
+            change_annex=lambda annex, count=count: replace(annex, sampled=[{0: count, 1: count}] * 6),
+        )
+        found.append([checks(made)[name] for name in ("C8", "C9", "C22")])
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_check_that_would_have_found_nothing_says_so(tmp_path: Path) -> None:
+    """What it says follows from the expected number of providers, which is public."""
+    few = checks(make_record(tmp_path / "few", rounds=4))
+    assert {few[name].status for name in ("C8", "C9", "C22")} == {CheckStatus.PASSED}
+    assert "noise below 88.5 % of the declared would have been detected" in few["C8"].found
+    many = checks(make_record(tmp_path / "many", rounds=4, normalizer=1000.0))
+    assert {many[name].status for name in ("C8", "C9", "C22")} == {CheckStatus.NO_POWER}
+    assert failures(list(many.values())) == []
+
+
+def test_a_single_round_has_no_earlier_one_to_repeat(tmp_path: Path) -> None:
+    assert checks(make_record(tmp_path, rounds=1))["C9"].status is CheckStatus.NOT_APPLICABLE
+
+
+def test_honest_noise_that_a_codec_rounded_raises_no_alarm(tmp_path: Path) -> None:
+    """One client's message in NF4 is on sixteen levels a block, which is another shape and hardly another size."""
+
+    def rounded(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.float32]:
+        return dequantize(quantize(noise_only(run, line, providers)), run.numel)
+
+    made = make_record(
+        tmp_path,
+        clients=1,
+        rounds=8,
+        providers=40,
+        trainable=[TrainableTensor(name="embedding", shape=[512, 256])],
+        sums=rounded,
+        noise=Noise(multiplier=2.0, placement=Placement.CLIENT_FULL),
+        change_round=lambda line: line.model_copy(update={"noise_multiplier": 2.0}),
+        codec=Codec(name="nf4", bits_per_parameter=4.5),
+    )
+    found = checks(made, clients=1)
+    assert {name: found[name].status for name in ("C8", "C9", "C22")} == {
+        "C8": CheckStatus.PASSED,
+        "C9": CheckStatus.PASSED,
+        "C22": CheckStatus.NO_POWER,
+    }
+    assert "codec" in found["C22"].found
 
 
 @pytest.fixture(scope="module")

@@ -158,6 +158,21 @@ class TestChecks:
             for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
                 assert hidden not in html
 
+    def test_everyone_reads_what_a_noise_check_would_have_detected_but_not_what_it_flagged(self, run):
+        checks = [
+            {"id": "C8", "status": "passed", "found": "noise below 98 % would have been detected"},
+            {"id": "C9", "status": "no_power", "found": "the updates may hide it"},
+            {"id": "C22", "status": "flagged", "found": "0.4711", "expected": "at most 0.01"},
+        ]
+        change_results(run, checks=checks)
+        html = page(run)
+        assert "noise below 98 % would have been detected" in html
+        assert "the updates may hide it" in html
+        assert '<span class="badge badge-no_power">no power</span>' in html
+        assert "1 flagged, 1 no power, 1 passed" in html
+        assert "0.4711" not in html
+        assert "0.4711" in page(run, run.submission.created_by)
+
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
         html = page(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
         assert "client 7 sent 0.1" in html

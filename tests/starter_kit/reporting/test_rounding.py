@@ -1,6 +1,8 @@
+import math
+
 import pytest
 
-from starter_kit.reporting.rounding import decimal_unit, epsilon_text, significant, size_text
+from starter_kit.reporting.rounding import decimal_unit, epsilon_text, rounded_up, significant, size_text
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,21 @@ from starter_kit.reporting.rounding import decimal_unit, epsilon_text, significa
 )
 def test_epsilon_is_never_shown_below_what_it_is(epsilon: float | None, text: str) -> None:
     assert epsilon_text(epsilon) == text
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [
+        (4.0000001, "4.000001"),
+        (3.9999999, "4.000000"),
+        (1.909, "1.909000"),
+        (0.0, "0.000000"),
+        (123456.7, "123456.700000"),
+        (math.inf, "inf"),
+    ],
+)
+def test_a_bound_is_rounded_up_to_so_many_decimals(bound: float, text: str) -> None:
+    assert rounded_up(bound, 6) == text
 
 
 @pytest.mark.parametrize(
