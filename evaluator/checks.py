@@ -43,8 +43,8 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C3": CheckText(
         name="chain of models",
-        meaning="The weights before the first round, all of which the record commits to, are the base weights, and those "
-        "after the last one are the checkpoint's.",
+        meaning="The record commits to all weights before the first round and after every round: the first are the "
+        "base weights', and the last are the checkpoint's.",
         limit="What is between the two: see C21, which also looks at adapters, as they are in neither file.",
         code=ErrorCode.RECORD_MODELS,
     ),
@@ -143,16 +143,16 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C21": CheckText(
         name="linkage",
-        meaning="On blocks of the vectors, drawn when all of them were committed to, the server's declared rule, with its "
-        "learning rate, normalizer and other parameters, leads from the base weights through every noised sum to the "
-        "checkpoint, up to float32 rounding (8·2⁻²³ of the magnitudes that are added, in each coordinate); and adapters, "
-        "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A rule "
-        "that can't be replayed, or tensors that can't be followed, are flagged.",
-        limit="Sums that were made up so that they lead to the wanted model, such as the wanted change plus noise that is "
-        "taken back over the rounds, which is for C8 and C9 to see; whether the sums are those of clipped updates, or "
-        "of any training at all; noise that somebody knows; a change of a share s of the weights' blocks, with "
-        "a probability of (1 − s) to the power of the number of blocks opened, and more by trying many records; and first "
-        "values of adapters that were chosen by looking at private data.",
+        meaning="On blocks of the vectors, drawn when all of them were committed to, the server's declared rule, with "
+        "its learning rate, normalizer and other parameters, leads from the base weights through every noised sum to "
+        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the magnitudes that are added); and adapters, "
+        "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A "
+        "rule that can't be replayed, or tensors that can't be followed, are flagged.",
+        limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
+        "that is taken back over the rounds, which is for C8 and C9 to see; whether the sums are those of clipped "
+        "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "
+        "probability of (1 − s)ⁿ where n blocks are opened, and more by trying many records; and first values of "
+        "adapters that were chosen by looking at private data.",
         code=ErrorCode.RECORD_MODELS,
     ),
     "P1": CheckText(

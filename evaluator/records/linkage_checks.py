@@ -75,7 +75,7 @@ def _differences(
         yield from _adapter_differences(record, first, last)
         yield from badly_merged(run, start, end, ends.base, ends.checkpoint, ends.changes)
     yield from _unbound(run, first, last)
-    if (rule := replay_of(run.server, run.normalizer)) is not None:
+    if blocks and (rule := replay_of(run.server, run.normalizer)) is not None:
         yield from _replayed(record, annex, blocks, first, rule)
 
 

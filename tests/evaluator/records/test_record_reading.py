@@ -209,7 +209,11 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (2, {"clients": -2}, "clients"),
         (2, {"bytes_up": -1}, "bytes_up"),
         (2, {"round": 0}, "round"),
-        (2, {"model_in_sha256": None}, "model_in_sha256"),
+        (1, {"rounds": 4097}, "rounds"),
+        (1, {"server": {"rule": "momentum", "learning_rate": 1.0}}, "server.momentum.momentum"),
+        (1, {"server": {"rule": "mean", "learning_rate": 1.0}}, "server"),
+        (1, {"lora_scale": 2.0}, "lora_scale"),
+        (2, {"weights_root": None}, "weights_root"),
         (4, {"checkpoint_sha256": "c"}, "checkpoint_sha256"),
         (4, {"public_key": None}, "public_key"),
     ],
@@ -251,12 +255,12 @@ def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
     assert "colluding_clients" in problem.expected
 
 
-@pytest.mark.parametrize("schema", ["pfl-dp-record/1", None, 7, ["x"]])
+@pytest.mark.parametrize("schema", ["pfl-dp-record/2", None, 7, ["x"]])
 def test_a_record_of_another_version_is_rejected_with_the_expected_one(
     made: MadeRun, path: Path, schema: object
 ) -> None:
     (problem,) = rejections(path, resealed(made, 1, schema=schema))
-    assert (problem.code, problem.expected) == (ErrorCode.RECORD_FORMAT, "pfl-dp-record/2")
+    assert (problem.code, problem.expected) == (ErrorCode.RECORD_FORMAT, "pfl-dp-record/3")
 
 
 HOSTILE_LINES = [
