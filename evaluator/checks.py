@@ -89,8 +89,7 @@ CHECKS: dict[str, CheckText] = {
         meaning="The opened blocks of a round follow neither those of an earlier round nor the sum of all earlier "
         "opened ones, beyond what the clipped updates can do; an honest run is flagged with a probability "
         "below 10⁻⁴.",
-        limit="Noise that is taken back in rounds that weren't drawn, in runs of more than 32, or that many "
-        "providers' updates could hide.",
+        limit="Noise that is taken back in later rounds where many providers' updates could hide it.",
     ),
     "C10": CheckText(
         name="trained tensors",

@@ -17,7 +17,7 @@ import numpy as np
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checkpoints.weight_vector import WeightVector, weight_vector
 from evaluator.contracts import Check
-from evaluator.records.annex import Annex
+from evaluator.records.annex import Annex, Openings
 from evaluator.records.certificate import (
     BLOCK,
     Floats,
@@ -45,8 +45,8 @@ class Ends:
 def linkage(record: TrainingRecord, annex: Annex, ends: Ends) -> Check:
     """Check C21."""
     drawn = drawn_openings(record.challenge, len(record.rounds), record.run.numel)
-    if annex.openings.keys() != set(drawn):
-        return not_applicable("C21", "the annex doesn't open what the record asks for")
+    if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
+        return not_applicable("C21", "the noised sums in the annex aren't those that the record asks for")
     blocks = sorted({block for _, block in drawn})
     return judge(
         "C21",
@@ -60,8 +60,11 @@ def _differences(
     record: TrainingRecord, annex: Annex, ends: Ends, blocks: Sequence[int]
 ) -> Iterator[Difference]:
     run = record.run
-    if wrong := _wrong_openings(record, annex):
-        yield wrong
+    if annex.weights.keys() != annex.openings.keys():
+        yield Difference("the blocks of the weights that the record asks for", "others", "annex")
+        return
+    if where := _wrong(annex.weights, record, "weights_root"):
+        yield Difference("values with the record's weights_root", "others", where)
         return
     start, end = adapter_tensors(run, annex.adapters.start), adapter_tensors(run, annex.adapters.end)
     if start is None or end is None:
@@ -79,14 +82,14 @@ def _differences(
         yield from _replayed(record, annex, blocks, first, rule)
 
 
-def _wrong_openings(record: TrainingRecord, annex: Annex) -> Difference | None:
-    if annex.weights.keys() != annex.openings.keys():
-        return Difference("the blocks of the weights that the record asks for", "others", "annex")
-    for (number, block), opening in annex.weights.items():
-        if not is_opening_of(opening, record.rounds[number - 1].weights_root, record.run.numel):
-            where = f"annex, round {number}, block {block}"
-            return Difference("values with the record's weights_root", "others", where)
-    return None
+def _wrong(openings: Openings, record: TrainingRecord, root: str) -> str:
+    """Return the place of the first opening that isn't of the vector with this `root` of its round; or nothing."""
+    wrong = (
+        f"annex, round {number}, block {block}"
+        for (number, block), opening in openings.items()
+        if not is_opening_of(opening, getattr(record.rounds[number - 1], root), record.run.numel)
+    )
+    return next(wrong, "")
 
 
 def adapter_tensors(run: RunLine, values: Floats) -> Mapping[str, Floats] | None:
@@ -143,8 +146,8 @@ def _replayed(
 ) -> Iterator[Difference]:
     """Yield the first round and block in which the weights aren't what the rule makes of the noised sum."""
     before = None if first is None else _opened([_block(first, block) for block in blocks])
-    for line in record.rounds:
-        places = [(line.round, block) for block in blocks]
+    for number in range(1, len(record.rounds) + 1):
+        places = [(number, block) for block in blocks]
         step = rule.step(_opened([annex.openings[place].values for place in places]))
         after = _opened([annex.weights[place].values for place in places])
         if before is not None:
@@ -155,7 +158,7 @@ def _replayed(
                     f"weights to which the rule {record.run.server.rule} leads from the round before and the noised "
                     "sum, up to float32 rounding",
                     "others",
-                    f"round {line.round}, block {blocks[off[0] // BLOCK]}",
+                    f"round {number}, block {blocks[off[0] // BLOCK]}",
                 )
                 return
         before = after
