@@ -96,7 +96,7 @@ def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Ch
         )
     ends = {
         "line 1, weights_root": (first, record.run.weights_root),
-        f"{last_weights(record)}, weights_root": (last, (record.rounds or [record.run])[-1].weights_root),
+        f"{last_weights(record)}, weights_root": (last, record.last_weights_root),
     }
     broken = [
         Difference(expected, found, where) for where, (expected, found) in ends.items() if expected != found

@@ -275,6 +275,11 @@ class TrainingRecord:
     resumes: list[ResumeLine] = field(default_factory=list)
 
     @property
+    def last_weights_root(self) -> str:
+        """The root of the weights that the run ends with."""
+        return self.rounds[-1].weights_root if self.rounds else self.run.weights_root
+
+    @property
     def claimed_epsilon(self) -> float:
         """The team's latest claim."""
         return (self.resumes[-1] if self.resumes else self.run).claimed_epsilon

@@ -108,7 +108,7 @@ def _adapter_differences(
     """Yield where the vectors of both ends, with the annex's adapters, aren't those of the record."""
     ends = {
         "line 1": (first, record.run.weights_root),
-        last_weights(record): (last, (record.rounds or [record.run])[-1].weights_root),
+        last_weights(record): (last, record.last_weights_root),
     }
     for line, (vector, root) in ends.items():
         if root_of_pieces(vector.pieces()) != root:

@@ -45,11 +45,11 @@ def resealed(made: MadeRun, number: int, **changes: Any) -> bytes:
     lines = []
     for index, raw in enumerate(made.record.read_bytes().splitlines(), 1):
         values = json.loads(raw)
+        dropped = {"h", "signature"}
         if index == number:
             values |= changes
-        values = {
-            key: value for key, value in values.items() if value is not None and key not in ("h", "signature")
-        }
+            dropped |= {key for key, value in changes.items() if value is None}
+        values = {key: value for key, value in values.items() if key not in dropped}
         head = chain.append(values)
         seal = {"h": head, "signature": sign(made.key, head)} if values.get("type") == "end" else {"h": head}
         lines.append(canonical(values | seal) + b"\n")

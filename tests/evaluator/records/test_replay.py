@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from evaluator.records.certificate import Floats
 from evaluator.records.replay import EPS, Doubles, next_weights, replay_of
 from evaluator.records.server_steps import AdamStep, MomentumStep, OtherStep, ServerStep, SumStep
 
@@ -19,10 +20,11 @@ class Float32Server:
 
     def __init__(self, rule: ServerStep, normalizer: float, *, divides_first: bool) -> None:
         self.rule, self.normalizer, self.divides_first = rule, normalizer, divides_first
-        self.first = self.second = F(0)
+        self.first: Floats = np.zeros(SIZE, F)
+        self.second: Floats = np.zeros(SIZE, F)
         self.rounds = 0
 
-    def after(self, weights: np.ndarray, total: np.ndarray) -> np.ndarray:
+    def after(self, weights: Floats, total: Floats) -> Floats:
         rule, mean = self.rule, total / F(self.normalizer)
         self.rounds += 1
         match rule:
