@@ -73,6 +73,11 @@ def averaged(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floa
     return [*weights[:-1], np.mean(weights, axis=0, dtype=np.float32)]
 
 
+def as_before(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """By η/M = 0.1, whatever the record declares."""
+    return _followed(start, totals, [0.1] * len(totals))
+
+
 def _followed(start: Floats, totals: Sequence[Floats], factors: Sequence[float]) -> list[Floats]:
     weights = [start]
     for total, factor in zip(totals, factors, strict=True):
@@ -142,20 +147,20 @@ LIES = [
         {"C21": REJECTED},
         {
             "server": SumStep(learning_rate=1000.0),
-            "follow": lambda *args: _followed(*args[1:], [0.1] * ROUNDS),
+            "follow": as_before,
         },
     ),
     Lie(
         "a normalizer declared after the fact",
         {"C21": REJECTED},
-        {"normalizer": 50_000.0, "follow": lambda *args: _followed(*args[1:], [0.1] * ROUNDS)},
+        {"normalizer": 50_000.0, "follow": as_before},
     ),
     Lie(
         "momentum declared and not used",
         {"C21": REJECTED},
         {
             "server": MomentumStep(learning_rate=1.0, momentum=0.5),
-            "follow": lambda *args: _followed(*args[1:], [0.1] * ROUNDS),
+            "follow": as_before,
         },
     ),
     Lie("a round left out of the model", {"C21": REJECTED}, {"follow": without_the_noise_of_a_round}),
@@ -187,7 +192,7 @@ def test_a_lie_is_caught_by_these_checks_and_no_others(tmp_path: Path, lie: Lie)
     if lie.fabricated:
         base = make_record(tmp_path / "base", rounds=0).base
         run |= {"base": base, "checkpoint": made_without_privacy(tmp_path, base)}
-        run.setdefault("follow", by_the_sum if "server" not in run else straight_on)
+        run.setdefault("follow", by_the_sum if "server" not in run else as_before)
     found = odd(checks(make_record(tmp_path / "run", **run)))
     # C8 may flag a last round as well whose noise is the sum of the others'.
     assert {name: found.get(name) for name in lie.caught} == lie.caught
@@ -196,10 +201,6 @@ def test_a_lie_is_caught_by_these_checks_and_no_others(tmp_path: Path, lie: Lie)
 
 def test_the_lies_that_pass_are_few_and_known() -> None:
     assert [bool(lie.caught) for lie in LIES] == [True] * (len(LIES) - PASSING) + [False] * PASSING
-
-
-def straight_on(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
-    return _followed(start, totals, [0.1] * len(totals))
 
 
 def made_without_privacy(folder: Path, base: Path) -> Path:

@@ -161,8 +161,11 @@ def test_a_contradiction_is_rejected_with_the_checks_code(
 def test_other_base_weights_or_another_checkpoint_than_the_records_are_rejected(tmp_path: Path) -> None:
     made = make_record(tmp_path / "run")
     other = write_weights(tmp_path / "other.safetensors", seed=3)
-    for file, where in (("base", "line 1, weights_root"), ("checkpoint", "round 2, weights_root")):
-        found = checks(replace(made, **{file: other}))
+    for changed, where in (
+        (replace(made, base=other), "line 1, weights_root"),
+        (replace(made, checkpoint=other), "round 2, weights_root"),
+    ):
+        found = checks(changed)
         assert (found["C3"].status, found["C3"].where) == (CheckStatus.FAILED, where)
 
 

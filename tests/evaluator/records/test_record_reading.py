@@ -69,6 +69,11 @@ def test_a_tensor_is_named_once(tmp_path: Path) -> None:
         make_record(tmp_path, trainable=[TrainableTensor(name="bias", shape=[9])] * 2)
 
 
+def test_a_scale_of_adapters_needs_adapters(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="null without any"):
+        make_record(tmp_path, lora_scale=2.0)
+
+
 def test_a_run_of_no_rounds_is_a_record(tmp_path: Path) -> None:
     run = make_record(tmp_path, rounds=0)
     assert read_record(run.record, max_rounds=1).rounds == []
@@ -212,7 +217,7 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (1, {"rounds": 4097}, "rounds"),
         (1, {"server": {"rule": "momentum", "learning_rate": 1.0}}, "server.momentum.momentum"),
         (1, {"server": {"rule": "mean", "learning_rate": 1.0}}, "server"),
-        (1, {"lora_scale": 2.0}, "lora_scale"),
+        (1, {"lora_scale": "2"}, "lora_scale"),
         (2, {"weights_root": None}, "weights_root"),
         (4, {"checkpoint_sha256": "c"}, "checkpoint_sha256"),
         (4, {"public_key": None}, "public_key"),
