@@ -43,10 +43,9 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C3": CheckText(
         name="chain of models",
-        meaning="The first round starts from the base weights, every other from the weights that the round before "
-        "released, and the last one's are the checkpoint's.",
-        limit="Hashes of weights that no training led to; and where adapters are trained and merged afterwards, "
-        "neither end of the chain.",
+        meaning="The record commits to all weights before the first round and after every round: the first are the "
+        "base weights', and the last are the checkpoint's.",
+        limit="What is between the two: see C21, which also looks at adapters, as they are in neither file.",
         code=ErrorCode.RECORD_MODELS,
     ),
     "C4": CheckText(
@@ -94,8 +93,8 @@ CHECKS: dict[str, CheckText] = {
         "opened ones, beyond what the clipped updates can do, and leave noise when they are added to them; an honest "
         "run is flagged with a probability below 10⁻⁴. It says from which part of a round's noise on it would have "
         "detected, likewise, that it is used again or taken back; it has no power where that is more than all of it.",
-        limit="Noise that is taken back in rounds that weren't drawn, in runs of more than 32, that many "
-        "providers' updates could hide, or that each round takes back in part only (telescoping sums) behind a signal.",
+        limit="Noise that is taken back in later rounds where many providers' updates could hide it, or that each "
+        "round takes back in part only (telescoping sums) behind a signal.",
     ),
     "C10": CheckText(
         name="trained tensors",
@@ -145,6 +144,20 @@ CHECKS: dict[str, CheckText] = {
         name="other uses of private data",
         meaning="The record declares no choice of settings, round or checkpoint on private data; ε covers none.",
         limit="Uses that aren't declared.",
+    ),
+    "C21": CheckText(
+        name="linkage",
+        meaning="On blocks of the vectors, drawn when all of them were committed to, the server's declared rule, with "
+        "its learning rate, normalizer and other parameters, leads from the base weights through every noised sum to "
+        "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the magnitudes that are added); and adapters, "
+        "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A "
+        "rule that can't be replayed, or tensors that can't be followed, are flagged.",
+        limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
+        "that is taken back over the rounds, which is for C8 and C9 to see; whether the sums are those of clipped "
+        "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "
+        "probability of (1 − s)ⁿ where n blocks are opened, and more by trying many records; and first values of "
+        "adapters that were chosen by looking at private data.",
+        code=ErrorCode.RECORD_MODELS,
     ),
     "C22": CheckText(
         name="shape of the noise",

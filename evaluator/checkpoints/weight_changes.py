@@ -15,7 +15,7 @@ can fit a change to G.
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,32 +76,12 @@ def changed_tensors(base: Path, checkpoint: Path) -> list[TensorChange]:
     if problems := list(architecture_problems(shared, expected)):
         raise ProblemError(*problems)
     changes = (
-        _change(name, tensor, _bytes(base, before, tensor), _bytes(checkpoint, after, shared[name]))
+        _change(
+            name, tensor, tensor_bytes(base, before, tensor), tensor_bytes(checkpoint, after, shared[name])
+        )
         for name, tensor in expected.items()
     )
     return [change for change in changes if change is not None]
-
-
-def weight_vector_sha256(checkpoint: Path, shapes: Mapping[str, Sequence[int]]) -> str | None:
-    """Hash the tensors named in `shapes` as little-endian float32, end to end in the given order.
-
-    Returns:
-        Hexadecimal; None where the file lacks one of the tensors, has it with another shape, or not as
-        floating-point numbers.
-
-    Raises:
-        ProblemError: ``E_CHECKPOINT_*``: the file is no safetensors file.
-    """
-    header = read_header(checkpoint)
-    digest = hashlib.sha256()
-    for name, shape in shapes.items():
-        tensor = header.tensors.get(name)
-        if tensor is None or tensor.shape != tuple(shape) or tensor.dtype not in STORED_AS:
-            return None
-        stored = _bytes(checkpoint, header, tensor).view(STORED_AS[tensor.dtype])
-        for begin in range(0, tensor.numel, SLICE):
-            digest.update(_numbers(stored[begin : begin + SLICE], tensor.dtype).astype("<f4").tobytes())
-    return digest.hexdigest()
 
 
 def _change(
@@ -143,15 +123,15 @@ def _slices(stored: NDArray[np.uint8], tensor: Tensor) -> Iterator[NDArray[np.fl
         matrix = matrix.T
     rows = max(1, SLICE // max(SKETCH_ROWS, matrix.shape[1]))
     for begin in range(0, len(matrix), rows):
-        yield _numbers(matrix[begin : begin + rows], tensor.dtype).astype(np.float64)
+        yield stored_numbers(matrix[begin : begin + rows], tensor.dtype).astype(np.float64)
 
 
-def _numbers(stored: NDArray[Any], dtype: str) -> NDArray[np.floating]:
-    """Return the stored bytes as numbers; a BF16 is the upper half of a float32."""
+def stored_numbers(stored: NDArray[Any], dtype: str) -> NDArray[np.floating]:
+    """Return what is stored as `STORED_AS` says as numbers; a BF16 is the upper half of a float32."""
     return (stored.astype("<u4") << 16).view("<f4") if dtype == "BF16" else stored
 
 
-def _bytes(path: Path, header: Header, tensor: Tensor) -> NDArray[np.uint8]:
+def tensor_bytes(path: Path, header: Header, tensor: Tensor) -> NDArray[np.uint8]:
     """Return a map of a tensor's bytes, one-dimensional; an empty tensor can't be mapped."""
     size = tensor.end - tensor.begin
     if not size:

@@ -1,8 +1,8 @@
 """The annex of a training record: what only organizers may see, for checks that the public record can't carry.
 
-It holds how many providers each client has and how many took part in each round, and the parts of the noised sums
-that the record's challenge asks for. The record's last line carries its SHA-256. Like the record it is made of
-canonical JSON lines, and read under hard caps.
+It holds how many providers each client has and how many took part in each round; the blocks of the noised sums and of
+the weights that the record's challenge asks for; and adapters as they were at the start and at the end. The record's
+last line carries its SHA-256. Like the record it is made of canonical JSON lines, and read under hard caps.
 """
 
 import base64
@@ -26,13 +26,15 @@ from evaluator.records.canonical_lines import (
     validate,
     values_of,
 )
-from evaluator.records.certificate import MAX_OPENINGS, Opening
-from evaluator.records.lines import Line, RunToken, Sha256
+from evaluator.records.certificate import MAX_OPENINGS, Floats, Opening
+from evaluator.records.lines import MAX_ADAPTER_NUMEL, Line, RunToken, Sha256
 
-ANNEX_SCHEMA = "pfl-dp-annex/1"
-# The openings take at most half of it.
-MAX_BYTES = 32 * 1024**2
+ANNEX_SCHEMA = "pfl-dp-annex/2"
+# The openings take at most 60 MiB of it and the adapters 22, which don't come together: adapters are short vectors.
+MAX_BYTES = 80 * 1024**2
 MAX_LINE_BYTES = 64 * 1024
+# The coordinates of adapters on one line.
+ADAPTER_VALUES = 8192
 
 # As a key of a JSON object, a client's id is text; canonical form leaves one way to write it.
 ClientId = Annotated[int, Field(strict=False, ge=0, lt=2**31)]
@@ -47,7 +49,7 @@ class AnnexLine(Line):
     """
 
     type: Literal["annex"] = "annex"
-    schema_version: Literal["pfl-dp-annex/1"] = Field(default="pfl-dp-annex/1", alias="schema")
+    schema_version: Literal["pfl-dp-annex/2"] = Field(default="pfl-dp-annex/2", alias="schema")
     salt: Sha256
     run_token: RunToken | None
     providers_per_client: Counts
@@ -61,19 +63,46 @@ class SampledLine(Line):
     sampled: Counts
 
 
+class AdapterLine(Line):
+    """The next coordinates of all adapters at the start or at the end: base64 of little-endian float32.
+
+    The adapters are end to end, in the order of the record's trainable tensors. Every line but the last one of the
+    start and of the end has `ADAPTER_VALUES` coordinates.
+    """
+
+    type: Literal["adapters"] = "adapters"
+    at: Literal["start", "end"]
+    values: Annotated[str, Field(max_length=43_692)]
+
+
 class OpeningLine(Line):
-    """A block of a round's noised sum: base64 of little-endian float32, and its path to the round's root."""
+    """A block of a round's noised sum, or of the weights after it, and its path to that vector's root.
+
+    Values are base64 of little-endian float32.
+    """
 
     type: Literal["opening"] = "opening"
+    vector: Literal["update", "weights"]
     round: RoundNumber
     block: Count
     values: Annotated[str, Field(max_length=8192)]
     path: Annotated[list[Sha256], Field(max_length=32)]
 
 
-_LINE: TypeAdapter[AnnexLine | SampledLine | OpeningLine] = TypeAdapter(
-    Annotated[AnnexLine | SampledLine | OpeningLine, Field(discriminator="type")]
-)
+AnyAnnexLine = AnnexLine | SampledLine | AdapterLine | OpeningLine
+_LINE: TypeAdapter[AnyAnnexLine] = TypeAdapter(Annotated[AnyAnnexLine, Field(discriminator="type")])
+Openings = dict[tuple[int, int], Opening]
+
+
+@dataclass(frozen=True)
+class AdapterValues:
+    """All adapters end to end, in the order of the record's trainable tensors, at the start and at the end."""
+
+    start: Floats
+    end: Floats
+
+
+NO_ADAPTERS = AdapterValues(np.empty(0, np.float32), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True)
@@ -84,13 +113,17 @@ class Annex:
         run_token: The run token of the record.
         providers_per_client: The number of providers of each client.
         sampled: For each round, from the first, the number of sampled providers of each client that took part.
-        openings: The opened block for each (round, block), with rounds counted from 1.
+        openings: The opened block of the round's noised sum for each (round, block), with rounds counted from 1.
+        weights: The same block of the weights after the round.
+        adapters: Empty where none are trained.
     """
 
     run_token: str | None
     providers_per_client: Mapping[int, int]
     sampled: Sequence[Mapping[int, int]]
-    openings: dict[tuple[int, int], Opening]
+    openings: Openings
+    weights: Openings
+    adapters: AdapterValues = NO_ADAPTERS
 
 
 def write_annex(path: Path, annex: Annex) -> None:
@@ -99,7 +132,7 @@ def write_annex(path: Path, annex: Annex) -> None:
         file.writelines(canonical(values_of(line)) + b"\n" for line in _lines(annex))
 
 
-def _lines(annex: Annex) -> Iterator[AnnexLine | SampledLine | OpeningLine]:
+def _lines(annex: Annex) -> Iterator[AnyAnnexLine]:
     yield AnnexLine(
         salt=secrets.token_hex(32),
         run_token=annex.run_token,
@@ -107,9 +140,22 @@ def _lines(annex: Annex) -> Iterator[AnnexLine | SampledLine | OpeningLine]:
     )
     for number, sampled in enumerate(annex.sampled, 1):
         yield SampledLine(round=number, sampled=dict(sampled))
+    for begin in range(0, len(annex.adapters.start), ADAPTER_VALUES):
+        yield AdapterLine(at="start", values=_encoded(annex.adapters.start[begin : begin + ADAPTER_VALUES]))
+    for begin in range(0, len(annex.adapters.end), ADAPTER_VALUES):
+        yield AdapterLine(at="end", values=_encoded(annex.adapters.end[begin : begin + ADAPTER_VALUES]))
     for (number, block), opening in annex.openings.items():
-        values = base64.b64encode(opening.values.astype("<f4").tobytes()).decode()
-        yield OpeningLine(round=number, block=block, values=values, path=opening.path)
+        yield _opening_line("update", number, block, opening)
+    for (number, block), opening in annex.weights.items():
+        yield _opening_line("weights", number, block, opening)
+
+
+def _opening_line(
+    vector: Literal["update", "weights"], number: int, block: int, opening: Opening
+) -> OpeningLine:
+    return OpeningLine(
+        vector=vector, round=number, block=block, values=_encoded(opening.values), path=opening.path
+    )
 
 
 def read_annex(path: Path, *, clients: int, max_rounds: int) -> Annex:
@@ -122,56 +168,102 @@ def read_annex(path: Path, *, clients: int, max_rounds: int) -> Annex:
         raise ProblemError.of(
             ErrorCode.RECORD_ANNEX, expected=f"at most {MAX_BYTES} bytes", found=f"{size} bytes"
         )
-    first: AnnexLine | None = None
-    sampled: list[Mapping[int, int]] = []
-    openings: dict[tuple[int, int], Opening] = {}
+    reader = _Reader(clients, max_rounds)
     lines = raw_lines(path, ErrorCode.RECORD_ANNEX, first_bytes=MAX_LINE_BYTES, other_bytes=MAX_LINE_BYTES)
     for number, raw in enumerate(lines, 1):
-        line = _read_line(raw, number)
+        reader.add(_read_line(raw, number), number)
+    return reader.annex()
+
+
+class _Reader:
+    """Takes the lines of an annex in their order, of at most so many clients and rounds."""
+
+    def __init__(self, clients: int, max_rounds: int) -> None:
+        self._clients = clients
+        self._max_rounds = max_rounds
+        self._first: AnnexLine | None = None
+        self._sampled: list[Mapping[int, int]] = []
+        self._adapters: dict[str, list[Floats]] = {"start": [], "end": []}
+        self._openings: dict[str, Openings] = {"update": {}, "weights": {}}
+
+    def add(self, line: AnyAnnexLine, number: int) -> None:
+        """Take a line. Raises ProblemError where it doesn't fit where it is, or isn't of finite numbers."""
+        if not self._fits(line, number):
+            raise ProblemError.of(
+                ErrorCode.RECORD_ANNEX,
+                where=f"line {number}",
+                expected=f"a line of type annex; then rounds in order, at most {self._max_rounds}; then at most "
+                f"{MAX_ADAPTER_NUMEL} coordinates of adapters, and different openings, at most {MAX_OPENINGS} of "
+                f"either vector; and no more than {self._clients} clients in any",
+                found=f"one of type {line.type} that doesn't fit here",
+            )
         match line:
-            case AnnexLine() if number == 1 and len(line.providers_per_client) <= clients:
-                first = line
-            case SampledLine() if (
-                line.round == number - 1 == len(sampled) + 1 <= max_rounds and len(line.sampled) <= clients
-            ):
-                sampled.append(line.sampled)
-            case OpeningLine() if (
-                first and (line.round, line.block) not in openings and len(openings) < MAX_OPENINGS
-            ):
-                openings[line.round, line.block] = _opening(line, number)
-            case _:
-                raise ProblemError.of(
-                    ErrorCode.RECORD_ANNEX,
-                    where=f"line {number}",
-                    expected=f"a line of type annex; then rounds in order, at most {max_rounds}; then different "
-                    f"openings, at most {MAX_OPENINGS}; and no more than {clients} clients in any",
-                    found=f"one of type {line.type} that doesn't fit here",
-                )
-    if first is None:
-        raise ProblemError.of(
-            ErrorCode.RECORD_ANNEX, where="line 1", expected="a line of type annex", found="nothing"
+            case AnnexLine():
+                self._first = line
+            case SampledLine():
+                self._sampled.append(line.sampled)
+            case AdapterLine():
+                self._adapters[line.at].append(_decoded(line.values, number))
+            case OpeningLine():
+                opening = Opening(line.block, _decoded(line.values, number), line.path)
+                self._openings[line.vector][line.round, line.block] = opening
+
+    def annex(self) -> Annex:
+        """Return what was read. Raises ProblemError where it was nothing."""
+        if self._first is None:
+            raise ProblemError.of(
+                ErrorCode.RECORD_ANNEX, where="line 1", expected="a line of type annex", found="nothing"
+            )
+        start, end = (np.concatenate([NO_ADAPTERS.start, *self._adapters[at]]) for at in ("start", "end"))
+        return Annex(
+            self._first.run_token,
+            self._first.providers_per_client,
+            self._sampled,
+            self._openings["update"],
+            self._openings["weights"],
+            AdapterValues(start, end),
         )
-    return Annex(first.run_token, first.providers_per_client, sampled, openings)
+
+    def _fits(self, line: AnyAnnexLine, number: int) -> bool:
+        match line:
+            case AnnexLine():
+                return number == 1 and len(line.providers_per_client) <= self._clients
+            case SampledLine():
+                place = len(self._sampled) + 1
+                in_order = line.round == number - 1 == place <= self._max_rounds
+                return in_order and len(line.sampled) <= self._clients
+            case AdapterLine():
+                lines = self._adapters[line.at]
+                full = all(len(values) == ADAPTER_VALUES for values in lines)
+                return self._first is not None and full and len(lines) < MAX_ADAPTER_NUMEL // ADAPTER_VALUES
+            case OpeningLine():
+                others = self._openings[line.vector]
+                new = (line.round, line.block) not in others and len(others) < MAX_OPENINGS
+                return self._first is not None and new
 
 
-def _read_line(raw: bytes, number: int) -> AnnexLine | SampledLine | OpeningLine:
+def _read_line(raw: bytes, number: int) -> AnyAnnexLine:
     values = parse_object(raw, ErrorCode.RECORD_ANNEX, number, ANNEX_SCHEMA)
     line = validate(_LINE, values, ErrorCode.RECORD_ANNEX, number)
     check_canonical(raw, values_of(line), ErrorCode.RECORD_ANNEX, number)
     return line
 
 
-def _opening(line: OpeningLine, number: int) -> Opening:
+def _encoded(values: Floats) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode()
+
+
+def _decoded(text: str, number: int) -> Floats:
     problem = _values_problem(number)
     try:
-        data = base64.b64decode(line.values, validate=True)
+        data = base64.b64decode(text, validate=True)
         # A ValueError, where the bytes are not a whole number of floats.
         values = np.frombuffer(data, "<f4").astype(np.float32)
     except (binascii.Error, ValueError) as error:
         raise problem from error
     if not np.isfinite(values).all():
         raise problem
-    return Opening(line.block, values, line.path)
+    return values
 
 
 def _values_problem(number: int) -> ProblemError:

@@ -1,16 +1,18 @@
-"""The certificate of a round's noise: which parts of the noised sums are shown, and proof that they are those parts.
+"""The certificate of a run's vectors: which blocks of them are shown, and proof that they are those blocks.
 
-In every round the record commits to uₜ, the sum over clients with its noise, by the root of a Merkle tree over blocks
-of `BLOCK` coordinates. The challenge is the hash of the record's chain after the last round. So which blocks of which
-rounds are shown follows from all the roots, and is known only when no root can change any more (Fiat and Shamir,
-1986). What is shown is part of what the server released anyway; `noise_tests` asks whether the noise is in it.
+A record commits to uₜ, the noised sum of every round, and to w₀ … w_T, the weights that the run starts from and those
+after every round, each by the root of a Merkle tree over blocks of `BLOCK` coordinates. The challenge is the hash of
+the record's chain after the last round. So which blocks are shown follows from all the roots, and is known only when no
+root can change any more (Fiat and Shamir, 1986). They are the same blocks of every uₜ and wₜ. What is shown is part of
+what the server released anyway; `noise_tests` asks whether the noise is in it, `linkage_checks` whether it led to the
+weights.
 
 A leaf is SHA-256(0x00 ‖ block), a block being little-endian float32; a node is SHA-256(0x01 ‖ left ‖ right), and a
 last node without a partner moves up as it is (the tree of RFC 6962).
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +20,14 @@ from numpy.typing import NDArray
 
 # The coordinates of a block; the last block of a vector may be shorter.
 BLOCK = 1024
-MAX_ROUNDS = 32
-# The most blocks that are opened of each drawn round; they are the same in all of them.
+# How many blocks are opened of each vector: about `OPENINGS` in all rounds together, at most `MAX_BLOCKS` in a round,
+# and at least `FEWEST_BLOCKS` in a round unless that would be more than `MAX_OPENINGS` in all.
+OPENINGS = 2048
 MAX_BLOCKS = 64
-MAX_OPENINGS = MAX_ROUNDS * MAX_BLOCKS
+FEWEST_BLOCKS = 4
+MAX_OPENINGS = 4096
+# In every round at least one block is opened.
+MAX_ROUNDS = MAX_OPENINGS
 
 Floats = NDArray[np.float32]
 
@@ -41,17 +47,22 @@ class Opening:
     path: list[str]
 
 
-def update_root(u: Floats) -> str:
-    """Return the root over all blocks of `u`, float32 (d,) with d of at least 1, in hexadecimal."""
-    *_, top = _levels(_leaves(u))
+def vector_root(vector: Floats) -> str:
+    """Return the root over all blocks of `vector`, float32 (d,) with d of at least 1, in hexadecimal."""
+    return root_of_pieces([vector])
+
+
+def root_of_pieces(pieces: Iterable[Floats]) -> str:
+    """Return the root of a vector that comes in pieces, each of whole blocks but for the last one."""
+    *_, top = _levels([leaf for piece in pieces for leaf in _leaves(piece)])
     return top[0].hex()
 
 
-def open_blocks(u: Floats, indexes: Sequence[int]) -> list[Opening]:
-    """Return the blocks of `u`, float32 (d,), at `indexes`, each with its path to `update_root(u)`."""
-    levels = list(_levels(_leaves(u)))
+def open_blocks(vector: Floats, indexes: Sequence[int]) -> list[Opening]:
+    """Return the blocks of `vector`, float32 (d,), at `indexes`, each with its path to `vector_root(vector)`."""
+    levels = list(_levels(_leaves(vector)))
     return [
-        Opening(index, u[index * BLOCK : (index + 1) * BLOCK], list(_path(levels, index)))
+        Opening(index, vector[index * BLOCK : (index + 1) * BLOCK], list(_path(levels, index)))
         for index in indexes
     ]
 
@@ -77,16 +88,24 @@ def block_count(numel: int) -> int:
 
 
 def drawn_openings(challenge: str, rounds: int, numel: int) -> list[tuple[int, int]]:
-    """Return the (round, block) pairs to be opened, in order: the same blocks in each drawn round, without replacement.
+    """Return the (round, block) pairs to be opened, in order: the same blocks in every round, without replacement.
 
     Args:
         challenge: Hash of the record's chain after the last round, in hexadecimal.
         rounds: Number of rounds; they count from 1.
-        numel: d, the length of each noised sum.
+        numel: d, the length of each vector.
     """
-    seed = bytes.fromhex(challenge)
-    blocks = _drawn(b"blocks" + seed, block_count(numel), MAX_BLOCKS)
-    return [(index + 1, block) for index in _drawn(b"rounds" + seed, rounds, MAX_ROUNDS) for block in blocks]
+    seed = b"blocks" + bytes.fromhex(challenge)
+    blocks = _drawn(seed, block_count(numel), blocks_of_a_round(rounds))
+    return [(number, block) for number in range(1, rounds + 1) for block in blocks]
+
+
+def blocks_of_a_round(rounds: int) -> int:
+    """Return how many blocks are opened in each round of a run of `rounds` rounds, if a vector has as many."""
+    if not rounds:
+        return MAX_BLOCKS
+    few = min(FEWEST_BLOCKS, MAX_OPENINGS // rounds)
+    return max(1, few, min(MAX_BLOCKS, OPENINGS // rounds))
 
 
 def _drawn(seed: bytes, population: int, most: int) -> list[int]:
@@ -102,8 +121,10 @@ def _drawn(seed: bytes, population: int, most: int) -> list[int]:
     return sorted(drawn)
 
 
-def _leaves(u: Floats) -> list[bytes]:
-    return [_leaf(u[begin : begin + BLOCK]) for begin in range(0, len(u), BLOCK)]
+def _leaves(vector: Floats) -> list[bytes]:
+    # As a plain array, since slicing a map of a file is slow.
+    values = np.asarray(vector)
+    return [_leaf(values[begin : begin + BLOCK]) for begin in range(0, len(values), BLOCK)]
 
 
 def _levels(nodes: list[bytes]) -> Iterator[list[bytes]]:

@@ -4,21 +4,25 @@ Workers compare a record with all of its files by `check_record`; `pfl privacy e
 available. The results of checks are public and the annex is not, so no result reveals a number of providers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.header import read_header
-from evaluator.checkpoints.weight_changes import changed_tensors, weight_vector_sha256
+from evaluator.checkpoints.weight_changes import TensorChange, changed_tensors
+from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.checks import CHECKS
 from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
 from evaluator.mechanisms.noise import Placement
 from evaluator.records import checks
-from evaluator.records.annex import read_annex
+from evaluator.records.annex import Annex, read_annex
+from evaluator.records.certificate import root_of_pieces
 from evaluator.records.difference import not_applicable
 from evaluator.records.lines import TrainingRecord
+from evaluator.records.linkage_checks import Ends, linkage
 from evaluator.records.noise_checks import noise
 from evaluator.records.sampling_checks import clients, providers
 from evaluator.records.tensor_checks import tensors
@@ -47,6 +51,22 @@ class Case:
         if self.rules.privacy is None:
             raise ValueError("only a track with a privacy budget has records")
         return self.rules.privacy
+
+    @cached_property
+    def annex(self) -> Annex:
+        """The annex. Raises ProblemError for one that can't be read."""
+        path = self.files[RunFile.ANNEX]
+        return read_annex(path, clients=self.rules.clients, max_rounds=self.rules.max_rounds)
+
+    @cached_property
+    def annex_file(self) -> Check:
+        """The outcome of check C17: whether the annex is this record's."""
+        return checks.annex_file(self.record, self.annex, sha256_of(self.files[RunFile.ANNEX]))
+
+    @cached_property
+    def changes(self) -> list[TensorChange]:
+        """The tensors that training changed. Raises ProblemError for a checkpoint that can't be read."""
+        return changed_tensors(self.files[RunFile.BASE], self.files[RunFile.CHECKPOINT])
 
 
 @dataclass(frozen=True)
@@ -86,13 +106,13 @@ def _models(case: Case) -> list[Check]:
     return [
         checks.models(
             record,
-            first=weight_vector_sha256(base, run.shapes),
-            last=weight_vector_sha256(checkpoint, run.shapes),
+            first=_root(base, run.shapes),
+            last=_root(checkpoint, run.shapes),
         ),
         tensors(
             run.trainable,
             shapes,
-            changed_tensors(base, checkpoint),
+            case.changes,
             released=any(run.noise.placement is Placement.SERVER or line.clients for line in record.rounds),
         ),
     ]
@@ -103,16 +123,21 @@ def _messages(case: Case) -> list[Check]:
 
 
 def _annex(case: Case) -> list[Check]:
-    path = case.files[RunFile.ANNEX]
-    annex = read_annex(path, clients=case.rules.clients, max_rounds=case.rules.max_rounds)
-    own = checks.annex_file(case.record, annex, sha256_of(path))
+    own = case.annex_file
     if own.status is CheckStatus.PASSED:
         return [
             own,
-            providers(case.record, annex, case.rules.providers_per_client),
-            *noise(case.record, annex, case.rules.providers_per_client),
+            providers(case.record, case.annex, case.rules.providers_per_client),
+            *noise(case.record, case.annex, case.rules.providers_per_client),
         ]
     return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22"))]
+
+
+def _linkage(case: Case) -> list[Check]:
+    if case.annex_file.status is not CheckStatus.PASSED:
+        return [not_applicable("C21", "the annex is another run's")]
+    ends = Ends(case.files[RunFile.BASE], case.files[RunFile.CHECKPOINT], case.changes)
+    return [linkage(case.record, case.annex, ends)]
 
 
 def _checkpoint(case: Case) -> list[Check]:
@@ -123,11 +148,17 @@ def _base(case: Case) -> list[Check]:
     return [checks.base_weights(case.record.run, sha256_of(case.files[RunFile.BASE]))]
 
 
+def _root(checkpoint: Path, shapes: Mapping[str, Sequence[int]]) -> str | None:
+    vector = weight_vector(checkpoint, shapes)
+    return None if vector is None else root_of_pieces(vector.pieces())
+
+
 GROUPS = [
     CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
     CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
     CheckGroup(("C4",), (RunFile.LOG,), _messages),
     CheckGroup(("C6", "C8", "C9", "C17", "C22"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C21",), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.ANNEX), _linkage),
     CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
     CheckGroup(("C18",), (RunFile.BASE,), _base),
 ]

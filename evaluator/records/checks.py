@@ -6,7 +6,6 @@ them with the files that they need.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from evaluator.communication.log import Exchange, read_log
@@ -85,30 +84,31 @@ def _round_differences(record: TrainingRecord) -> Iterator[Difference]:
 
 
 def models(record: TrainingRecord, *, first: str | None, last: str | None) -> Check:
-    """Check C3: the rounds lead from the base weights to the checkpoint.
+    """Check C3: the weights before the first round are the base weights, and those after the last one the checkpoint.
 
     Args:
-        first: The hash of the base weights' trainable tensors, in the order of the record; None where they have others.
-        last: The same hash of the checkpoint.
+        first: The root of the base weights' trainable tensors, in the order of the record; None where they have others.
+        last: The same root of the checkpoint.
     """
-    lines = record.rounds
-    steps = [
-        (f"round {after.round}, model_in_sha256", before.model_out_sha256, after.model_in_sha256)
-        for before, after in pairwise(lines)
-    ]
-    if first is not None and last is not None:
-        begin, end = (lines[0].model_in_sha256, lines[-1].model_out_sha256) if lines else (first, first)
-        steps = [
-            ("round 1, model_in_sha256", first, begin),
-            *steps,
-            (f"round {len(lines)}, model_out_sha256", last, end),
-        ]
-    broken = [Difference(expected, found, where) for where, expected, found in steps if expected != found]
-    if not broken and (first is None or last is None):
+    if first is None or last is None:
         return not_applicable(
-            "C3", "the rounds join; the trainable tensors aren't in the base weights and checkpoint"
+            "C3", "the trainable tensors aren't in the base weights and checkpoint: see C21"
         )
-    return judge("C3", broken, otherwise=f"{len(lines)} rounds from the base weights to the checkpoint")
+    ends = {
+        "line 1, weights_root": (first, record.run.weights_root),
+        f"{last_weights(record)}, weights_root": (last, record.last_weights_root),
+    }
+    broken = [
+        Difference(expected, found, where) for where, (expected, found) in ends.items() if expected != found
+    ]
+    return judge(
+        "C3", broken, otherwise=f"{len(record.rounds)} rounds from the base weights to the checkpoint"
+    )
+
+
+def last_weights(record: TrainingRecord) -> str:
+    """Return which line has the root of the weights that the run ends with."""
+    return f"round {record.rounds[-1].round}" if record.rounds else "line 1"
 
 
 def message_bytes(record: TrainingRecord, traffic: Mapping[int, RoundTraffic]) -> Check:

@@ -16,9 +16,15 @@ from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Sampling
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.mechanisms.values import Count, Positive
+from evaluator.records.certificate import MAX_ROUNDS
+from evaluator.records.server_steps import ServerStep
 
-SCHEMA = "pfl-dp-record/2"
+SCHEMA = "pfl-dp-record/3"
 MAX_NUMEL = 2**40
+# Adapters are in the annex as a whole, at the start and at the end.
+MAX_ADAPTER_NUMEL = 2**21
+# The ends of the names of adapters in a layer.
+DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # Raw Ed25519, in hexadecimal.
@@ -36,17 +42,6 @@ class Line(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, validate_by_name=True, validate_by_alias=True
     )
-
-
-class ServerStep(Line):
-    """What the server does with the noised sum uₜ: `sum` is w ← w + learning_rate·uₜ/normalizer.
-
-    Any other rule, such as an adaptive optimizer, is `other`; it is post-processing, but the checkpoint alone then
-    doesn't show the noise.
-    """
-
-    rule: Literal["sum", "other"]
-    learning_rate: Positive
 
 
 class Codec(Line):
@@ -70,6 +65,15 @@ class TrainableTensor(Line):
         return product
 
 
+@dataclass(frozen=True)
+class Adapter:
+    """A pair of low-rank adapters: down A (rank, in) and up B (out, rank), merged into `target` (out, in)."""
+
+    target: str
+    down: TrainableTensor
+    up: TrainableTensor
+
+
 class Tuning(Line):
     """How settings were chosen: the number of training runs on the private data before this one, and a description."""
 
@@ -87,14 +91,18 @@ class RunLine(Line):
         clients: N, of whom some take part in a round.
         clip_norm: S, the L2 bound of one provider's whole update.
         normalizer: The constant by which the noised sum is divided; never the number of those who took part.
+        server: What the server does with the noised sum.
         rounds: The planned number of rounds.
         trainable: Every tensor that leaves a client, each once, in the order of the weight vector.
+        lora_scale: The factor on B·A by which trainable pairs `<layer>.lora_A.weight` and `<layer>.lora_B.weight` are
+            merged into `<layer>.weight` of the base weights at the end; None where no adapters are trained.
+        weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
         validation_on_private_data: Whether a provider's data chose the checkpoint, the round or a setting.
         claimed_epsilon: ε at `delta` under the track's rules, as the team claims it.
     """
 
     type: Literal["run"] = "run"
-    schema_version: Literal["pfl-dp-record/2"] = Field(default="pfl-dp-record/2", alias="schema")
+    schema_version: Literal["pfl-dp-record/3"] = Field(default="pfl-dp-record/3", alias="schema")
     run_token: RunToken | None
     kit_version: Name
     code_sha256: Sha256
@@ -110,9 +118,11 @@ class RunLine(Line):
     normalizer: Positive
     server: ServerStep
     codec: Codec
-    rounds: Count
+    rounds: Annotated[int, Field(ge=0, le=MAX_ROUNDS)]
     base_sha256: Sha256
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
+    lora_scale: Positive | None
+    weights_root: Sha256
     tuning: Tuning
     validation_on_private_data: bool
     claimed_epsilon: Claim
@@ -152,6 +162,34 @@ class RunLine(Line):
         """d, the coordinates of the weight vector."""
         return sum(tensor.numel for tensor in self.trainable)
 
+    @property
+    def adapters(self) -> list[Adapter]:
+        """The pairs of adapters that are merged at the end, in the order of their first tensors."""
+        if self.lora_scale is None:
+            return []
+        named = {tensor.name: tensor for tensor in self.trainable}
+        layers = [name.removesuffix(DOWN) for name in named if name.endswith(DOWN)]
+        return [
+            Adapter(f"{layer}.weight", named[layer + DOWN], named[layer + UP])
+            for layer in layers
+            if layer + UP in named
+        ]
+
+    @model_validator(mode="after")
+    def _adapters_are_pairs(self) -> Self:
+        adapters = self.adapters
+        for pair in adapters:
+            down, up = pair.down.shape, pair.up.shape
+            if len(down) != 2 or len(up) != 2 or down[0] != up[1]:
+                raise ValueError(f"{pair.down.name} and {pair.up.name} are not (rank, in) and (out, rank)")
+        if {pair.target for pair in adapters} & self.shapes.keys():
+            raise ValueError("a tensor that adapters are merged into is not trained itself")
+        if (self.lora_scale is None) != (not adapters):
+            raise ValueError("lora_scale is the factor of adapters, and null without any")
+        if sum(pair.down.numel + pair.up.numel for pair in adapters) > MAX_ADAPTER_NUMEL:
+            raise ValueError(f"adapters have at most {MAX_ADAPTER_NUMEL} coordinates in all")
+        return self
+
     @model_validator(mode="after")
     def _mechanism_fits_together(self) -> Self:
         _ = self.mechanism
@@ -174,9 +212,8 @@ class RoundLine(Line):
         clients: K, the number of clients that took part.
         sampling: The sampling of this round.
         noise_multiplier: σ in this round, with the meaning of `Noise.multiplier`.
-        model_in_sha256: The hash of the weight vector before the round: see `weight_vector_sha256`.
-        model_out_sha256: The hash of the weight vector after the round.
         update_root: The Merkle root of uₜ, the noised sum before the server's step: see `certificate`.
+        weights_root: The Merkle root of wₜ, the weight vector after the round.
     """
 
     type: Literal["round"] = "round"
@@ -187,9 +224,8 @@ class RoundLine(Line):
     noise_multiplier: Positive
     bytes_down: Count
     bytes_up: Count
-    model_in_sha256: Sha256
-    model_out_sha256: Sha256
     update_root: Sha256
+    weights_root: Sha256
 
 
 class ResumeLine(Line):
@@ -237,6 +273,11 @@ class TrainingRecord:
     end: EndLine
     challenge: str
     resumes: list[ResumeLine] = field(default_factory=list)
+
+    @property
+    def last_weights_root(self) -> str:
+        """The root of the weights that the run ends with."""
+        return self.rounds[-1].weights_root if self.rounds else self.run.weights_root
 
     @property
     def claimed_epsilon(self) -> float:

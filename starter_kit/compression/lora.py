@@ -43,6 +43,11 @@ class LoRA(BaseModel):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: list[str] = Field(default=["language_backbone.*.q", "language_backbone.*.v"], min_length=1)
 
+    @property
+    def scale(self) -> float:
+        """The factor on B·A."""
+        return self.alpha / self.rank
+
 
 class Adapters:
     """The adapters of `model`, active from their creation on, except inside `merged`.
@@ -58,7 +63,7 @@ class Adapters:
     """
 
     def __init__(self, model: nn.Module, settings: LoRA, stream: Stream) -> None:
-        self._scale = settings.alpha / settings.rank
+        self._scale = settings.scale
         self._dropout = settings.dropout
         self._layers = _targets(model, settings.targets)
         self.parameters: dict[str, Parameter] = {}

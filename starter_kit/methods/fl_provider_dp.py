@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from typing import Self
 
 import torch
 from pydantic import Field, model_validator
@@ -30,7 +30,7 @@ from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import Exactly, Sampling, Sizes
-from evaluator.records.lines import ServerStep
+from evaluator.records.server_steps import ServerStep, SumStep
 from starter_kit.dp.gaussian_sum import GaussianSum
 from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_within
 from starter_kit.dp.noise import LARGEST_DRAW
@@ -102,8 +102,6 @@ class Settings(RecordedSettings):
             server learning rate is lowered to respect it. It follows from public numbers, so it costs no privacy.
     """
 
-    server_rule: ClassVar[Literal["sum", "other"]] = "sum"
-
     sampling: Sampling
     placement: Placement = Placement.SERVER
     server_learning_rate: float = Field(default=1.0, gt=0)
@@ -153,7 +151,7 @@ class Settings(RecordedSettings):
         )
         method = self._method(mechanism, clients)
         with accounting_problems():
-            server = ServerStep(rule=self.server_rule, learning_rate=method.server_learning_rate)
+            server = self.server_step(method)
         return Plan(
             clients=clients,
             method=self.extend(method, len(clients)),
@@ -169,6 +167,10 @@ class Settings(RecordedSettings):
     def extend(self, method: ProviderDP, clients: int) -> ProviderDP:
         """Return the method of a derived class, built from `method`, for this number of clients."""
         return method
+
+    def server_step(self, method: ProviderDP) -> ServerStep:
+        """Return what `aggregate` of the method does with the noised sum, for the record: the evaluator replays it."""
+        return SumStep(learning_rate=method.server_learning_rate)
 
     def _mechanism(self, sizes: Sizes) -> Mechanism:
         """Return the mechanism with the σ of the settings, or with the smallest σ that stays within the target."""

@@ -29,7 +29,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.private_record import SUMS
+from starter_kit.runs.private_record import VECTORS
 from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
 
 
@@ -179,8 +179,8 @@ def give_proper_name(paths: RunPaths) -> None:
         ProblemError: (`E_RUN_FOLDER`) The folder could not be renamed.
     """
     with writing_run(paths):
-        if (paths.unfinished / SUMS).exists():
-            shutil.rmtree(paths.unfinished / SUMS)
+        if (paths.unfinished / VECTORS).exists():
+            shutil.rmtree(paths.unfinished / VECTORS)
         ResumeFolder(paths.unfinished).remove()
     try:
         paths.unfinished.rename(paths.folder)

@@ -2,11 +2,10 @@
 
 The record is public: it names no provider and shows neither how many took part nor how long that took. How many of each
 client's providers took part goes into the annex, which is for the organizers. Until the end the noised sums uₜ of all
-rounds are stored on disk, 4·d bytes each: the finished record determines which blocks of them the annex shows, so that
-nobody can choose convenient ones.
+rounds and the weights wₜ after them are stored on disk, 4·d bytes each: the finished record determines which blocks of
+them the annex shows, so that nobody can choose convenient ones.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
-from evaluator.records.annex import Annex, write_annex
-from evaluator.records.certificate import Opening, drawn_openings, open_blocks, update_root
+from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
+from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
 from evaluator.records.lines import (
     AnyLine,
     EndLine,
@@ -37,7 +36,9 @@ from starter_kit.federation.rounds import Round
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
 
-SUMS = "noised_sums"
+VECTORS = "vectors"
+# The vectors of a round: the noised sum, and the weights after it.
+UPDATE, WEIGHTS = "update", "weights"
 # Private; one line per round, converted into the annex at the end.
 SAMPLED = "sampled.jsonl"
 
@@ -87,7 +88,7 @@ def recover_record(folder: Path, rounds: int) -> RecordedRounds:
         ]
         if [line.round for line in lines if isinstance(line, RoundLine)] != list(range(1, rounds + 1)):
             raise ValueError(f"the training record lacks some of the first {rounds} rounds")
-        return RecordedRounds(run, lines, _sampled_counts(folder / SUMS, rounds, run.numel))
+        return RecordedRounds(run, lines, _sampled_counts(folder / VECTORS, rounds, run.numel))
 
 
 @contextmanager
@@ -96,6 +97,7 @@ def open_record(
     run: RunLine,
     key: Ed25519PrivateKey,
     providers: Mapping[int, int],
+    start: Tensor,
     state: RunState | None = None,
 ) -> Iterator["PrivateRecordWriter"]:
     """Inside the block, write a run's record and annex; the writer is closed when the block is left.
@@ -105,6 +107,7 @@ def open_record(
         run: The record's first line.
         key: Signs the last line.
         providers: How many providers each client has.
+        start: w₀ (d,), the weights before the first round.
         state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, including its first
             line with its run token. The claim of `run` replaces the earlier one from there on.
 
@@ -115,7 +118,7 @@ def open_record(
     recorded = RecordedRounds(run)
     if state is not None:
         recorded = recover_record(folder, state.round).resumed(state, run.claimed_epsilon)
-    record = PrivateRecordWriter(folder, recorded, key, providers)
+    record = PrivateRecordWriter(folder, recorded, key, providers, start)
     try:
         yield record
     except BaseException:
@@ -134,45 +137,63 @@ class PrivateRecordWriter:
         recorded: The record so far, which replaces the one in the folder.
         key: Signs the last line.
         providers: How many providers each client has.
+        start: w₀ (d,), the weights before the first round.
 
     Raises:
         OSError: The record can't be written.
     """
 
     def __init__(
-        self, folder: Path, recorded: RecordedRounds, key: Ed25519PrivateKey, providers: Mapping[int, int]
+        self,
+        folder: Path,
+        recorded: RecordedRounds,
+        key: Ed25519PrivateKey,
+        providers: Mapping[int, int],
+        start: Tensor,
     ) -> None:
         self._key = key
+        self._start: Floats = start.numpy()
         self._providers = providers
         self._run = recorded.run
         self._rounds = [line for line in recorded.lines if isinstance(line, RoundLine)]
         self._sampled = list(recorded.sampled)
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
-        self._sums = folder / SUMS
-        self._sums.mkdir(mode=0o700, exist_ok=bool(recorded.lines))
+        self._vectors = folder / VECTORS
+        self._vectors.mkdir(mode=0o700, exist_ok=bool(recorded.lines))
         self._file, self._record = _write_lines(folder / FILES[ArtifactKind.TRAINING_RECORD], recorded)
-        _write_counts(self._sums / SAMPLED, recorded.sampled)
-        fsync_path(self._sums)
+        _write_counts(self._vectors / SAMPLED, recorded.sampled)
+        fsync_path(self._vectors)
         fsync_path(folder)
 
     def round(self, finished: Round) -> None:
-        """Record a finished round: first its noised sum, last its line."""
-        total = finished.aggregate.total.numpy()
-        total.astype("<f4", copy=False).tofile(_sum_file(self._sums, finished.number))
-        fsync_path(_sum_file(self._sums, finished.number))
-        line = self._round_line(finished, update_root(total))
+        """Record a finished round: first its vectors, last its line."""
+        for kind, vector in ((UPDATE, finished.aggregate.total), (WEIGHTS, finished.weights)):
+            path = _vector_file(self._vectors, kind, finished.number)
+            vector.numpy().astype("<f4", copy=False).tofile(path)
+            fsync_path(path)
+        line = self._round_line(finished)
         self._record.round(line)
         self._rounds.append(line)
         self._sampled.append(finished.sampled)
-        with (self._sums / SAMPLED).open("a", encoding="utf-8") as file:
+        with (self._vectors / SAMPLED).open("a", encoding="utf-8") as file:
             file.write(_counts_line(finished.sampled))
-        fsync_path(self._sums / SAMPLED)
+        fsync_path(self._vectors / SAMPLED)
         _flush(self._file)
 
     def finish(self, checkpoint: Path) -> None:
         """Write the annex and the record's last line, and close the record."""
         self._annex.touch(mode=0o600)
-        write_annex(self._annex, Annex(self._run.run_token, self._providers, self._sampled, self._openings()))
+        write_annex(
+            self._annex,
+            Annex(
+                self._run.run_token,
+                self._providers,
+                self._sampled,
+                openings=self._openings(UPDATE),
+                weights=self._openings(WEIGHTS),
+                adapters=AdapterValues(self._adapters(self._start), self._adapters(self._last_weights())),
+            ),
+        )
         end = EndLine(
             rounds=len(self._rounds),
             bytes_down=sum(line.bytes_down for line in self._rounds),
@@ -189,7 +210,7 @@ class PrivateRecordWriter:
         """Close the record."""
         self._file.close()
 
-    def _round_line(self, finished: Round, root: str) -> RoundLine:
+    def _round_line(self, finished: Round) -> RoundLine:
         return RoundLine(
             round=finished.number,
             clients=len(finished.clients),
@@ -198,21 +219,36 @@ class PrivateRecordWriter:
             noise_multiplier=self._run.noise.multiplier,
             bytes_down=finished.bytes_down,
             bytes_up=finished.bytes_up,
-            model_in_sha256=_sha256(finished.start),
-            model_out_sha256=_sha256(finished.weights),
-            update_root=root,
+            update_root=vector_root(finished.aggregate.total.numpy()),
+            weights_root=vector_root(finished.weights.numpy()),
         )
 
-    def _openings(self) -> dict[tuple[int, int], Opening]:
-        """Return the blocks of the noised sums that the record's challenge requires."""
+    def _openings(self, kind: str) -> Openings:
+        """Return the blocks of the rounds' vectors of this kind that the record's challenge requires."""
         blocks: dict[int, list[int]] = {}
         for number, block in drawn_openings(self._record.challenge, len(self._sampled), self._run.numel):
             blocks.setdefault(number, []).append(block)
         return {
             (number, opening.block): opening
             for number, indexes in blocks.items()
-            for opening in open_blocks(np.memmap(_sum_file(self._sums, number), "<f4", "r"), indexes)
+            for opening in open_blocks(self._stored(kind, number), indexes)
         }
+
+    def _last_weights(self) -> Floats:
+        return self._stored(WEIGHTS, len(self._rounds)) if self._rounds else self._start
+
+    def _stored(self, kind: str, number: int) -> Floats:
+        return np.memmap(_vector_file(self._vectors, kind, number), "<f4", "r")
+
+    def _adapters(self, weights: Floats) -> Floats:
+        """Return the coordinates of all adapters in `weights` (d,), end to end."""
+        names = {tensor.name for pair in self._run.adapters for tensor in (pair.down, pair.up)}
+        ends = np.cumsum([tensor.numel for tensor in self._run.trainable])
+        parts = np.split(weights, ends[:-1])
+        chosen = [
+            part for tensor, part in zip(self._run.trainable, parts, strict=True) if tensor.name in names
+        ]
+        return np.concatenate([np.empty(0, np.float32), *chosen])
 
 
 def _write_lines(record: Path, recorded: RecordedRounds) -> tuple[BinaryIO, RecordWriter]:
@@ -255,29 +291,25 @@ def _whole_lines(record: Path) -> list[RunLine | RoundLine | ResumeLine | EndLin
     return lines
 
 
-def _sampled_counts(sums: Path, rounds: int, numel: int) -> list[Mapping[int, int]]:
-    """Read how many providers took part in each of the first `rounds` rounds, and check that their sums exist.
+def _sampled_counts(vectors: Path, rounds: int, numel: int) -> list[Mapping[int, int]]:
+    """Read how many providers took part in each of the first `rounds` rounds, and check that their vectors exist.
 
     Raises:
-        ValueError: A noised sum or a line of counts is missing.
+        ValueError: A vector or a line of counts is missing.
     """
     for number in range(1, rounds + 1):
-        if _sum_file(sums, number).stat().st_size != 4 * numel:
-            raise ValueError(f"{_sum_file(sums, number).name} is not the noised sum of a round")
-    lines = (sums / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
+        for path in (_vector_file(vectors, kind, number) for kind in (UPDATE, WEIGHTS)):
+            if path.stat().st_size != 4 * numel:
+                raise ValueError(f"{path.name} is not a vector of a round")
+    lines = (vectors / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
     if len(lines) < rounds:
         raise ValueError(f"{SAMPLED} ends with round {len(lines)}, not {rounds}")
     return [{int(client): n for client, n in json.loads(line).items()} for line in lines]
 
 
-def _sum_file(sums: Path, number: int) -> Path:
-    return sums / f"{number}.f32"
+def _vector_file(vectors: Path, kind: str, number: int) -> Path:
+    return vectors / f"{kind}-{number}.f32"
 
 
 def _counts_line(sampled: Mapping[int, int]) -> str:
     return json.dumps(sampled) + "\n"
-
-
-def _sha256(weights: Tensor) -> str:
-    """Return the SHA-256 of a vector (d,) as little-endian float32, in the order of the record's tensors."""
-    return hashlib.sha256(weights.numpy().astype("<f4", copy=False).tobytes()).hexdigest()

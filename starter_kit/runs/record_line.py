@@ -5,6 +5,7 @@ from pathlib import Path
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import evaluator_version
+from evaluator.records.certificate import vector_root
 from evaluator.records.lines import Codec, RunLine, TrainableTensor
 from starter_kit.dp.guarantee import accounting_problems
 from starter_kit.runs.setup import RunSetup
@@ -60,6 +61,8 @@ def run_line(
                 TrainableTensor(name=name, shape=list(parameter.shape))
                 for name, parameter in setup.model.tensors.parameters.items()
             ],
+            lora_scale=settings.lora.scale if settings.lora else None,
+            weights_root=vector_root(setup.model.start.numpy()),
             tuning=settings.tuning,
             validation_on_private_data=settings.validation_on_private_data,
             claimed_epsilon=claimed_epsilon,

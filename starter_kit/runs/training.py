@@ -173,7 +173,7 @@ def _open_record(
     with ExitStack() as stack:
         with writing_run(run.paths):
             record = stack.enter_context(
-                open_record(run.paths.unfinished, line, signed.key, providers, run.state)
+                open_record(run.paths.unfinished, line, signed.key, providers, setup.model.start, run.state)
             )
         yield record
 

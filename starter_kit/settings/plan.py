@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.mechanisms.mechanism import Mechanism
-from evaluator.records.lines import ServerStep
+from evaluator.records.server_steps import ServerStep
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Client, Method
 

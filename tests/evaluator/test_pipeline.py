@@ -41,12 +41,12 @@ TRAINABLE = [TrainableTensor(name="language_backbone.encoder.final_layer_norm.we
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> StepInputs:
-    """A run of two rounds that handed in the base weights unchanged."""
+    """A run of two rounds."""
     folder = tmp_path_factory.mktemp("run")
     write_reference(folder / "reference")
     write_test_set(folder / "test_set")
     weights = folder / "reference" / "model.safetensors"
-    made = make_record(folder / "run", base=weights, checkpoint=weights, trainable=TRAINABLE)
+    made = make_record(folder / "run", base=weights, trainable=TRAINABLE)
     return StepInputs(made.files, RULES, reference=folder / "reference", test_set=folder / "test_set")
 
 
@@ -123,11 +123,9 @@ def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs)
 def test_a_record_that_fails_its_checks_is_rejected_with_all_that_is_wrong(
     inputs: StepInputs, tmp_path: Path
 ) -> None:
-    weights = inputs.files[ArtifactKind.CHECKPOINT]
     made = make_record(
         tmp_path,
-        base=weights,
-        checkpoint=weights,
+        base=inputs.reference / "model.safetensors",
         trainable=TRAINABLE,
         delta=1e-4,
         end={"checkpoint_sha256": "f" * 64},

@@ -1,17 +1,15 @@
 """Weight changes: which tensors differ from the base, of which rank, and the hash of a weight vector."""
 
-import hashlib
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluator.checkpoints.weight_changes import MAX_RANK, TensorChange, changed_tensors, weight_vector_sha256
+from evaluator.checkpoints.weight_changes import MAX_RANK, TensorChange, changed_tensors
 from evaluator.errors import ErrorCode, ProblemError
 
 Tensors = dict[str, torch.Tensor]
@@ -133,26 +131,3 @@ def test_another_architecture_is_rejected(tmp_path: Path, after: Tensors, code: 
         changes(tmp_path, {"w": torch.zeros(2, 2)}, after)
     assert rejected.value.problem.code is code
     assert rejected.value.problem.where == "tensor w"
-
-
-def vector_sha256(file: Path, *tensors: tuple[str, list[int]]) -> str | None:
-    return weight_vector_sha256(file, dict(tensors))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_a_weight_vector_is_hashed_as_float32_in_the_given_order(tmp_path: Path, dtype: torch.dtype) -> None:
-    tensors = {"a": matrix(3, 4).to(dtype), "b": matrix(5, 1, seed=2).to(dtype), "c": torch.zeros(0)}
-    save_file(tensors, tmp_path / "file")
-    numbers = np.concatenate([tensors[name].float().numpy().reshape(-1) for name in ("b", "a")])
-    expected = hashlib.sha256(numbers.astype("<f4").tobytes()).hexdigest()
-    assert vector_sha256(tmp_path / "file", ("b", [5, 1]), ("c", [0]), ("a", [3, 4])) == expected
-    assert vector_sha256(tmp_path / "file", ("a", [3, 4]), ("b", [5, 1])) != expected
-
-
-@pytest.mark.parametrize("wanted", [("adapter", [2]), ("w", [2, 2]), ("steps", [4])])
-def test_a_weight_vector_that_the_file_does_not_hold_has_no_hash(
-    tmp_path: Path, wanted: tuple[str, list[int]]
-) -> None:
-    save_file({"w": torch.zeros(4), "steps": torch.arange(4)}, tmp_path / "file")
-    assert vector_sha256(tmp_path / "file", ("w", [4])) is not None
-    assert vector_sha256(tmp_path / "file", ("w", [4]), wanted) is None

@@ -1,7 +1,7 @@
 """Training records for tests: a run's files, consistent with each other, from small tensors and seeded noise."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.checkpoints.weight_changes import weight_vector_sha256
+from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import SERVER, ArtifactKind
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Binomial, Exactly, Poisson
-from evaluator.records.annex import Annex, write_annex
-from evaluator.records.certificate import drawn_openings, open_blocks, update_root
+from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
+from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
 from evaluator.records.lines import (
     Codec,
     EndLine,
     RoundLine,
     RunLine,
-    ServerStep,
     TrainableTensor,
     Tuning,
 )
+from evaluator.records.server_steps import SumStep
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 
@@ -37,6 +37,8 @@ TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTe
 Sums = Callable[
     [RunLine, RoundLine, int], NDArray[np.float32]
 ]  # of a round in which so many providers took part
+# The weights after every round, from w₀ and the noised sums.
+Follow = Callable[[RunLine, Floats, Sequence[Floats]], list[Floats]]
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,13 @@ def run_line(**changes: Any) -> RunLine:
         "clip_norm": 0.5,
         "noise": Noise(multiplier=1.1),
         "normalizer": 10.0,
-        "server": ServerStep(rule="sum", learning_rate=1.0),
+        "server": SumStep(learning_rate=1.0),
         "codec": Codec(name="none", bits_per_parameter=32.0),
         "rounds": 2,
         "base_sha256": "b" * 64,
         "trainable": TRAINABLE,
+        "lora_scale": None,
+        "weights_root": "0" * 64,
         "tuning": Tuning(private_runs=0),
         "validation_on_private_data": False,
         "claimed_epsilon": 8.0,
@@ -94,9 +98,8 @@ def round_line(number: int, **changes: Any) -> RoundLine:
         "noise_multiplier": 1.1,
         "bytes_down": 0,
         "bytes_up": 0,
-        "model_in_sha256": "0" * 64,
-        "model_out_sha256": "0" * 64,
         "update_root": "0" * 64,
+        "weights_root": "0" * 64,
     }
     return RoundLine(**values | changes)
 
@@ -119,6 +122,19 @@ def noise_only(run: RunLine, line: RoundLine, providers: int) -> NDArray[np.floa
     return (std * random.standard_normal(run.numel)).astype(np.float32)
 
 
+def by_the_sum(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """What an honest server makes of the sums by the rule `sum`, in float32."""
+    assert isinstance(run.server, SumStep)
+    factor, weights = np.float32(run.server.learning_rate / run.normalizer), [start]
+    for total in totals:
+        weights.append(weights[-1] + factor * total)
+    return weights[1:]
+
+
+def as_it_is(weights: Floats) -> Floats:
+    return weights
+
+
 def make_record(
     folder: Path,
     *,
@@ -127,6 +143,8 @@ def make_record(
     key: Ed25519PrivateKey | None = None,
     providers: int = 20,
     sums: Sums = noise_only,
+    follow: Follow = by_the_sum,
+    finish: Callable[[Floats], Floats] = as_it_is,
     change_round: Callable[[RoundLine], RoundLine] = lambda line: line,
     change_annex: Callable[[Annex], Annex] = lambda annex: annex,
     end: dict[str, Any] | None = None,
@@ -136,9 +154,11 @@ def make_record(
 
     Args:
         base: Base weights, which hold the trainable tensors; else small ones are written.
-        checkpoint: Likewise.
+        checkpoint: Likewise; one to which the sums don't lead. Else it is what the sums lead to.
         providers: Of each client.
         sums: Makes the noised sum of each round.
+        follow: Makes the weights of all rounds from the sums.
+        finish: Applied to the weights after the last round, before they are committed to and written.
         change_round: Applied to every round line before it is hashed and signed.
         change_annex: Applied to the annex before the record names its hash.
         end: Changes to the end line.
@@ -146,40 +166,49 @@ def make_record(
     """
     folder.mkdir(parents=True, exist_ok=True)
     base = base or write_weights(folder / "base.safetensors", seed=1)
-    checkpoint = checkpoint or write_weights(folder / "model.safetensors", seed=2)
+    plan = run_line(**{"base_sha256": sha256_of(base)} | run)
+    start = _start(plan, base)
+    plan = plan.model_copy(update={"weights_root": vector_root(start)})
+    random = np.random.default_rng(plan.rounds)
+    participants = [_participants(plan, random) for _ in range(plan.rounds)]
+    sampled = [{client: _sampled(plan, providers, random) for client in clients} for clients in participants]
+    lines = [change_round(_round(plan, number, len(counts))) for number, counts in enumerate(sampled, 1)]
+    totals = [sums(plan, line, sum(counts.values())) for line, counts in zip(lines, sampled, strict=True)]
+    weights = follow(plan, start, totals)
+    if checkpoint is not None:
+        there = weight_vector(checkpoint, plan.shapes)
+        weights[-1:] = [weights[-1] if there is None else there.read(0, plan.numel)] if weights else []
+    elif weights:
+        weights[-1] = finish(weights[-1])
+    last = weights[-1] if weights else start
     made = MadeRun(
         record=folder / "training_record.jsonl",
         annex=folder / "training_annex.jsonl",
         log=folder / "communication_log.csv",
-        checkpoint=checkpoint,
+        checkpoint=checkpoint or write_trained(folder / "model.safetensors", plan, base, last),
         base=base,
         key=key or Ed25519PrivateKey.generate(),
     )
-    plan = run_line(**{"base_sha256": sha256_of(base)} | run)
-    random = np.random.default_rng(plan.rounds)
-    participants = [_participants(plan, random) for _ in range(plan.rounds)]
-    sampled = [{client: _sampled(plan, providers, random) for client in clients} for clients in participants]
-    lines, totals = [], []
-    for number, counts in enumerate(sampled, 1):
-        line = change_round(_round(plan, number, len(counts), made))
-        total = sums(plan, line, sum(counts.values()))
-        totals.append(total)
-        lines.append(line.model_copy(update={"update_root": update_root(total)}))
     with made.record.open("wb") as file:
         writer = RecordWriter(file, plan)
-        for line in lines:
-            writer.round(line)
-        openings = {
-            (number, block): open_blocks(totals[number - 1], [block])[0]
-            for number, block in drawn_openings(writer.challenge, plan.rounds, plan.numel)
-        }
-        annex = Annex(plan.run_token, dict.fromkeys(range(plan.clients), providers), sampled, openings)
+        for line, total, vector in zip(lines, totals, weights, strict=True):
+            roots = {"update_root": vector_root(total), "weights_root": vector_root(vector)}
+            writer.round(line.model_copy(update=roots))
+        drawn = drawn_openings(writer.challenge, plan.rounds, plan.numel)
+        annex = Annex(
+            plan.run_token,
+            dict.fromkeys(range(plan.clients), providers),
+            sampled,
+            openings=_openings(totals, drawn),
+            weights=_openings(weights, drawn),
+            adapters=AdapterValues(adapters_of(plan, start), adapters_of(plan, last)),
+        )
         write_annex(made.annex, change_annex(annex))
         values: dict[str, Any] = {
             "rounds": len(lines),
             "bytes_down": sum(line.bytes_down for line in lines),
             "bytes_up": sum(line.bytes_up for line in lines),
-            "checkpoint_sha256": sha256_of(checkpoint),
+            "checkpoint_sha256": sha256_of(made.checkpoint),
             "annex_sha256": sha256_of(made.annex),
             "public_key": public_key_of(made.key),
         }
@@ -195,6 +224,60 @@ def make_record(
         ],
     )
     return made
+
+
+def write_trained(path: Path, run: RunLine, base: Path, weights: Floats) -> Path:
+    """The base weights with `weights` (d,) in the trained tensors, and adapters merged."""
+    tensors, trained = load_file(base), _tensors(run, weights)
+    for pair in run.adapters:
+        product = trained[pair.up.name] @ trained[pair.down.name]
+        tensors[pair.target] = tensors[pair.target] + np.float32(run.lora_scale or 0) * product
+    tensors |= {
+        name: value
+        for name, value in trained.items()
+        if name in tensors and tensors[name].shape == value.shape
+    }
+    save_file({name: np.ascontiguousarray(value) for name, value in tensors.items()}, path)
+    return path
+
+
+def adapters_of(run: RunLine, weights: Floats) -> Floats:
+    """The coordinates of all adapters in `weights` (d,)."""
+    names = {tensor.name for pair in run.adapters for tensor in (pair.down, pair.up)}
+    parts = [value.reshape(-1) for name, value in _tensors(run, weights).items() if name in names]
+    return np.concatenate([np.empty(0, np.float32), *parts])
+
+
+def _tensors(run: RunLine, weights: Floats) -> dict[str, NDArray[np.float32]]:
+    parts = np.split(weights, np.cumsum([tensor.numel for tensor in run.trainable])[:-1])
+    return {
+        tensor.name: part.reshape(tensor.shape) for tensor, part in zip(run.trainable, parts, strict=True)
+    }
+
+
+def _start(run: RunLine, base: Path) -> Floats:
+    """The base weights' trainable tensors; random ones down and zeros up in adapters, zeros in what is nowhere."""
+    random = np.random.default_rng(5)
+    beside: dict[str, Floats] = {
+        tensor.name: np.zeros(tensor.numel, np.float32) for tensor in run.trainable if tensor.numel
+    }
+    for pair in run.adapters:
+        beside[pair.down.name] = random.standard_normal(pair.down.numel).astype(np.float32)
+    for name in load_file(base):
+        beside.pop(name, None)
+    vector = weight_vector(base, run.shapes, beside)
+    return np.zeros(run.numel, np.float32) if vector is None else vector.read(0, run.numel)
+
+
+def _openings(vectors: Sequence[Floats], drawn: Sequence[tuple[int, int]]) -> Openings:
+    blocks: dict[int, list[int]] = {}
+    for number, block in drawn:
+        blocks.setdefault(number, []).append(block)
+    return {
+        (number, opening.block): opening
+        for number, indexes in blocks.items()
+        for opening in open_blocks(vectors[number - 1], indexes)
+    }
 
 
 def _participants(run: RunLine, random: np.random.Generator) -> list[int]:
@@ -213,10 +296,7 @@ def _sampled(run: RunLine, providers: int, random: np.random.Generator) -> int:
             return count
 
 
-def _round(run: RunLine, number: int, clients: int, made: MadeRun) -> RoundLine:
-    first = weight_vector_sha256(made.base, run.shapes) or "a" * 64
-    last = weight_vector_sha256(made.checkpoint, run.shapes) or "a" * 64
-    between = [first, *(f"{index:064x}" for index in range(1, run.rounds)), last]
+def _round(run: RunLine, number: int, clients: int) -> RoundLine:
     size_bytes = clients * run.numel * 4
     return round_line(
         number,
@@ -226,6 +306,4 @@ def _round(run: RunLine, number: int, clients: int, made: MadeRun) -> RoundLine:
         noise_multiplier=run.noise.multiplier,
         bytes_down=size_bytes,
         bytes_up=size_bytes,
-        model_in_sha256=between[number - 1],
-        model_out_sha256=between[number],
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.records.annex import Annex, read_annex, write_annex
+from evaluator.records.annex import AdapterValues, Annex, read_annex, write_annex
 from evaluator.records.canonical_lines import canonical
 from evaluator.records.certificate import BLOCK, open_blocks
 
@@ -20,6 +20,8 @@ ANNEX = Annex(
     providers_per_client={0: 20, 10: 7},
     sampled=[{0: 3}, {}, {0: 0, 10: 7}],
     openings={(number, block): open_blocks(U, [block])[0] for number in (1, 3) for block in (0, 2)},
+    weights={(3, 1): open_blocks(U, [1])[0]},
+    adapters=AdapterValues(start=np.arange(9000, dtype=np.float32), end=-np.arange(9000, dtype=np.float32)),
 )
 
 
@@ -51,10 +53,13 @@ def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
         ANNEX.providers_per_client,
         ANNEX.sampled,
     )
-    assert read.openings.keys() == ANNEX.openings.keys()
-    for place, opening in read.openings.items():
-        assert (opening.block, opening.path) == (ANNEX.openings[place].block, ANNEX.openings[place].path)
-        assert np.array_equal(opening.values, ANNEX.openings[place].values)
+    for found, written in ((read.openings, ANNEX.openings), (read.weights, ANNEX.weights)):
+        assert found.keys() == written.keys()
+        for place, opening in found.items():
+            assert (opening.block, opening.path) == (written[place].block, written[place].path)
+            assert np.array_equal(opening.values, written[place].values)
+    assert np.array_equal(read.adapters.start, ANNEX.adapters.start)
+    assert np.array_equal(read.adapters.end, ANNEX.adapters.end)
 
 
 def test_the_hash_of_an_annex_reveals_nothing_of_its_counts(path: Path, content: bytes) -> None:
@@ -73,10 +78,13 @@ def test_the_hash_of_an_annex_reveals_nothing_of_its_counts(path: Path, content:
         [0, 2, 1, 3],
         [0, 1, 3],
         [0, 1, 1, 2],
-        [0, 4, 1, 2, 3],
-        [0, 1, 2, 4, 3],
-        [0, 1, 2, 3, 4, 4],
+        [0, 8, 1, 2, 3],
+        [0, 1, 2, 8, 3],
+        [0, 1, 2, 3, 9, 9],
         [4],
+        [0, 1, 2, 3, 5, 5],
+        [0, 1, 2, 3, 7, 6],
+        [0, 1, 2, 3, 8, 8],
     ],
 )
 def test_lines_in_the_wrong_place_are_rejected(path: Path, content: bytes, order: list[int]) -> None:
@@ -87,7 +95,7 @@ def test_lines_in_the_wrong_place_are_rejected(path: Path, content: bytes, order
 @pytest.mark.parametrize(
     ("line", "changes", "where"),
     [
-        (0, {"schema": "pfl-dp-annex/2"}, "line 1, schema"),
+        (0, {"schema": "pfl-dp-annex/1"}, "line 1, schema"),
         (0, {"providers_per_client": {"-1": 3}}, "line 1, providers_per_client"),
         (0, {"providers_per_client": {"00": 3}}, "line 1, byte"),
         (0, {"providers_per_client": {"a": 3}}, "line 1, providers_per_client"),
@@ -95,13 +103,14 @@ def test_lines_in_the_wrong_place_are_rejected(path: Path, content: bytes, order
         (1, {"sampled": {"0": 0.5}}, "line 2, sampled"),
         (1, {"sampled": {"0": "1"}}, "line 2, sampled"),
         (1, {"names": ["ACME"]}, "line 2, names"),
-        (4, {"values": "AAAA"}, "line 5, values"),
-        (4, {"values": "?"}, "line 5, values"),
-        (4, {"values": "AADAfw=="}, "line 5, values"),  # NaN
-        (4, {"values": "A" * 9000}, "line 5, values"),
-        (4, {"path": ["x"]}, "line 5, path"),
-        (4, {"path": ["0" * 64] * 33}, "line 5, path"),
-        (4, {"block": -1}, "line 5, block"),
+        (8, {"values": "AAAA"}, "line 9, values"),
+        (8, {"values": "?"}, "line 9, values"),
+        (8, {"values": "AADAfw=="}, "line 9, values"),  # NaN
+        (8, {"values": "A" * 9000}, "line 9, values"),
+        (8, {"path": ["x"]}, "line 9, path"),
+        (8, {"path": ["0" * 64] * 33}, "line 9, path"),
+        (8, {"block": -1}, "line 9, block"),
+        (8, {"vector": "noise"}, "line 9, vector"),
     ],
 )
 def test_a_bad_field_is_rejected_and_named(
@@ -130,9 +139,14 @@ def test_a_file_that_is_too_large_is_rejected_unread(path: Path, content: bytes)
 
 def test_too_many_openings_are_rejected(path: Path, content: bytes) -> None:
     lines = content.splitlines(keepends=True)
-    opening = json.loads(lines[4]) | {"values": "", "path": []}
-    more = [canonical(opening | {"block": block}) + b"\n" for block in range(2049)]
-    assert rejection(path, b"".join(lines[:4] + more)).where == "line 2053"
+    opening = json.loads(lines[8]) | {"values": "", "path": []}
+    more = [canonical(opening | {"block": block}) + b"\n" for block in range(4097)]
+    assert rejection(path, b"".join(lines[:4] + more)).where == "line 4101"
+
+
+def test_too_many_coordinates_of_adapters_are_rejected(path: Path, content: bytes) -> None:
+    lines = content.splitlines(keepends=True)
+    assert rejection(path, b"".join(lines[:4] + [lines[4]] * 257)).where == "line 261"
 
 
 @settings(deadline=None)

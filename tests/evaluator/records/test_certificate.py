@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from evaluator.records.certificate import (
     BLOCK,
     MAX_BLOCKS,
-    MAX_ROUNDS,
+    MAX_OPENINGS,
     Floats,
+    blocks_of_a_round,
     drawn_openings,
     is_opening_of,
     open_blocks,
-    update_root,
+    root_of_pieces,
+    vector_root,
 )
 
 
@@ -31,8 +33,9 @@ def sha(data: bytes) -> bytes:
 def test_the_root_is_that_of_the_documented_tree() -> None:
     u = vector(2 * BLOCK + 5)
     a, b, c = (sha(b"\0" + u[i : i + BLOCK].astype("<f4").tobytes()) for i in range(0, len(u), BLOCK))
-    assert update_root(u) == sha(b"\1" + sha(b"\1" + a + b) + c).hex()
-    assert update_root(u[:5]) == sha(b"\0" + u[:5].astype("<f4").tobytes()).hex()
+    assert vector_root(u) == sha(b"\1" + sha(b"\1" + a + b) + c).hex()
+    assert vector_root(u[:5]) == sha(b"\0" + u[:5].astype("<f4").tobytes()).hex()
+    assert root_of_pieces([u[:BLOCK], u[BLOCK:]]) == vector_root(u)
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,7 +45,7 @@ def test_every_block_opens_at_its_own_place_only(numel: int, data: st.DataObject
     blocks = -(-numel // BLOCK)
     index = data.draw(st.integers(0, blocks - 1))
     (opening,) = open_blocks(u, [index])
-    root = update_root(u)
+    root = vector_root(u)
     assert is_opening_of(opening, root, numel)
     assert np.array_equal(opening.values, u[index * BLOCK : (index + 1) * BLOCK])
     elsewhere = data.draw(st.integers(0, blocks))
@@ -56,13 +59,13 @@ def test_a_changed_bit_opens_nothing(at: int, bit: int) -> None:
     (opening,) = open_blocks(u, [at // BLOCK])
     changed = opening.values.copy()
     changed.view(np.uint32)[at % BLOCK] ^= np.uint32(1 << bit)
-    assert not is_opening_of(replace(opening, values=changed), update_root(u), len(u))
+    assert not is_opening_of(replace(opening, values=changed), vector_root(u), len(u))
 
 
 def test_a_path_too_short_or_too_long_or_of_another_length_of_vector_opens_nothing() -> None:
     u = vector(5 * BLOCK)
     (opening,) = open_blocks(u, [2])
-    root = update_root(u)
+    root = vector_root(u)
     assert not is_opening_of(replace(opening, path=opening.path[:-1]), root, len(u))
     assert not is_opening_of(replace(opening, path=[*opening.path, root]), root, len(u))
     assert not is_opening_of(opening, root, 9 * BLOCK)
@@ -74,41 +77,43 @@ def test_an_inner_node_is_no_leaf() -> None:
     u = vector(2 * BLOCK)
     (opening,) = open_blocks(u, [0])
     inner = np.frombuffer(sha(b"\0" + u[:BLOCK].tobytes()) + bytes.fromhex(opening.path[0]), np.float32)
-    assert not is_opening_of(replace(opening, values=inner, path=[]), update_root(u), len(inner))
+    assert not is_opening_of(replace(opening, values=inner, path=[]), vector_root(u), len(inner))
 
 
-def test_few_blocks_and_rounds_are_all_opened() -> None:
+@pytest.mark.parametrize(
+    ("rounds", "blocks"), [(1, 64), (32, 64), (64, 32), (512, 4), (1024, 4), (2048, 2), (4096, 1)]
+)
+def test_more_rounds_open_fewer_blocks_each(rounds: int, blocks: int) -> None:
+    assert blocks_of_a_round(rounds) == blocks
+    assert rounds * blocks <= MAX_OPENINGS
+
+
+def test_few_blocks_are_all_opened() -> None:
     assert drawn_openings("00" * 32, 2, 2 * BLOCK + 1) == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
     assert drawn_openings("00" * 32, 0, 10) == []
 
 
-@given(st.binary(min_size=32, max_size=32), st.integers(1, 5000), st.integers(1, 10**9))
-def test_the_same_challenge_draws_the_same_rounds_and_blocks_and_no_more_than_allowed(
+@given(st.binary(min_size=32, max_size=32), st.integers(1, 4096), st.integers(1, 10**9))
+def test_the_same_challenge_draws_the_same_blocks_of_all_rounds_and_no_more_than_allowed(
     challenge: bytes, rounds: int, numel: int
 ) -> None:
     drawn = drawn_openings(challenge.hex(), rounds, numel)
     assert drawn == drawn_openings(challenge.hex(), rounds, numel) == sorted(set(drawn))
-    numbers, blocks = {number for number, _ in drawn}, {block for _, block in drawn}
-    assert len(numbers) == min(rounds, MAX_ROUNDS)
-    assert len(blocks) == min(-(-numel // BLOCK), MAX_BLOCKS)
-    assert numbers <= set(range(1, rounds + 1))
+    blocks = {block for _, block in drawn}
+    assert drawn == [(number, block) for number in range(1, rounds + 1) for block in sorted(blocks)]
+    assert len(blocks) == min(-(-numel // BLOCK), blocks_of_a_round(rounds)) <= MAX_BLOCKS
     assert blocks <= set(range(-(-numel // BLOCK)))
 
 
 def test_openings_are_drawn_as_documented() -> None:
     challenge = bytes(range(32))
-
-    def first(word: bytes, population: int, most: int) -> set[int]:
-        numbers: dict[int, None] = {}
-        for counter in range(10 * most):
-            digest = sha(word + challenge + counter.to_bytes(8, "big"))
-            numbers[int.from_bytes(digest, "big") % population] = None
-        return set(list(numbers)[:most])
-
+    numbers: dict[int, None] = {}
+    for counter in range(640):
+        digest = sha(b"blocks" + challenge + counter.to_bytes(8, "big"))
+        numbers[int.from_bytes(digest, "big") % 200] = None
     drawn = drawn_openings(challenge.hex(), 50, 200 * BLOCK - 1)
-    assert {number - 1 for number, _ in drawn} == first(b"rounds", 50, 32)
-    assert {block for _, block in drawn} == first(b"blocks", 200, 64)
-    assert len(drawn) == 32 * 64
+    assert {block for _, block in drawn} == set(list(numbers)[: 2048 // 50])
+    assert len(drawn) == 50 * (2048 // 50)
 
 
 def test_every_block_is_as_likely_as_any_other() -> None:
@@ -124,4 +129,4 @@ def test_every_block_is_as_likely_as_any_other() -> None:
 @pytest.mark.parametrize("numel", [1, BLOCK - 1, BLOCK, BLOCK + 1])
 def test_short_vectors_have_roots_too(numel: int) -> None:
     (opening,) = open_blocks(vector(numel), [0])
-    assert is_opening_of(opening, update_root(vector(numel)), numel)
+    assert is_opening_of(opening, vector_root(vector(numel)), numel)

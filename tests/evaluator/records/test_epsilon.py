@@ -23,11 +23,11 @@ from evaluator.records.lines import (
     ResumeLine,
     RoundLine,
     RunLine,
-    ServerStep,
     TrainableTensor,
     TrainingRecord,
     Tuning,
 )
+from evaluator.records.server_steps import SumStep
 from tests.evaluator.accounting.compositions import DELTA, fixed_size, gaussian, poisson, two_stage
 
 PRODUCT, TWO_STAGE = SamplingRule.PRODUCT, SamplingRule.TWO_STAGE
@@ -66,11 +66,13 @@ def record(
         clip_norm=0.5,
         noise=noise,
         normalizer=40.0,
-        server=ServerStep(rule="sum", learning_rate=1.0),
+        server=SumStep(learning_rate=1.0),
         codec=Codec(name="none", bits_per_parameter=32.0),
         rounds=len(rounds),
         base_sha256=zero,
         trainable=[TrainableTensor(name="x", shape=[1])],
+        lora_scale=None,
+        weights_root=zero,
         tuning=Tuning(private_runs=0),
         validation_on_private_data=False,
         claimed_epsilon=claimed,
@@ -84,9 +86,8 @@ def record(
             noise_multiplier=multiplier,
             bytes_down=0,
             bytes_up=0,
-            model_in_sha256=zero,
-            model_out_sha256=zero,
             update_root=zero,
+            weights_root=zero,
         )
         for number, (client_rate, provider_rate, multiplier) in enumerate(rounds, 1)
     ]

@@ -45,11 +45,11 @@ def resealed(made: MadeRun, number: int, **changes: Any) -> bytes:
     lines = []
     for index, raw in enumerate(made.record.read_bytes().splitlines(), 1):
         values = json.loads(raw)
+        dropped = {"h", "signature"}
         if index == number:
             values |= changes
-        values = {
-            key: value for key, value in values.items() if value is not None and key not in ("h", "signature")
-        }
+            dropped |= {key for key, value in changes.items() if value is None}
+        values = {key: value for key, value in values.items() if key not in dropped}
         head = chain.append(values)
         seal = {"h": head, "signature": sign(made.key, head)} if values.get("type") == "end" else {"h": head}
         lines.append(canonical(values | seal) + b"\n")
@@ -67,6 +67,11 @@ def test_what_was_written_is_read_back(made: MadeRun) -> None:
 def test_a_tensor_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="named once"):
         make_record(tmp_path, trainable=[TrainableTensor(name="bias", shape=[9])] * 2)
+
+
+def test_a_scale_of_adapters_needs_adapters(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="null without any"):
+        make_record(tmp_path, lora_scale=2.0)
 
 
 def test_a_run_of_no_rounds_is_a_record(tmp_path: Path) -> None:
@@ -209,7 +214,11 @@ def test_the_last_line_ends_with_a_newline(made: MadeRun, path: Path) -> None:
         (2, {"clients": -2}, "clients"),
         (2, {"bytes_up": -1}, "bytes_up"),
         (2, {"round": 0}, "round"),
-        (2, {"model_in_sha256": None}, "model_in_sha256"),
+        (1, {"rounds": 4097}, "rounds"),
+        (1, {"server": {"rule": "momentum", "learning_rate": 1.0}}, "server.momentum.momentum"),
+        (1, {"server": {"rule": "mean", "learning_rate": 1.0}}, "server"),
+        (1, {"lora_scale": "2"}, "lora_scale"),
+        (2, {"weights_root": None}, "weights_root"),
         (4, {"checkpoint_sha256": "c"}, "checkpoint_sha256"),
         (4, {"public_key": None}, "public_key"),
     ],
@@ -251,12 +260,12 @@ def test_nested_defaults_are_required_too(made: MadeRun, path: Path) -> None:
     assert "colluding_clients" in problem.expected
 
 
-@pytest.mark.parametrize("schema", ["pfl-dp-record/1", None, 7, ["x"]])
+@pytest.mark.parametrize("schema", ["pfl-dp-record/2", None, 7, ["x"]])
 def test_a_record_of_another_version_is_rejected_with_the_expected_one(
     made: MadeRun, path: Path, schema: object
 ) -> None:
     (problem,) = rejections(path, resealed(made, 1, schema=schema))
-    assert (problem.code, problem.expected) == (ErrorCode.RECORD_FORMAT, "pfl-dp-record/2")
+    assert (problem.code, problem.expected) == (ErrorCode.RECORD_FORMAT, "pfl-dp-record/3")
 
 
 HOSTILE_LINES = [

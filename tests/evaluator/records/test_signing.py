@@ -93,4 +93,4 @@ def test_a_signature_is_for_one_key_one_head_and_records_only() -> None:
     bare = key.sign(bytes.fromhex(HEAD)).hex()
     assert not verifies(public_key_of(key), HEAD, bare)
     public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key_of(key)))
-    public.verify(bytes.fromhex(signature), b"pfl-dp-record/2 signature\n" + bytes.fromhex(HEAD))
+    public.verify(bytes.fromhex(signature), b"pfl-dp-record/3 signature\n" + bytes.fromhex(HEAD))

@@ -170,14 +170,14 @@ def test_a_complete_run_that_could_not_be_given_its_name_is_not_trained_again(
     assert caught.value.problem.code is ErrorCode.RUN_FOLDER
     record = (unfinished / FILES[ArtifactKind.TRAINING_RECORD]).read_bytes()
     if leftovers:  # a kill while what only an unfinished run has was being deleted
-        for name in ("noised_sums", "resumed"):
+        for name in ("vectors", "resumed"):
             (unfinished / name).mkdir()
             (unfinished / name / "file").touch()
     shutil.rmtree(out)
     run = trained("fl-provider-dp", base, data, out, resume=True)
     assert run.file(ArtifactKind.TRAINING_RECORD).read_bytes() == record
     assert accounting(run.files(), base).within_budget
-    assert not {"lock", "noised_sums", "resumed"} & {path.name for path in out.iterdir()}
+    assert not {"lock", "vectors", "resumed"} & {path.name for path in out.iterdir()}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -188,10 +188,11 @@ def test_a_complete_run_that_could_not_be_given_its_name_is_not_trained_again(
         ("resume/state.safetensors", b"\x02\0\0\0\0\0\0\0{}"),
         ("resume/begun", b""),
         ("resume/inputs", None),
-        ("noised_sums/sampled.jsonl", None),
-        ("noised_sums/sampled.jsonl", b""),
-        ("noised_sums/1.f32", None),
-        ("noised_sums/1.f32", b"1234"),
+        ("vectors/sampled.jsonl", None),
+        ("vectors/sampled.jsonl", b""),
+        ("vectors/update-1.f32", None),
+        ("vectors/update-1.f32", b"1234"),
+        ("vectors/weights-1.f32", None),
         ("training_record.jsonl", b""),
         ("training_record.jsonl", None),
         ("communication_log.csv", b""),
@@ -306,7 +307,7 @@ def test_a_round_that_the_record_has_no_room_for_is_not_recorded_in_part(
 ) -> None:
     line = trained("fl-provider-dp", base, data, tmp_path / "run").record(max_rounds=10).run
     few = line.model_copy(update={"trainable": [TrainableTensor(name="few", shape=[8])]})
-    writer = PrivateRecordWriter(tmp_path, RecordedRounds(few), KEY, {0: 1})
+    writer = PrivateRecordWriter(tmp_path, RecordedRounds(few), KEY, {0: 1}, torch.zeros(8))
     size_bytes = (tmp_path / FILES[ArtifactKind.TRAINING_RECORD]).stat().st_size
     finished = Round(1, [0], [], torch.zeros(8), Aggregate(torch.ones(8), torch.ones(8)), {0: 1})
     with files_up_to(size_bytes + 50), pytest.raises(OSError, match="too large"):

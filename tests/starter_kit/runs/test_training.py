@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.checkpoints.weight_changes import weight_vector_sha256
+from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
@@ -18,7 +18,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
-from evaluator.records.certificate import BLOCK
+from evaluator.records.certificate import BLOCK, root_of_pieces
 from evaluator.records.signing import public_key_of
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
@@ -115,11 +115,13 @@ def test_the_record_states_what_was_done(private: RunFolder) -> None:
 
 def test_the_rounds_lead_from_the_base_weights_to_the_checkpoint(private: RunFolder, base: Path) -> None:
     record = private.record(max_rounds=10)
-    first, second = record.rounds
-    checkpoint = private.file(ArtifactKind.CHECKPOINT)
-    assert first.model_in_sha256 == weight_vector_sha256(base / "model.safetensors", record.run.shapes)
-    assert first.model_out_sha256 == second.model_in_sha256
-    assert second.model_out_sha256 == weight_vector_sha256(checkpoint, record.run.shapes)
+    for file, root in (
+        (base / "model.safetensors", record.run.weights_root),
+        (private.file(ArtifactKind.CHECKPOINT), record.rounds[-1].weights_root),
+    ):
+        vector = weight_vector(file, record.run.shapes)
+        assert vector is not None
+        assert root_of_pieces(vector.pieces()) == root
 
 
 def test_the_recorded_step_leads_from_one_model_to_the_next(base: Path, data: Path, tmp_path: Path) -> None:
@@ -283,7 +285,7 @@ def test_nothing_public_reveals_single_providers(
     assert len({(line["clients"], line["bytes_down"], line["bytes_up"]) for line in metrics}) == 1
     assert [line["epsilon"] for line in metrics] == sorted({line["epsilon"] for line in metrics})
     rounds = [line.model_dump() for line in run.record(max_rounds=10).rounds]
-    follows_from_noise = {"round", "model_in_sha256", "model_out_sha256", "update_root"}
+    follows_from_noise = {"round", "update_root", "weights_root"}
     for field in rounds[0].keys() - follows_from_noise:
         assert len({str(line[field]) for line in rounds}) == 1, f"{field} differs between rounds"
     captured = capfd.readouterr()

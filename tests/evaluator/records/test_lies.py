@@ -1,0 +1,211 @@
+"""What a cheat can claim who knows every check, and what catches it.
+
+Each row of `LIES` is a run that is made up in one respect and consistent in all others: hashed, signed and with the
+annex that its record asks for. The row says which check rejects or flags it. One without a check is a lie that passes
+today; it stands here so that nobody forgets it, and gets its check when there is one.
+
+The runs are those of factories.py: 2,409 weights, all of whose blocks are opened, 2 clients with 20 providers each, of
+whom a quarter is sampled, σ = 1.1 and S = 0.5. A provider's signal is small against the noise here; what a strong one
+hides is for test_noise_tests.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from evaluator.contracts import CheckStatus
+from evaluator.records.certificate import Floats
+from evaluator.records.lines import RoundLine, RunLine
+from evaluator.records.server_steps import MomentumStep, OtherStep, SumStep
+from tests.evaluator.records.factories import by_the_sum, make_record, noise_only
+from tests.evaluator.records.test_record_checks import checks, odd
+
+REJECTED, FLAGGED = CheckStatus.FAILED, CheckStatus.FLAGGED
+ROUNDS = 8
+
+
+def wanted_change(size: int) -> Floats:
+    """What training without privacy would do to the weights: as large as the noise of a whole run is in them."""
+    return (0.2 * np.random.default_rng(99).standard_normal(size)).astype(np.float32)
+
+
+# Lies about the model: the noised sums are what an honest run would have.
+
+
+def fine_tuned(weights: Floats) -> Floats:
+    return weights + np.float32(0.01) * wanted_change(len(weights))
+
+
+def one_weight_changed(weights: Floats) -> Floats:
+    changed = weights.copy()
+    changed[17] += np.float32(1e-4)
+    return changed
+
+
+def scaled(weights: Floats) -> Floats:
+    return np.float32(0.99) * weights
+
+
+def by_the_count(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """Divided by how many took part, in place of the normalizer."""
+    counts = [9, 11, 10, 8, 12, 10, 7, 11]
+    return _followed(start, totals, [1 / count for count in counts])
+
+
+def by_another_rate(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    return _followed(start, totals, [1.05 / run.normalizer] * len(totals))
+
+
+def without_the_noise_of_a_round(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """One round is recorded with noise, and left out of the model."""
+    factors = [1 / run.normalizer] * len(totals)
+    return _followed(start, totals, [*factors[:3], 0.0, *factors[4:]])
+
+
+def averaged(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """The mean of all rounds' models in place of the last one: less noise, and no more than post-processing."""
+    weights = by_the_sum(run, start, totals)
+    return [*weights[:-1], np.mean(weights, axis=0, dtype=np.float32)]
+
+
+def as_before(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """By η/M = 0.1, whatever the record declares."""
+    return _followed(start, totals, [0.1] * len(totals))
+
+
+def _followed(start: Floats, totals: Sequence[Floats], factors: Sequence[float]) -> list[Floats]:
+    weights = [start]
+    for total, factor in zip(totals, factors, strict=True):
+        weights.append(weights[-1] + np.float32(factor) * total)
+    return weights[1:]
+
+
+# Lies about the sums: the model is what they lead to.
+
+
+def half_the_noise(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    return np.float32(0.5) * noise_only(run, line, providers)
+
+
+def same_noise(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    return noise_only(run, line.model_copy(update={"round": 1}), providers)
+
+
+def zero_sum_noise(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    """The wanted change, with noise that all earlier rounds' is subtracted from in the last one."""
+    noises = [
+        noise_only(run, line.model_copy(update={"round": number}), providers)
+        for number in range(1, run.rounds)
+    ]
+    noise = noises[line.round - 1] if line.round < run.rounds else -np.sum(noises, axis=0)
+    share = np.float32(run.normalizer / run.rounds) * wanted_change(run.numel)
+    return (noise + share).astype(np.float32)
+
+
+def known_noise(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    """Noise of the declared size from a seed that the cheat keeps."""
+    random = np.random.default_rng([2026, line.round])
+    std = line.noise_multiplier * line.clip_norm
+    return (std * random.standard_normal(run.numel)).astype(np.float32)
+
+
+def never_clipped(run: RunLine, line: RoundLine, providers: int) -> Floats:
+    """Three times what clipped updates could add, in the same direction in every round."""
+    direction = np.random.default_rng(1).standard_normal(run.numel)
+    signal = 3 * line.clip_norm * direction / np.linalg.norm(direction)
+    return noise_only(run, line, providers) + signal.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A run that is made up in one respect; `caught` has the outcome of each check that isn't as in an honest run."""
+
+    name: str
+    caught: dict[str, CheckStatus]
+    run: dict[str, Any] = field(default_factory=dict)
+    fabricated: bool = False
+
+
+LIES = [
+    Lie(
+        "a checkpoint that no private training made, beside sums of pure noise",
+        {"C21": REJECTED},
+        fabricated=True,
+    ),
+    Lie("fine-tuned afterwards, and signed again", {"C21": REJECTED}, {"finish": fine_tuned}),
+    Lie("a single weight changed afterwards", {"C21": REJECTED}, {"finish": one_weight_changed}),
+    Lie("scaled afterwards", {"C21": REJECTED}, {"finish": scaled}),
+    Lie("divided by how many took part", {"C21": REJECTED}, {"follow": by_the_count}),
+    Lie("another learning rate than declared", {"C21": REJECTED}, {"follow": by_another_rate}),
+    Lie(
+        "a learning rate declared after the fact",
+        {"C21": REJECTED},
+        {
+            "server": SumStep(learning_rate=1000.0),
+            "follow": as_before,
+        },
+    ),
+    Lie(
+        "a normalizer declared after the fact",
+        {"C21": REJECTED},
+        {"normalizer": 50_000.0, "follow": as_before},
+    ),
+    Lie(
+        "momentum declared and not used",
+        {"C21": REJECTED},
+        {
+            "server": MomentumStep(learning_rate=1.0, momentum=0.5),
+            "follow": as_before,
+        },
+    ),
+    Lie("a round left out of the model", {"C21": REJECTED}, {"follow": without_the_noise_of_a_round}),
+    Lie("the mean of all models, declared as the last one", {"C21": REJECTED}, {"follow": averaged}),
+    Lie(
+        "a made-up checkpoint, with a rule that can't be replayed",
+        {"C21": FLAGGED},
+        {"server": OtherStep(description="secret")},
+        fabricated=True,
+    ),
+    Lie("half of the noise", {"C8": FLAGGED}, {"sums": half_the_noise}),
+    Lie("the same noise in every round", {"C9": FLAGGED}, {"sums": same_noise}),
+    Lie(
+        "the wanted change, and noise that is taken back at the end",
+        {"C9": FLAGGED},
+        {"sums": zero_sum_noise},
+    ),
+    # These pass: nothing in record, annex and checkpoint is other than in an honest run.
+    Lie("noise that the cheat knows", {}, {"sums": known_noise}),
+    Lie("updates that weren't clipped, as long as the noise covers them", {}, {"sums": never_clipped}),
+    Lie("a whole run of made-up sums, and the model that they lead to", {}),
+]
+PASSING = 3
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+def test_a_lie_is_caught_by_these_checks_and_no_others(tmp_path: Path, lie: Lie) -> None:
+    run: dict[str, Any] = {"rounds": ROUNDS} | lie.run
+    if lie.fabricated:
+        base = make_record(tmp_path / "base", rounds=0).base
+        run |= {"base": base, "checkpoint": made_without_privacy(tmp_path, base)}
+        run.setdefault("follow", by_the_sum if "server" not in run else as_before)
+    found = odd(checks(make_record(tmp_path / "run", **run)))
+    # C8 may flag a last round as well whose noise is the sum of the others'.
+    assert {name: found.get(name) for name in lie.caught} == lie.caught
+    assert found.keys() - lie.caught.keys() <= ({"C8"} if "C9" in lie.caught else set())
+
+
+def test_the_lies_that_pass_are_few_and_known() -> None:
+    assert [bool(lie.caught) for lie in LIES] == [True] * (len(LIES) - PASSING) + [False] * PASSING
+
+
+def made_without_privacy(folder: Path, base: Path) -> Path:
+    tensors = load_file(base)
+    for name in ("encoder.weight", "bias"):
+        tensors[name] = tensors[name] + wanted_change(tensors[name].size).reshape(tensors[name].shape)
+    save_file(tensors, folder / "fabricated.safetensors")
+    return folder / "fabricated.safetensors"
