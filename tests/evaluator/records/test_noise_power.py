@@ -21,13 +21,11 @@ def opened(values: list[Doubles], size: RoundSize) -> list[OpenedRound]:
     return [OpenedRound(number, one, size.signal) for number, one in enumerate(values, 1)]
 
 
-def like_noise(
-    random: np.random.Generator, size: RoundSize, indexes: Doubles | slice = slice(None)
-) -> Doubles:
-    """A signal of the largest norm in these coordinates."""
-    signal = np.zeros(size.coordinates)
-    signal[indexes] = random.standard_normal(size.coordinates)[indexes]
-    return size.signal * signal / max(np.linalg.norm(signal), 1e-9)
+def like_noise(random: np.random.Generator, size: RoundSize, chosen: Doubles | float = 1.0) -> Doubles:
+    """A signal of the largest norm, in the coordinates that are chosen by 1 and not by 0."""
+    signal = random.standard_normal(size.coordinates) * chosen
+    found: Doubles = size.signal * signal / max(float(np.linalg.norm(signal)), 1e-9)
+    return found
 
 
 def rounds_with(random: np.random.Generator, size: RoundSize, wrong: Doubles) -> list[OpenedRound]:
@@ -69,8 +67,8 @@ def test_coordinates_without_noise_are_detected_from_the_stated_share_on(size: R
     def detected(share: float) -> int:
         found = 0
         for _ in range(TRIALS):
-            bare = random.permutation(size.coordinates) < share * size.coordinates
-            wrong = random.standard_normal(size.coordinates) * ~bare + like_noise(random, size, bare)
+            bare = (random.permutation(size.coordinates) < share * size.coordinates).astype(np.float64)
+            wrong = random.standard_normal(size.coordinates) * (1 - bare) + like_noise(random, size, bare)
             found += bool(noise_tests.shape(rounds_with(random, size, wrong)))
         return found
 

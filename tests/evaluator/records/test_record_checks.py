@@ -382,6 +382,10 @@ def test_no_text_of_a_noise_check_changes_with_the_private_counts(
     tmp_path: Path, sums: Any, normalizer: float
 ) -> None:
     """From 1 to 20 providers of each client, so that the norm of the signal changes from small to large."""
+
+    def counted(count: int) -> Callable[[Annex], Annex]:
+        return lambda annex: replace(annex, sampled=[{0: count, 1: count}] * 6)
+
     found = []
     for count in (1, 5, 20):
         made = make_record(
@@ -391,7 +395,7 @@ def test_no_text_of_a_noise_check_changes_with_the_private_counts(
             normalizer=normalizer,
             noise=Noise(multiplier=3.0),
             change_round=lambda line: line.model_copy(update={"noise_multiplier": 3.0}),
-            change_annex=lambda annex, count=count: replace(annex, sampled=[{0: count, 1: count}] * 6),
+            change_annex=counted(count),
         )
         found.append([checks(made)[name] for name in ("C8", "C9", "C22")])
     assert found[0] == found[1] == found[2]
