@@ -114,7 +114,8 @@ def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs)
     result = run(Step.ACCOUNTING, inputs)
     assert isinstance(result, AccountingResult)
     assert {check.id for check in result.checks} <= CHECKS.keys()
-    assert {check.status for check in result.checks} == {CheckStatus.PASSED}
+    # The run is too small for any check of the noise.
+    assert {check.status for check in result.checks} <= {CheckStatus.PASSED, CheckStatus.NO_POWER}
     assert result.run_token == "token-for-one-run-only"
     record = inputs.files[ArtifactKind.TRAINING_RECORD].read_text()
     assert f'"public_key":"{result.public_key}"' in record

@@ -171,8 +171,8 @@ LIES = [
         {"server": OtherStep(description="secret")},
         fabricated=True,
     ),
-    Lie("half of the noise", {"C8": FLAGGED}, {"sums": half_the_noise}),
-    Lie("the same noise in every round", {"C9": FLAGGED}, {"sums": same_noise}),
+    Lie("half of the noise", dict.fromkeys(("C8", "C9", "C22"), FLAGGED), {"sums": half_the_noise}),
+    Lie("the same noise in every round", dict.fromkeys(("C9", "C22"), FLAGGED), {"sums": same_noise}),
     Lie(
         "the wanted change, and noise that is taken back at the end",
         {"C9": FLAGGED},

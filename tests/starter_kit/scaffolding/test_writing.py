@@ -108,12 +108,12 @@ def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Pat
     assert all(outcome.accepted for outcome in check_run(run, rules, base))
 
 
-def test_a_private_one_claims_what_it_is_given_and_says_that_its_server_does_more() -> None:
+def test_a_private_one_claims_what_it_is_given_and_says_what_its_server_does() -> None:
     settings = load_settings(str(TEMPLATES / "private" / "my_method.yaml"))
     plan = settings.plan(CLIENTS)
     assert plan.guarantee is not None
     assert plan.record_terms is not None
-    assert plan.record_terms.server.rule == "other"
+    assert plan.record_terms.server.rule == "momentum"
     assert 7.9 < plan.guarantee.epsilon(plan.rounds) <= 8
 
 
