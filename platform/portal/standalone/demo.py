@@ -28,7 +28,7 @@ PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
 # The server learning rate at each budget: with less noise the server takes larger steps.
-FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.8, 8: 1.6}
+FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
 DP_LORA_RATES = {1: 0.5, 4: 0.65, 8: 1.2}
 TRACK_OVERRIDES = [
     f"*.reference={REFERENCE}",
