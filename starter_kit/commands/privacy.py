@@ -171,13 +171,16 @@ def explain(
     ] = None,
     clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
     delta: Delta = DELTA,
+    flagged: Annotated[
+        bool, typer.Option("--flagged", help="Show only what failed, is flagged, or couldn't show anything.")
+    ] = False,
 ) -> None:
     """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
     from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
     from evaluator.records.check_groups import Case, RunFile
     from evaluator.records.reading import read_record
-    from starter_kit.evaluation.record_checks import explain_checks
+    from starter_kit.evaluation.record_checks import explain_checks, verdict
     from starter_kit.runs.folder import RunFolder
     from starter_kit.weights.base_weights import read_base
 
@@ -207,7 +210,10 @@ def explain(
         rules = TrackRules(
             reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
         )
-        print_lines(*explain_checks(Case(read, rules, beside | given)))
+        case = Case(read, rules, beside | given)
+        explained = list(explain_checks(case))
+        shown = [check for check in explained if check.needs_reading or not flagged]
+        print_lines(verdict(case, explained), *shown)
 
 
 def _percent_up(share: float) -> str:

@@ -1,15 +1,27 @@
 """Every check on a training record that the files at hand allow, explained."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluator.checks import CHECKS
-from evaluator.contracts import ArtifactKind, Check
+from evaluator.contracts import ArtifactKind, Check, CheckStatus
 from evaluator.errors import ProblemError
 from evaluator.pipeline import StepInputs, count_communication
 from evaluator.progress import ignore_progress
 from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
 from evaluator.records.epsilon import account
+
+NOT_MADE = "not made"
+TRUST_LINE = (
+    "Trust level L0: every number follows from the files. Nothing here shows that this training took place, or that "
+    "its updates were clipped."
+)
+# The statuses that need reading, the worst first.
+WORST_FIRST = [
+    *(status.replace("_", " ") for status in (CheckStatus.FAILED, CheckStatus.FLAGGED, CheckStatus.NO_POWER)),
+    NOT_MADE,
+]
 
 
 @dataclass(frozen=True)
@@ -35,10 +47,22 @@ class ExplainedCheck:
             "why not": self.reason,
             "can't detect": text.limit,
         }
-        status = self.check.status.replace("_", " ") if self.check else "not made"
         return "\n".join(
-            [f"{self.id} {text.name}: {status}", *(f"  {name}: {row}" for name, row in rows.items() if row)]
+            [
+                f"{self.id} {text.name}: {self.status}",
+                *(f"  {name}: {row}" for name, row in rows.items() if row),
+            ]
         )
+
+    @property
+    def status(self) -> str:
+        """How the check ended, in words."""
+        return self.check.status.replace("_", " ") if self.check else NOT_MADE
+
+    @property
+    def needs_reading(self) -> bool:
+        """Whether the check shows a problem, or can't show that there is none."""
+        return self.status in WORST_FIRST
 
 
 def explain_checks(case: Case) -> Iterator[ExplainedCheck]:
@@ -48,6 +72,27 @@ def explain_checks(case: Case) -> Iterator[ExplainedCheck]:
         found |= {explained.id: explained for explained in _explain(group, case)}
     for name in CHECKS:
         yield found.get(name, ExplainedCheck(name, None, "the site makes it, over all runs of a team"))
+
+
+def verdict(case: Case, explained: Sequence[ExplainedCheck]) -> str:
+    """Return what the checks come to, in three lines: ε, how the checks ended, and what that proves."""
+    return "\n".join([_epsilon_line(case), _tally(explained), TRUST_LINE])
+
+
+def _epsilon_line(case: Case) -> str:
+    claim = f"The record claims ε = {case.record.claimed_epsilon:g} for one provider"
+    try:
+        found = account(case.record, case.privacy, [])
+    except ProblemError as error:
+        return f"{claim}; {error.problem.code}: it can't be confirmed."
+    return f"{claim}; recomputed, ε = {found.epsilon:.4f} at δ = {found.delta:g}, by {found.accountant}."
+
+
+def _tally(explained: Sequence[ExplainedCheck]) -> str:
+    counts = Counter(check.status for check in explained)
+    names = {status: [check.id for check in explained if check.status == status] for status in WORST_FIRST}
+    parts = [f"{len(ids)} {status} ({', '.join(ids)})" for status, ids in names.items() if ids]
+    return f"Checks: {'; '.join([f'{counts[CheckStatus.PASSED]} passed', *parts])}."
 
 
 def _explain(group: CheckGroup, case: Case) -> Iterator[ExplainedCheck]:

@@ -107,7 +107,7 @@ def test_what_cannot_be_accounted_is_reported_with_a_code(arguments: list[str], 
 
 def statuses(explained: str) -> dict[str, str]:
     """Of each check, its status."""
-    heads = [line for line in explained.splitlines() if line[:1] in {"C", "P"}]
+    heads = [line for line in explained.splitlines() if re.match(r"[CP]\d", line)]
     return {head.split()[0]: head.rpartition(": ")[2] for head in heads}
 
 
@@ -119,6 +119,27 @@ def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, b
     assert {name for name, status in found.items() if status == "not made"} == {"C14", "C15"}
     assert not {"failed", "flagged"} & set(found.values())
     assert all(text.meaning in explained and text.limit in explained for text in CHECKS.values())
+
+
+def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> None:
+    arguments = ["explain", run_folder / "training_record.jsonl", "--base", base, "--clients", "3"]
+    claim, checks, trust = run_privacy(*arguments).splitlines()[:3]
+    assert re.match(
+        r"The record claims ε = [\d.]+ for one provider; recomputed, ε = \d\.\d{4} at δ = 1e-05", claim
+    )
+    assert re.match(r"Checks: \d+ passed;.* 2 not made \(C14, C15\)\.", checks)
+    assert "Nothing here shows that this training took place" in trust
+
+
+def test_what_needs_reading_is_shown_alone_on_request(run_folder: Path, base: Path, tmp_path: Path) -> None:
+    arguments = ["--base", base, "--clients", "3", "--flagged"]
+    shown = statuses(run_privacy("explain", run_folder / "training_record.jsonl", *arguments))
+    assert {"C14", "C15"} <= shown.keys()
+    assert "passed" not in shown.values()
+    (tmp_path / "other.csv").write_text("federated_round,sender,receiver,amount_of_bytes\n1,-1,0,10\n")
+    log = ["--log", tmp_path / "other.csv"]
+    lines = run_privacy("explain", run_folder / "training_record.jsonl", *arguments, *log).splitlines()
+    assert "1 failed (C4)" in lines[1]
 
 
 def test_checks_whose_files_are_not_given_are_listed_as_not_made(run_folder: Path, tmp_path: Path) -> None:
