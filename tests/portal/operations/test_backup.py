@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg2
 import pytest
@@ -96,11 +97,13 @@ def uploader() -> Iterator[Uploader]:
 def empty_database() -> Iterator[str]:
     server = connection.settings_dict
     url = f"postgres://{server['USER']}@{server['HOST']}:{server['PORT']}"
+    # Other processes of the tests use the same server.
+    name = f"restored_{uuid4().hex}"
     with connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE restored")
-    yield f"{url}/restored"
+        cursor.execute(f"CREATE DATABASE {name}")
+    yield f"{url}/{name}"
     with connection.cursor() as cursor:
-        cursor.execute("DROP DATABASE restored")
+        cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
