@@ -1,6 +1,6 @@
 """How many honest runs the noise tests flag, by simulation: `python -m tests.false_alarms --runs 100000`.
 
-It is no part of the tests, since a hundred thousand runs take hours; with fewer runs it shows gross errors only. Every
+It is no part of the tests, since a hundred thousand runs take a day; with fewer runs it shows gross errors only. Every
 run is one of `SIZES`, with one of `SIGNALS`: updates as the tests must tolerate them, of the largest norm. The bound on
 all tests together is five times `FALSE_ALARM`, so that of 100,000 runs ten may be flagged at worst; the limits of most
 tests are farther away than that.
