@@ -11,6 +11,7 @@ from evaluator.pipeline import StepInputs, count_communication
 from evaluator.progress import ignore_progress
 from evaluator.records.check_groups import GROUPS, Case, CheckGroup, RunFile
 from evaluator.records.epsilon import account
+from starter_kit.reporting.rounding import rounded_up
 
 NOT_MADE = "not made"
 TRUST_LINE = (
@@ -85,7 +86,7 @@ def _epsilon_line(case: Case) -> str:
         found = account(case.record, case.privacy, [])
     except ProblemError as error:
         return f"{claim}; {error.problem.code}: it can't be confirmed."
-    return f"{claim}; recomputed, ε = {found.epsilon:.4f} at δ = {found.delta:g}, by {found.accountant}."
+    return f"{claim}; recomputed, ε = {rounded_up(found.epsilon, 4)} at δ = {found.delta:g}, by {found.accountant}."
 
 
 def _tally(explained: Sequence[ExplainedCheck]) -> str:

@@ -122,7 +122,7 @@ def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, b
 
 
 def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> None:
-    arguments = ["explain", run_folder / "training_record.jsonl", "--base", base, "--clients", "3"]
+    arguments: list[str | Path] = ["explain", run_folder / "training_record.jsonl", "--base", base, "--clients", "3"]
     claim, checks, trust = run_privacy(*arguments).splitlines()[:3]
     assert re.match(
         r"The record claims ε = [\d.]+ for one provider; recomputed, ε = \d\.\d{4} at δ = 1e-05", claim
@@ -132,12 +132,12 @@ def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> N
 
 
 def test_what_needs_reading_is_shown_alone_on_request(run_folder: Path, base: Path, tmp_path: Path) -> None:
-    arguments = ["--base", base, "--clients", "3", "--flagged"]
+    arguments: list[str | Path] = ["--base", base, "--clients", "3", "--flagged"]
     shown = statuses(run_privacy("explain", run_folder / "training_record.jsonl", *arguments))
     assert {"C14", "C15"} <= shown.keys()
     assert "passed" not in shown.values()
     (tmp_path / "other.csv").write_text("federated_round,sender,receiver,amount_of_bytes\n1,-1,0,10\n")
-    log = ["--log", tmp_path / "other.csv"]
+    log: list[str | Path] = ["--log", tmp_path / "other.csv"]
     lines = run_privacy("explain", run_folder / "training_record.jsonl", *arguments, *log).splitlines()
     assert "1 failed (C4)" in lines[1]
 
