@@ -122,7 +122,14 @@ def test_a_run_is_explained_with_what_lies_beside_its_record(run_folder: Path, b
 
 
 def test_an_explanation_begins_with_a_verdict(run_folder: Path, base: Path) -> None:
-    arguments: list[str | Path] = ["explain", run_folder / "training_record.jsonl", "--base", base, "--clients", "3"]
+    arguments: list[str | Path] = [
+        "explain",
+        run_folder / "training_record.jsonl",
+        "--base",
+        base,
+        "--clients",
+        "3",
+    ]
     claim, checks, trust = run_privacy(*arguments).splitlines()[:3]
     assert re.match(
         r"The record claims ε = [\d.]+ for one provider; recomputed, ε = \d\.\d{4} at δ = 1e-05", claim
