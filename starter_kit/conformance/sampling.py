@@ -1,6 +1,6 @@
 """Tests of who takes part, where amplification by sampling is claimed.
 
-Coins of all members must be independent and have the claimed probability, in every round anew and in every run.
+Coins of all members must be independent and have the claimed probability, fresh in every round and in every run.
 """
 
 from collections.abc import Sequence

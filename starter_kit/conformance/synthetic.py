@@ -1,7 +1,7 @@
 """Synthetic clients, providers and a model, on which each provider's update is recognizable.
 
 The loss is linear in the weights, and the gradient of a privacy unit is zero outside of a few coordinates of its own,
-which are spread over all tensors. Sizes, names, dimension, tensors, coordinates and gradients are drawn anew for each
+which are spread over all tensors. Sizes, names, dimension, tensors, coordinates and gradients are drawn for each
 examination. One tensor is tied: the model uses it in two places.
 """
 

@@ -40,7 +40,7 @@ class FixedSize(OtherSampling):
 
 @dataclass(frozen=True, kw_only=True)
 class Shuffled(OtherSampling):
-    """Epochs of a shuffled list, told as coins."""
+    """Epochs of a shuffled list, declared as coins."""
 
     queues: dict[int, list[str]] = field(default_factory=dict, repr=False)
 

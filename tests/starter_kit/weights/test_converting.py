@@ -123,7 +123,7 @@ def test_both_formats_of_torch_are_read(weights: State, tmp_path: Path, zipped: 
     assert_same(tmp_path / "new.safetensors", weights)
 
 
-def test_nesting_and_prefixes_are_taken_off_and_told(base: Path, weights: State, tmp_path: Path) -> None:
+def test_nesting_and_prefixes_are_taken_off_and_reported(base: Path, weights: State, tmp_path: Path) -> None:
     wrapped = {f"module.{name}": tensor for name, tensor in weights.items()}
     torch.save({"epoch": 3, "state_dict": {"model": wrapped}}, tmp_path / "last.ckpt")
     output = convert(tmp_path / "last.ckpt", tmp_path / "run", "--base", base)
