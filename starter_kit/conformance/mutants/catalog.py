@@ -235,8 +235,15 @@ CATALOG = (
         Group.NOISE,
         SECURE,
     ),
-    Mutant("fixed-size", "a fixed number is drawn, and declared as coins", _as(sampling.FixedSize), Group.SAMPLING),
-    Mutant("shuffled", "epochs of a shuffled list, declared as coins", _as(sampling.Shuffled), Group.SAMPLING),
+    Mutant(
+        "fixed-size",
+        "a fixed number is drawn, and declared as coins",
+        _as(sampling.FixedSize),
+        Group.SAMPLING,
+    ),
+    Mutant(
+        "shuffled", "epochs of a shuffled list, declared as coins", _as(sampling.Shuffled), Group.SAMPLING
+    ),
     Mutant("one-coin", "one coin for all providers of a client", _as(sampling.OneCoin), Group.SAMPLING),
     Mutant("pairs-of-providers", "one coin for two providers", _as(sampling.SharedDraw), Group.SAMPLING),
     Mutant("at-least-one", "an empty sample gets a provider", _as(sampling.AtLeastOne), Group.EMPTY),

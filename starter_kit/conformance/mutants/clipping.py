@@ -112,7 +112,7 @@ class CountedTwice(ProviderDP):
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedByExample(ProviderDP):
-    """Each example's update is clipped, not the provider's: the unit is the document, and declared to be the provider."""
+    """Each example's update is clipped: the unit is the document, and declared to be the provider."""
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         for name, examples in providers.items():
