@@ -1,0 +1,71 @@
+"""What the noise checks would detect in runs of the kit's private configs, as docs/privacy.md lists it."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from evaluator.docvqa.reference import open_reference
+from evaluator.records.certificate import BLOCK, drawn_openings
+from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_detected, reuse_detected
+from starter_kit.federation.rounds import Client
+from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.randomness import Stream
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.run_settings import LocalTrainingSettings
+from starter_kit.weights import tiny_vt5
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "privacy.md"
+# 400 providers.
+CLIENTS = [Client(client, {f"{client}-{number}": [0] for number in range(40)}) for client in range(10)]
+CONFIGS = [
+    "`fl-provider-dp`, `secure-aggregation`, `centralized-dp`",
+    "`dp-clgecl`, `dp-clgecl-momentum`",
+    "`dp-lora`",
+]
+NONE = "no power"
+
+
+def sizes_of(config: str, epsilon: int) -> list[RoundSize]:
+    """The public numbers of every round of a run on the tiny VT5."""
+    settings = load_settings(config, [f"target_epsilon={epsilon}"])
+    assert isinstance(settings, LocalTrainingSettings)
+    model, _ = open_reference(tiny_vt5.FOLDER)
+    trained = TrainableModel(
+        model,
+        trainable=settings.trainable,
+        frozen=settings.frozen,
+        lora=settings.lora,
+        stream=Stream(1),
+        dropout=settings.dropout,
+    )
+    plan, numel = settings.plan(CLIENTS), trained.start.numel()
+    terms = plan.record_terms
+    assert terms is not None
+    opened = [block for number, block in drawn_openings("0" * 64, plan.rounds, numel) if number == 1]
+    size = RoundSize(
+        coordinates=sum(min(BLOCK, numel - block * BLOCK) for block in opened),
+        numel=numel,
+        signal=terms.normalizer / terms.mechanism.noise.multiplier_of_sum(len(plan.clients)),
+    )
+    return [size] * plan.rounds
+
+
+def cells(sizes: list[RoundSize]) -> list[str]:
+    """The cells of the table: r², and what C8, C22 and C9 detect, each rounded to the side that promises less."""
+    noise, bare, reuse = noise_detected(sizes), bare_share_detected(sizes), reuse_detected(sizes)
+    return [
+        f"{sizes[0].energy:.2g}",
+        f"{math.floor(1000 * noise) / 10:g} %" if noise > 0.5 else NONE,
+        f"{math.floor(1 / bare)}" if bare <= 0.5 else NONE,
+        f"{math.ceil(100 * reuse)} %" if reuse <= 1 else NONE,
+    ]
+
+
+@pytest.mark.parametrize("configs", CONFIGS)
+@pytest.mark.parametrize("epsilon", [1, 4, 8])
+def test_the_page_lists_what_the_checks_would_detect(configs: str, epsilon: int) -> None:
+    found = {tuple(cells(sizes_of(config.strip("` "), epsilon))) for config in configs.split(",")}
+    assert len(found) == 1
+    row = " | ".join([f"| {configs}", str(epsilon), *found.pop()]) + " |"
+    assert row in PAGE.read_text().splitlines()
