@@ -178,9 +178,9 @@ def explain(
     """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
     from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
-    from evaluator.records.check_groups import Case, RunFile
+    from evaluator.records.check_groups import RunFile
     from evaluator.records.reading import read_record
-    from starter_kit.evaluation.record_checks import explain_checks, verdict
+    from starter_kit.evaluation.record_checks import AccountedCase, explain_checks, verdict
     from starter_kit.runs.folder import RunFolder
     from starter_kit.weights.base_weights import read_base
 
@@ -210,7 +210,7 @@ def explain(
         rules = TrackRules(
             reference="local", test_set="local", clients=clients, max_rounds=MAX_ROUNDS, privacy=privacy
         )
-        case = Case(read, rules, beside | given)
+        case = AccountedCase(read, rules, beside | given)
         explained = list(explain_checks(case))
         shown = [check for check in explained if check.needs_reading or not flagged]
         print_lines(verdict(case, explained), *shown)

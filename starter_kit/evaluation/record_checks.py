@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evaluator.checks import CHECKS
-from evaluator.contracts import ArtifactKind, Check, CheckStatus
+from evaluator.contracts import AccountingResult, ArtifactKind, Check, CheckStatus
 from evaluator.errors import ProblemError
 from evaluator.pipeline import StepInputs, count_communication
 from evaluator.progress import ignore_progress
@@ -66,24 +67,35 @@ class ExplainedCheck:
         return self.status in WORST_FIRST
 
 
-def explain_checks(case: Case) -> Iterator[ExplainedCheck]:
+@dataclass(frozen=True)
+class AccountedCase(Case):
+    """A case whose ε is recomputed once, however often it is asked for."""
+
+    @cached_property
+    def accounting(self) -> AccountingResult:
+        """ε, and check C1 on it. Raises ProblemError where there is none, or the record claims less."""
+        return account(self.record, self.privacy, [])
+
+
+def explain_checks(case: AccountedCase) -> Iterator[ExplainedCheck]:
     """Yield every check of the table `CHECKS`, in its order."""
+    budget = CheckGroup(("C1",), (), lambda _: case.accounting.checks)
     found: dict[str, ExplainedCheck] = {}
-    for group in [_BUDGET, *GROUPS, _PLAUSIBILITY]:
+    for group in [budget, *GROUPS, _PLAUSIBILITY]:
         found |= {explained.id: explained for explained in _explain(group, case)}
     for name in CHECKS:
         yield found.get(name, ExplainedCheck(name, None, "the site makes it, over all runs of a team"))
 
 
-def verdict(case: Case, explained: Sequence[ExplainedCheck]) -> str:
+def verdict(case: AccountedCase, explained: Sequence[ExplainedCheck]) -> str:
     """Return what the checks come to, in three lines: ε, how the checks ended, and what that proves."""
     return "\n".join([_epsilon_line(case), _tally(explained), TRUST_LINE])
 
 
-def _epsilon_line(case: Case) -> str:
+def _epsilon_line(case: AccountedCase) -> str:
     claim = f"The record claims ε = {case.record.claimed_epsilon:g} for one provider"
     try:
-        found = account(case.record, case.privacy, [])
+        found = case.accounting
     except ProblemError as error:
         return f"{claim}; {error.problem.code}: it can't be confirmed."
     return f"{claim}; recomputed, ε = {rounded_up(found.epsilon, 4)} at δ = {found.delta:g}, by {found.accountant}."
@@ -109,10 +121,6 @@ def _explain(group: CheckGroup, case: Case) -> Iterator[ExplainedCheck]:
         yield ExplainedCheck(name, made[name]) if name in made else ExplainedCheck(name, None, reason)
 
 
-def _budget(case: Case) -> list[Check]:
-    return account(case.record, case.privacy, []).checks
-
-
 def _plausibility(case: Case) -> list[Check]:
     files = {
         ArtifactKind.CHECKPOINT: case.files[RunFile.CHECKPOINT],
@@ -122,7 +130,6 @@ def _plausibility(case: Case) -> list[Check]:
     return count_communication(inputs, ignore_progress).result.checks
 
 
-_BUDGET = CheckGroup(("C1",), (), _budget)
 _PLAUSIBILITY = CheckGroup(
     ("P1", "P2", "P3", "P4"), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.LOG), _plausibility
 )
