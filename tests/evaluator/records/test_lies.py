@@ -22,8 +22,8 @@ from evaluator.contracts import CheckStatus
 from evaluator.records.certificate import Floats
 from evaluator.records.lines import RoundLine, RunLine
 from evaluator.records.server_steps import MomentumStep, OtherStep, SumStep
+from tests.evaluator.records.checked import checks, odd
 from tests.evaluator.records.factories import by_the_sum, make_record, noise_only
-from tests.evaluator.records.test_record_checks import checks, odd
 
 REJECTED, FLAGGED = CheckStatus.FAILED, CheckStatus.FLAGGED
 ROUNDS = 8

@@ -13,8 +13,8 @@ from evaluator.contracts import CheckStatus
 from evaluator.records.annex import Annex
 from evaluator.records.certificate import Floats
 from evaluator.records.lines import TrainableTensor
+from tests.evaluator.records.checked import adapter, checks
 from tests.evaluator.records.factories import MadeRun, make_record
-from tests.evaluator.records.test_record_checks import adapter, checks
 
 ADAPTERS: dict[str, Any] = {
     "trainable": [*adapter(2), TrainableTensor(name="bias", shape=[9])],

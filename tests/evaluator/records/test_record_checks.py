@@ -1,6 +1,6 @@
 """The checks of a training record, each on a run that is as it should be and on one that isn't."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ from safetensors.numpy import load_file, save_file
 from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checks import CHECKS, failures
 from evaluator.communication.log import LogEntry, write_log
-from evaluator.contracts import Check, CheckStatus, PrivacyRules, TrackRules
+from evaluator.contracts import CheckStatus
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
 from evaluator.records.annex import Annex
-from evaluator.records.check_groups import Case, RunFile, check_record
 from evaluator.records.lines import (
     Codec,
     RoundLine,
@@ -26,39 +25,13 @@ from evaluator.records.lines import (
     TrainableTensor,
     Tuning,
 )
-from evaluator.records.reading import read_record
-from evaluator.records.sampling_checks import clients
 from evaluator.records.tensor_checks import tensors
 from starter_kit.compression.nf4 import dequantize, quantize
-from tests.evaluator.records.factories import MadeRun, make_record, noise_only, write_weights
+from tests.evaluator.records.checked import adapter, checks, odd
+from tests.evaluator.records.factories import make_record, noise_only, write_weights
 
-PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
 TWO_STAGE = Poisson(client_rate=0.5, provider_rate=0.25)
 FIXED = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20)
-
-
-def checks(made: MadeRun, clients: int = 2, providers: Sequence[int] = ()) -> dict[str, Check]:
-    rules = TrackRules(
-        reference="tiny",
-        test_set="secret",
-        clients=clients,
-        providers_per_client=list(providers),
-        privacy=PRIVACY,
-    )
-    files = {
-        RunFile.CHECKPOINT: made.checkpoint,
-        RunFile.BASE: made.base,
-        RunFile.LOG: made.log,
-        RunFile.ANNEX: made.annex,
-    }
-    found = check_record(Case(read_record(made.record, max_rounds=100), rules, files))
-    assert len({check.id for check in found}) == len(found)
-    return {check.id: check for check in found}
-
-
-def odd(found: dict[str, Check]) -> dict[str, CheckStatus]:
-    good = (CheckStatus.PASSED, CheckStatus.NO_POWER, CheckStatus.NOT_APPLICABLE)
-    return {name: check.status for name, check in found.items() if check.status not in good}
 
 
 def changing(number: int, **changes: Any) -> Callable[[RoundLine], RoundLine]:
@@ -189,25 +162,6 @@ def test_a_run_of_another_number_of_clients_than_the_track_is_rejected(tmp_path:
     assert checks(make_record(tmp_path), clients=3)["C19"].status is CheckStatus.FAILED
 
 
-def test_a_fixed_number_that_varies_or_is_too_large_is_rejected(tmp_path: Path) -> None:
-    def counts(*numbers: int) -> Callable[[Annex], Annex]:
-        return lambda annex: replace(
-            annex,
-            sampled=[
-                dict.fromkeys(counts, number) for counts, number in zip(annex.sampled, numbers, strict=True)
-            ],
-        )
-
-    for numbers, where in (((5, 4), "annex, client 0"), ((6, 6), "annex, client 0")):
-        made = make_record(
-            tmp_path / str(numbers),
-            sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
-            change_annex=counts(*numbers),
-        )
-        found = checks(made)
-        assert (found["C6"].status, found["C6"].where) == (CheckStatus.FAILED, where)
-
-
 def test_openings_of_other_values_are_rejected(tmp_path: Path) -> None:
     def prettier(annex: Annex) -> Annex:
         place, opening = next(iter(annex.openings.items()))
@@ -280,44 +234,6 @@ def test_what_may_be_honest_is_flagged_and_not_rejected(
     tmp_path: Path, check: str, changes: dict[str, Any]
 ) -> None:
     assert odd(checks(make_record(tmp_path, **changes))) == {check: CheckStatus.FLAGGED}
-
-
-def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
-    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
-    record = read_record(made.record, max_rounds=30)
-    coins = Poisson(client_rate=0.2, provider_rate=0.25)
-    assert clients(record).status is CheckStatus.PASSED
-    called_coins = replace(
-        record, rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds]
-    )
-    assert clients(called_coins).status is CheckStatus.FLAGGED
-
-
-def test_clients_that_coins_cannot_have_chosen_are_rejected(tmp_path: Path) -> None:
-    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
-    record = read_record(made.record, max_rounds=30)
-    coins = Poisson(client_rate=1e-6, provider_rate=0.25)
-    rare = replace(
-        record,
-        rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds],
-    )
-    assert clients(rare).status is CheckStatus.FAILED
-
-
-def test_a_fixed_number_is_the_same_at_all_clients(tmp_path: Path) -> None:
-    made = make_record(
-        tmp_path,
-        sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
-        change_annex=lambda annex: replace(annex, sampled=[{0: 5, 1: 4}] * len(annex.sampled)),
-    )
-    found = checks(made)["C6"]
-    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
-
-
-def test_a_client_with_fewer_providers_than_the_rate_counts_on_is_rejected(tmp_path: Path) -> None:
-    fixed = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=21)
-    found = checks(make_record(tmp_path, sampling=fixed))["C6"]
-    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 0")
 
 
 def test_weights_after_rounds_that_released_nothing_are_the_base_weights() -> None:
@@ -453,13 +369,6 @@ def adapted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "base.safetensors", folder / "model.safetensors"
 
 
-def adapter(rank: int) -> list[TrainableTensor]:
-    return [
-        TrainableTensor(name="encoder.lora_A.weight", shape=[rank, 40]),
-        TrainableTensor(name="encoder.lora_B.weight", shape=[60, rank]),
-    ]
-
-
 def test_merged_adapters_explain_a_change_of_their_rank(tmp_path: Path) -> None:
     found = checks(make_record(tmp_path, trainable=adapter(2), lora_scale=2.0))
     assert odd(found) == {}
@@ -498,20 +407,3 @@ def test_one_adapter_doesnt_explain_the_changes_of_two_matrices(tmp_path: Path) 
     made = make_record(tmp_path, base=base, checkpoint=tmp_path / "model.safetensors", trainable=one)
     found = checks(made)["C10"]
     assert (found.status, found.where) == (CheckStatus.FAILED, "undeclared tensors")
-
-
-class TestNumbersThatTheOrganizersKnow:
-    """`make_record` claims 20 providers a client."""
-
-    def test_the_track_s_own_pass(self, tmp_path: Path) -> None:
-        assert checks(make_record(tmp_path), providers=[20, 20])["C6"].status is CheckStatus.PASSED
-
-    def test_more_are_rejected(self, tmp_path: Path) -> None:
-        # Ten times the providers, each sampled at a tenth of the rate, is the same sample at a fraction of the ε.
-        found = checks(make_record(tmp_path), providers=[20, 2])["C6"]
-        assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
-        assert "20" not in f"{found.expected}{found.found}"
-
-    def test_fewer_are_flagged(self, tmp_path: Path) -> None:
-        found = checks(make_record(tmp_path), providers=[21, 20])["C6"]
-        assert (found.status, found.where) == (CheckStatus.FLAGGED, "annex, client 0")

@@ -1,0 +1,89 @@
+"""Checks C5 and C6: numbers of clients and providers, as the declared sampling makes them and otherwise."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from evaluator.contracts import CheckStatus
+from evaluator.mechanisms.sampling import FixedSize, Poisson
+from evaluator.records.annex import Annex
+from evaluator.records.reading import read_record
+from evaluator.records.sampling_checks import clients
+from tests.evaluator.records.checked import checks
+from tests.evaluator.records.factories import make_record
+
+FIXED = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20)
+
+
+def test_a_fixed_number_that_varies_or_is_too_large_is_rejected(tmp_path: Path) -> None:
+    def counts(*numbers: int) -> Callable[[Annex], Annex]:
+        return lambda annex: replace(
+            annex,
+            sampled=[
+                dict.fromkeys(counts, number) for counts, number in zip(annex.sampled, numbers, strict=True)
+            ],
+        )
+
+    for numbers, where in (((5, 4), "annex, client 0"), ((6, 6), "annex, client 0")):
+        made = make_record(
+            tmp_path / str(numbers),
+            sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
+            change_annex=counts(*numbers),
+        )
+        found = checks(made)
+        assert (found["C6"].status, found["C6"].where) == (CheckStatus.FAILED, where)
+
+
+def test_clients_that_no_coins_would_choose_are_flagged(tmp_path: Path) -> None:
+    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
+    record = read_record(made.record, max_rounds=30)
+    coins = Poisson(client_rate=0.2, provider_rate=0.25)
+    assert clients(record).status is CheckStatus.PASSED
+    called_coins = replace(
+        record, rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds]
+    )
+    assert clients(called_coins).status is CheckStatus.FLAGGED
+
+
+def test_clients_that_coins_cannot_have_chosen_are_rejected(tmp_path: Path) -> None:
+    made = make_record(tmp_path, clients=10, rounds=30, sampling=FIXED)
+    record = read_record(made.record, max_rounds=30)
+    coins = Poisson(client_rate=1e-6, provider_rate=0.25)
+    rare = replace(
+        record,
+        rounds=[line.model_copy(update={"sampling": coins}) for line in record.rounds],
+    )
+    assert clients(rare).status is CheckStatus.FAILED
+
+
+def test_a_fixed_number_is_the_same_at_all_clients(tmp_path: Path) -> None:
+    made = make_record(
+        tmp_path,
+        sampling=FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20),
+        change_annex=lambda annex: replace(annex, sampled=[{0: 5, 1: 4}] * len(annex.sampled)),
+    )
+    found = checks(made)["C6"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
+
+
+def test_a_client_with_fewer_providers_than_the_rate_counts_on_is_rejected(tmp_path: Path) -> None:
+    fixed = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=21)
+    found = checks(make_record(tmp_path, sampling=fixed))["C6"]
+    assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 0")
+
+
+class TestNumbersThatTheOrganizersKnow:
+    """`make_record` claims 20 providers a client."""
+
+    def test_the_track_s_own_pass(self, tmp_path: Path) -> None:
+        assert checks(make_record(tmp_path), providers=[20, 20])["C6"].status is CheckStatus.PASSED
+
+    def test_more_are_rejected(self, tmp_path: Path) -> None:
+        # Ten times the providers, each sampled at a tenth of the rate, is the same sample at a fraction of the ε.
+        found = checks(make_record(tmp_path), providers=[20, 2])["C6"]
+        assert (found.status, found.where) == (CheckStatus.FAILED, "annex, client 1")
+        assert "20" not in f"{found.expected}{found.found}"
+
+    def test_fewer_are_flagged(self, tmp_path: Path) -> None:
+        found = checks(make_record(tmp_path), providers=[21, 20])["C6"]
+        assert (found.status, found.where) == (CheckStatus.FLAGGED, "annex, client 0")
