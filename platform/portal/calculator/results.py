@@ -78,7 +78,7 @@ class Result:
 
     def _trade_off(self) -> Plot:
         """Return the plot of what the best attack finds, beside guessing."""
-        found = [(rate, at_most) for rate, at_most in self.answer.trade_off if at_most > 0]
+        found = self.answer.trade_off
         guessed = [(rate, rate) for rate, _ in found]
         lines = [
             Line("two-stage", "the best attack, two-stage rule", found),
