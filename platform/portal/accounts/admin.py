@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -59,6 +60,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
             vouch_for_address(obj)
 
     @override
+    @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         before = self.get_object(request, unquote(id))
         response = super().user_change_password(request, id, form_url)

@@ -65,6 +65,19 @@ class TestPassword:
         assert message.to == [ada.email]
         assert "An organizer has set a new password" in message.body
 
+    def test_none_is_set_without_what_follows_from_it(
+        self, client: Client, organizer: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr("portal.accounts.services.revoke_all_tokens", fail)
+        ada = make_user()
+        with pytest.raises(RuntimeError):
+            client.post(self.address(ada), self.NEW)
+        ada.refresh_from_db()
+        assert not ada.check_password("new-hill-43-y")
+
     def test_one_that_is_rejected_changes_nothing(self, client: Client, organizer: User) -> None:
         ada = make_user()
         _, secret = create_token(ada, "cluster")
