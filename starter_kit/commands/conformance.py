@@ -67,7 +67,7 @@ def _print(result: "Result") -> None:
         console.print(table)
     print_problems(result.problems)
     log(f"seed {result.seed}, {result.seconds:.1f} s")
-    print_lines(_verdict(result))
+    print_lines(verdict(result))
 
 
 def _cells(test: "Test") -> list[str]:
@@ -79,11 +79,14 @@ def _cells(test: "Test") -> list[str]:
     return [test.id, measured, statistic, limit or plain, p_value, test.verdict.replace("_", " ")]
 
 
-def _verdict(result: "Result") -> str:
+def verdict(result: "Result") -> str:
+    """Return the last line that is printed."""
     if result.passed:
+        blind = ", ".join(test.id for test in result.without_power)
         return (
-            f"{result.method} conforms to what it claims for one {result.unit}. This examines the code, not a run: it "
-            "doesn't show that this code made a checkpoint."
+            f"{result.method} conforms to what it claims for one {result.unit}"
+            + (f", as far as was seen: no power in {blind}. " if blind else ". ")
+            + "This examines the code, not a run: it doesn't show that this code made a checkpoint."
         )
     failed = ", ".join(test.id for test in result.failed)
     return f"{result.method} doesn't conform: {failed or 'see the problem above'}."

@@ -97,6 +97,11 @@ class Result(BaseModel):
         return [test for test in self.tests if test.verdict is Verdict.FAILED]
 
     @property
+    def without_power(self) -> list[Test]:
+        """The tests that could not have found anything."""
+        return [test for test in self.tests if test.verdict is Verdict.NO_POWER]
+
+    @property
     def passed(self) -> bool:
-        """Whether all tests were made and none failed."""
+        """Whether tests were made and none failed; those `without_power` show nothing either way."""
         return bool(self.tests) and not self.failed and not self.problems

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+from starter_kit.commands.conformance import verdict
 from starter_kit.conformance.mutants.catalog import SETTINGS
+from starter_kit.conformance.results import Result, Test, Verdict
 from tests.starter_kit.commands.pfl import pfl
 
 
@@ -24,3 +26,14 @@ def test_what_is_printed_ends_with_a_verdict() -> None:
 
 def test_a_method_that_cannot_be_examined_ends_with_status_2(tmp_path: Path) -> None:
     assert "E_CONFIGURATION" in pfl("conformance", tmp_path / "no.yaml", status=2).stderr
+
+
+def test_the_verdict_names_the_tests_without_power() -> None:
+    tests = [
+        Test(id="noise-scale", measures="noise", verdict=Verdict.PASSED),
+        Test(id="constant-divisor", measures="factors", verdict=Verdict.NO_POWER),
+    ]
+    assert "as far as was seen: no power in constant-divisor. " in verdict(
+        Result(method="m", unit="provider", tests=tests)
+    )
+    assert "no power" not in verdict(Result(method="m", unit="provider", tests=tests[:1]))
