@@ -151,7 +151,8 @@ CHECKS: dict[str, CheckText] = {
         "its learning rate, normalizer and other parameters, leads from the base weights through every noised sum to "
         "the checkpoint, up to float32 rounding (for a sum, 8·2⁻²³ of the magnitudes that are added); and adapters, "
         "which the annex has as a whole, begin without an effect and give the checkpoint when they are merged. A "
-        "rule that can't be replayed, or tensors that can't be followed, are flagged.",
+        "rule that can't be replayed, tensors that can't be followed, and steps so small that rounding could hide a "
+        "tenth of them or more, are flagged.",
         limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
         "that is taken back over the rounds, which is for C8 and C9 to see; whether the sums are those of clipped "
         "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "

@@ -8,6 +8,7 @@ must have the record's roots, begin without an effect, and give the checkpoint w
 The texts say nothing of a value in the annex: what is found is only where the first difference is.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ from evaluator.records.difference import Difference, judge, not_applicable
 from evaluator.records.lines import RunLine, TrainingRecord
 from evaluator.records.merging import badly_merged
 from evaluator.records.replay import Doubles, Replay, next_weights, replay_of
+
+# The most that roundings may hide, if they all point one way, over the length of all steps, if these are noise.
+MOST_SLACK = 0.1
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,11 @@ def _replayed(
     first: WeightVector | None,
     rule: Replay,
 ) -> Iterator[Difference]:
-    """Yield the first round and block in which the weights aren't what the rule makes of the noised sum."""
+    """Yield the first round and block in which the weights aren't what the rule makes of the noised sum.
+
+    Yield as well, if that is so, that all roundings together could hide a drift beside which the steps are small.
+    """
+    slack = squares = 0.0
     before = None if first is None else _opened([_block(first, block) for block in blocks])
     for number in range(1, len(record.rounds) + 1):
         places = [(number, block) for block in blocks]
@@ -161,7 +169,16 @@ def _replayed(
                     f"round {number}, block {blocks[off[0] // BLOCK]}",
                 )
                 return
+            slack += float(np.linalg.norm(due.error))
+            squares += float(step.value @ step.value)
         before = after
+    if squares and slack > MOST_SLACK * math.sqrt(squares):
+        yield Difference(
+            f"steps beside which float32 rounding in {len(record.rounds)} rounds is small, so that it hides no drift",
+            "smaller steps",
+            "line 1, server",
+            rejects=False,
+        )
 
 
 def _block(vector: WeightVector, block: int) -> Floats:

@@ -73,6 +73,15 @@ def averaged(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floa
     return [*weights[:-1], np.mean(weights, axis=0, dtype=np.float32)]
 
 
+def drifting(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
+    """Steps that round to nothing, and in every round as much of the wanted change as rounding explains."""
+    change = np.sign(wanted_change(len(start))) * np.float32(7 * 2.0**-23) * np.abs(start)
+    weights = [start]
+    for total in totals:
+        weights.append(weights[-1] + np.float32(1e-9 / run.normalizer) * total + change)
+    return weights[1:]
+
+
 def as_before(run: RunLine, start: Floats, totals: Sequence[Floats]) -> list[Floats]:
     """By η/M = 0.1, whatever the record declares."""
     return _followed(start, totals, [0.1] * len(totals))
@@ -170,6 +179,11 @@ LIES = [
         {"C21": FLAGGED},
         {"server": OtherStep(description="secret")},
         fabricated=True,
+    ),
+    Lie(
+        "steps so small that rounding hides a drift",
+        {"C21": FLAGGED},
+        {"server": SumStep(learning_rate=1e-9), "follow": drifting},
     ),
     Lie("half of the noise", dict.fromkeys(("C8", "C9", "C22"), FLAGGED), {"sums": half_the_noise}),
     Lie("the same noise in every round", dict.fromkeys(("C9", "C22"), FLAGGED), {"sums": same_noise}),
