@@ -55,9 +55,8 @@ def new_stack(tmp_path: Path, trained: Path) -> Iterator[Callable[..., Stack]]:
         stacks.append(stack)
         shutil.copytree(trained / "base", stack.evaluator_home / "references" / "vt5-small")
         shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "test_sets" / "small")
-        stack.start()
         overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0"]
-        stack.manage("load_tracks", *(word for override in overrides for word in ("--set", override)))
+        stack.start(["load_tracks", *(word for override in overrides for word in ("--set", override))])
         return stack
 
     yield start
@@ -67,8 +66,13 @@ def new_stack(tmp_path: Path, trained: Path) -> Iterator[Callable[..., Stack]]:
 
 def make_participant(stack: Stack, email: str, team: str) -> str:
     """A verified user with a team of their own, as an organizer would make them; returns an API token."""
-    stack.manage(
-        "create_user", email, "--name", email.split("@")[0], "--password-env", "PASSWORD", PASSWORD=PASSWORD
+    name = email.split("@")[0]
+    *_, token = stack.manage_all(
+        [
+            ["create_user", email, "--name", name, "--password-env", "PASSWORD"],
+            ["create_team", team, "--owner", email],
+            ["create_token", email, "--label", "test"],
+        ],
+        PASSWORD=PASSWORD,
     )
-    stack.manage("create_team", team, "--owner", email)
-    return stack.manage("create_token", email, "--label", "test")
+    return token

@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -43,13 +43,14 @@ class Site(Stack):
         shutil.copytree(base, self.evaluator_home / "references" / "small")
         write_test_set(self.evaluator_home / "test_sets" / "small")
 
-    def start(self) -> None:
-        """Start every process, and load tracks that take any number of submissions."""
+    def start(self, *commands: Sequence[str], **variables: str) -> list[str]:
+        """Start every process, on tracks that take any number of submissions."""
         self.proxy.__enter__()
-        super().start()
+        tracks = ["load_tracks", *(word for override in OVERRIDES for word in ("--set", override))]
+        _, *printed = super().start(tracks, *commands, **variables)
         for name in WORKERS[1:]:
             self.start_process(name)
-        self.manage("load_tracks", *(word for override in OVERRIDES for word in ("--set", override)))
+        return printed
 
     def stop(self) -> None:
         """End all processes and the proxy."""

@@ -110,6 +110,11 @@ class Steps:
         say(f"      done in {now - begun:.0f} s ({now - self.started:.0f} s since the start)")
 
 
+def password_variable(email: str) -> str:
+    """Return the environment variable that hands an account's password to the command that creates it."""
+    return f"DEMO_PASSWORD_{email.partition('@')[0].upper()}"
+
+
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -196,8 +201,29 @@ class Demo:
         (target / "secret").rename(test_sets / TEST_SET)
 
     def start_site(self) -> None:
-        self.stack.start()
-        manage = self.stack.manage
+        commands = {"tracks": ["load_tracks", *self.track_overrides()]}
+        for participant in (ADA, BEN):
+            commands[f"account {participant.email}"] = self.create_user(participant.email, participant.name)
+            commands[f"team {participant.email}"] = [
+                "create_team",
+                participant.team,
+                "--owner",
+                participant.email,
+            ]
+            commands[f"token {participant.email}"] = ["create_token", participant.email, "--label", "demo"]
+        for email, name in ORGANIZERS:
+            options = ("--superuser", "--second-factor")
+            commands[f"account {email}"] = self.create_user(email, name, *options)
+        passwords = {password_variable(email): password for email, password in self.passwords.items()}
+        printed = dict(zip(commands, self.stack.start(*commands.values(), **passwords), strict=True))
+        for participant in (ADA, BEN):
+            self.tokens[participant] = printed[f"token {participant.email}"]
+            self.pfl(participant, "key", "create")
+        for email, _ in ORGANIZERS:
+            self.recovery_codes[email] = printed[f"account {email}"].rpartition("Recovery codes: ")[2].split()
+        say(f"      {self.stack.url} answers; logs are in {self.home / 'logs'}")
+
+    def track_overrides(self) -> list[str]:
         threshold = RECEIPTS_THRESHOLD if self.receipts else FORMS_THRESHOLD
         clients = Dataset(self.public, "train").info.clients
         providers = [len(clients[client]) for client in sorted(clients)]
@@ -206,30 +232,12 @@ class Demo:
             f"track-1.anls_threshold={threshold}",
             f"track-2.providers_per_client={providers}",
         ]
-        manage("load_tracks", *(argument for override in overrides for argument in ("--set", override)))
-        for participant in (ADA, BEN):
-            self.create_user(participant.email, participant.name)
-            manage("create_team", participant.team, "--owner", participant.email)
-            self.tokens[participant] = manage("create_token", participant.email, "--label", "demo")
-            self.pfl(participant, "key", "create")
-        for email, name in ORGANIZERS:
-            output = self.create_user(email, name, "--superuser", "--second-factor")
-            self.recovery_codes[email] = output.rpartition("Recovery codes: ")[2].split()
-        say(f"      {self.stack.url} answers; logs are in {self.home / 'logs'}")
+        return [argument for override in overrides for argument in ("--set", override)]
 
-    def create_user(self, email: str, name: str, *options: str) -> str:
-        """Create an account with a password; returns what the command printed."""
-        password = self.passwords[email] = secrets.token_urlsafe(12)
-        return self.stack.manage(
-            "create_user",
-            email,
-            "--name",
-            name,
-            "--password-env",
-            "DEMO_PASSWORD",
-            *options,
-            DEMO_PASSWORD=password,
-        )
+    def create_user(self, email: str, name: str, *options: str) -> list[str]:
+        """Return the command that creates an account with a new password."""
+        self.passwords[email] = secrets.token_urlsafe(12)
+        return ["create_user", email, "--name", name, "--password-env", password_variable(email), *options]
 
     def train(self, trainings: Sequence[Training]) -> None:
         """Train all of `trainings`, as many at once as there are cores."""
@@ -328,10 +336,8 @@ def main() -> int:
         parser.error(str(error))
     back_ends = named_back_ends() if options.services else {}
     demo = Demo(home, options.data and options.data.resolve(), options.port, back_ends)
-    for ending in (
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # as Ctrl-C, lest a closed terminal leaves the site running
+    # As Ctrl-C: otherwise the site would go on after its terminal has been closed.
+    for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupt)
     try:
         demo.run()

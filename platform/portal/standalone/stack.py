@@ -4,13 +4,14 @@ All of them are the production programs (gunicorn, Celery) with the back ends th
 named means SQLite, a folder store and a broker file under the site's home.
 """
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -89,21 +90,45 @@ class Stack:
 
     def manage(self, *arguments: str, **variables: str) -> str:
         """Run one of the site's management commands and return what it printed."""
-        command = [PYTHON, "-m", "django", *arguments]
-        environment = {**self.environment, **variables}
-        result = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
-        if result.returncode:
-            raise StackError(f"{' '.join(arguments[:2])} failed:\n{result.stderr.strip()[-4000:]}")
-        return result.stdout.strip()
+        (printed,) = self.manage_all([arguments], **variables)
+        return printed
 
-    def start(self) -> None:
-        """Bring the database up to date, start every process and wait until the site answers."""
+    def manage_all(self, commands: Sequence[Sequence[str]], **variables: str) -> list[str]:
+        """Run management commands one after another in one process; return what each printed.
+
+        Raises:
+            StackError: One failed; those before it are done, those after it aren't.
+        """
+        result = subprocess.run(
+            [PYTHON, "-m", "portal.standalone.management"],
+            input=json.dumps(commands),
+            env={**self.environment, **variables},
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        if result.returncode:
+            names = ", ".join(arguments[0] for arguments in commands)
+            raise StackError(f"{names}: failed:\n{result.stderr.strip()[-4000:]}")
+        printed: list[str] = json.loads(result.stdout)
+        return printed
+
+    def start(self, *commands: Sequence[str], **variables: str) -> list[str]:
+        """Bring the database up to date, start every process and wait until the site answers.
+
+        Args:
+            commands: Management commands that follow the migrations.
+
+        Returns:
+            What `commands` printed.
+        """
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         self.evaluator_home.mkdir(parents=True, exist_ok=True)
-        self.manage("migrate", "--verbosity", "0")
+        _, *printed = self.manage_all([["migrate", "--verbosity", "0"], *commands], **variables)
         for name in ("web", *PROGRAMS):
             self.start_process(name)
         self._wait_until_ready()
+        return printed
 
     def start_process(self, name: str) -> None:
         """Start one process: `web`, `intake`, `clock`, `mail` or `worker`; further workers are `worker-2` and so on."""

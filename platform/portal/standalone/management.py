@@ -1,0 +1,24 @@
+"""Several management commands in one process, as most of the time of a short one goes into its start.
+
+`python -m portal.standalone.management` reads a JSON list of commands, each a list of words, and writes what each
+printed as a JSON list. The first command that fails ends it, as it would a shell script.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+
+from django.core.management import execute_from_command_line
+
+
+def run(arguments: Sequence[str]) -> str:
+    """Run one management command; return what it printed."""
+    with redirect_stdout(StringIO()) as printed:
+        execute_from_command_line(["manage.py", *arguments])
+    return printed.getvalue().strip()
+
+
+if __name__ == "__main__":
+    json.dump([run(arguments) for arguments in json.load(sys.stdin)], sys.stdout)
