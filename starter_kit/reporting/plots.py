@@ -10,8 +10,10 @@ from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
@@ -64,19 +66,33 @@ class Plot:
     draw: Callable[[Axes, Theme], None]
 
 
-def write_plots(folder: Path, metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Path]:
-    """Draw the plots for which there are numbers into `plots/` of the run folder; return the files.
+@dataclass(frozen=True)
+class Drawn:
+    """A plot as two PNG files, for light and for dark surroundings."""
+
+    plot: Plot
+    light: bytes
+    dark: bytes
+
+
+def draw_plots(metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Drawn]:
+    """Return the plots for which there are numbers.
 
     Raises:
-        ProblemError: (`E_RUN_FOLDER`) The folder can't be written into, or a private run reports what it must not.
+        ProblemError: (`E_RUN_FOLDER`) A private run reports what it must not.
+    """
+    return [Drawn(plot, png(plot, LIGHT), png(plot, DARK)) for plot in plots_of(metrics, summary)]
+
+
+def write_plots(folder: Path, plots: Iterable[Drawn]) -> None:
+    """Write the plots for light surroundings into `plots/` of the run folder.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) The folder can't be written into.
     """
     (folder / FOLDER).mkdir(exist_ok=True)
-    written = []
-    for plot in plots_of(metrics, summary):
-        path = folder / FOLDER / f"{plot.name}.png"
-        replace_file(path, png(plot))
-        written.append(path)
-    return written
+    for drawn in plots:
+        replace_file(folder / FOLDER / f"{drawn.plot.name}.png", drawn.light)
 
 
 def plots_of(metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Plot]:
@@ -103,11 +119,13 @@ def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
         if len(series) > 1:
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), borderaxespad=0.2)
         axes.set_title(plot.title, loc="left", pad=30 if len(series) > 1 else 10)
-        drawn, small = BytesIO(), BytesIO()
-        figure.savefig(drawn, format="png")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
     # Few colors take a third of the bytes.
-    Image.open(drawn).convert("RGB").quantize(COLORS).save(small, format="png", optimize=True)
-    return small.getvalue()
+    image = BytesIO()
+    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    pixels.quantize(COLORS).save(image, format="png", optimize=True)
+    return image.getvalue()
 
 
 def _scores(metrics: Sequence[RoundMetrics]) -> Plot | None:

@@ -23,7 +23,7 @@ from starter_kit.reporting.metrics import (
     read_metrics,
     read_summary,
 )
-from starter_kit.reporting.plots import DARK, Plot, plots_of, png
+from starter_kit.reporting.plots import Drawn, draw_plots, write_plots
 from starter_kit.reporting.rounding import epsilon_text, significant, size_text
 
 REPORT = "report.html"
@@ -58,7 +58,10 @@ EXPLAINED = {
 
 
 def write_report(folder: Path) -> Path:
-    """Write `report.html` of a run folder from its settings, metrics and summary; return its path.
+    """Write `report.html` and `plots/` of a run folder from its settings, metrics and summary.
+
+    Returns:
+        The path of the report.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) One of the files isn't there or can't be read, the report can't be written, or a
@@ -67,12 +70,16 @@ def write_report(folder: Path) -> Path:
     settings = read_file(folder / SETTINGS).decode(errors="replace").replace("\r\n", "\n")
     metrics = read_metrics(folder / METRICS)
     summary = read_summary(folder / SUMMARY)
+    plots = draw_plots(metrics, summary)
     path = folder / REPORT
-    replace_file(path, report(settings, metrics, summary))
+    replace_file(path, report(settings, metrics, summary, plots))
+    write_plots(folder, plots)
     return path
 
 
-def report(settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary) -> str:
+def report(
+    settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary, plots: Sequence[Drawn]
+) -> str:
     """Return the report as HTML; `settings` are shown as they are. Raises `ProblemError` as `check_private` does."""
     check_private(metrics, summary)
     style = STYLE.read_text(encoding="utf-8")
@@ -80,7 +87,7 @@ def report(settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary) 
         _section("summary", "Summary", _scroll("summary", _summary_table(summary))),
         _section("privacy", "Privacy", *(element("p", text) for text in _privacy(summary))),
     ]
-    if plots := plots_of(metrics, summary):
+    if plots:
         sections.append(_section("plots", "Plots", element("div", *map(_figure, plots), class_="plots")))
     if metrics:
         explained = element("p", _explained(metrics), class_="note")
@@ -188,9 +195,9 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
     )
 
 
-def _figure(plot: Plot) -> Element:
-    dark = element("source", media="(prefers-color-scheme: dark)", srcset=_data_uri(png(plot, DARK)))
-    light = element("img", src=_data_uri(png(plot)), alt=f"{plot.title}. {plot.in_words}")
+def _figure(drawn: Drawn) -> Element:
+    dark = element("source", media="(prefers-color-scheme: dark)", srcset=_data_uri(drawn.dark))
+    light = element("img", src=_data_uri(drawn.light), alt=f"{drawn.plot.title}. {drawn.plot.in_words}")
     return element("figure", element("picture", dark, light))
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from evaluator.errors import ProblemError
 from starter_kit.reporting.metrics import RoundMetrics
-from starter_kit.reporting.plots import DARK, LIGHT, Plot, Theme, plots_of, png, write_plots
+from starter_kit.reporting.plots import DARK, LIGHT, Plot, Theme, draw_plots, plots_of, png, write_plots
 from tests.starter_kit.reporting.runs import (
     open_round,
     open_rounds,
@@ -37,24 +37,27 @@ def line(axes: Axes, label: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in np.asarray(series.get_xydata())]
 
 
+def written(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "plots").iterdir())
+
+
 def test_a_run_that_is_not_private_shows_scores_bytes_and_loss(tmp_path: Path) -> None:
-    written = write_plots(tmp_path, open_rounds(4), open_summary())
-    assert written == [tmp_path / "plots" / f"{name}.png" for name in ("scores", "bytes", "loss")]
-    for path in written:
+    write_plots(tmp_path, draw_plots(open_rounds(4), open_summary()))
+    assert written(tmp_path) == ["bytes.png", "loss.png", "scores.png"]
+    for path in (tmp_path / "plots").iterdir():
         with Image.open(path) as image:
             assert image.format == "PNG"
             assert image.size == (960, 660)
 
 
 def test_a_private_run_shows_epsilon_and_no_loss(tmp_path: Path) -> None:
-    write_plots(tmp_path, private_rounds(4), private_summary())
-    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == ["bytes.png", "epsilon.png"]
+    write_plots(tmp_path, draw_plots(private_rounds(4), private_summary()))
+    assert written(tmp_path) == ["bytes.png", "epsilon.png"]
 
 
-def test_a_private_run_that_reports_its_loss_is_not_drawn(tmp_path: Path) -> None:
+def test_a_private_run_that_reports_its_loss_is_not_drawn() -> None:
     with pytest.raises(ProblemError):
-        write_plots(tmp_path, [*private_rounds(4), open_round(5)], private_summary())
-    assert list(tmp_path.rglob("*.png")) == []
+        draw_plots([*private_rounds(4), open_round(5)], private_summary())
 
 
 def test_a_run_without_rounds_has_no_plots() -> None:

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics
+from starter_kit.reporting.plots import Drawn, draw_plots
 from starter_kit.reporting.report import report, write_report
 from tests.services.chromium import Chromium
 from tests.starter_kit.reporting.runs import (
@@ -82,12 +83,20 @@ class Document(HTMLParser):
 
 @cache
 def document(settings: str = SETTINGS, **changes: object) -> Document:
-    return Document(report(settings, open_rounds(4), open_summary(**changes)))
+    return Document(report(settings, open_rounds(4), open_summary(**changes), drawn(private=False)))
 
 
 @cache
 def private_document(**changes: object) -> Document:
-    return Document(report(SETTINGS, private_rounds(4), private_summary(**changes)))
+    return Document(report(SETTINGS, private_rounds(4), private_summary(**changes), drawn(private=True)))
+
+
+@cache
+def drawn(*, private: bool) -> list[Drawn]:
+    """The plots of four rounds, drawn once for all tests."""
+    if private:
+        return draw_plots(private_rounds(4), private_summary())
+    return draw_plots(open_rounds(4), open_summary())
 
 
 def test_a_report_has_one_heading_and_a_section_for_everything() -> None:
@@ -242,13 +251,14 @@ def test_every_plot_is_described_in_words() -> None:
 
 
 def test_one_round_is_enough() -> None:
-    page = Document(report(SETTINGS, [open_round(1)], open_summary(rounds=1)))
+    metrics, summary = [open_round(1)], open_summary(rounds=1)
+    page = Document(report(SETTINGS, metrics, summary, draw_plots(metrics, summary)))
     assert "fedavg, 1 round ·" in page.all("header")[0]
     assert len(page.attributes("img")) == 2
 
 
 def test_a_run_of_no_round_has_neither_plots_nor_rounds() -> None:
-    page = Document(report(SETTINGS, [], open_summary(rounds=0, bytes_total=0)))
+    page = Document(report(SETTINGS, [], open_summary(rounds=0, bytes_total=0), []))
     assert page.all("h2") == ["Summary", "Privacy", "Settings"]
 
 
