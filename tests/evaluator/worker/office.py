@@ -1,8 +1,6 @@
 """The site's place at a real broker, with real workers and artifacts over HTTP."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from celery import Celery
+from celery.__main__ import main as celery
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import (
@@ -31,6 +30,7 @@ from evaluator.contracts import (
 from evaluator.signed_messages import SignedMessage, is_signed_with
 from evaluator.worker.broker import broker_settings
 from tests.evaluator.worker.artifact_server import ArtifactServer
+from tests.services.forked import Forked
 
 RULES = TrackRules(reference="tiny", test_set="secret", clients=2)
 QUEUES = f"{EVALUATOR_QUEUE},{SCORING_QUEUE}"
@@ -47,7 +47,7 @@ class Office:
     home: Path
     folder: Path
     servers: list[ArtifactServer] = field(default_factory=list)
-    workers: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    workers: list[Forked] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     reports: list[StepReport] = field(default_factory=list)
 
@@ -60,16 +60,19 @@ class Office:
                 queue.declare()
                 queue.purge()
 
-    def start_worker(
-        self, app: str = "evaluator.worker", queues: str = QUEUES, **variables: str
-    ) -> "subprocess.Popen[bytes]":
+    def start_worker(self, app: str = "evaluator.worker", queues: str = QUEUES, **variables: str) -> Forked:
         environment = {**os.environ, "PFL_BROKER_URL": self.url, "PFL_EVALUATOR_HOME": str(self.home)}
-        command = [sys.executable, "-m", "celery", "-A", app, "worker", "-P", "solo", "-Q", queues]
+        command = ["celery", "-A", app, "worker", "-P", "solo", "-Q", queues]
         command += ["-n", f"w{len(self.workers)}@test", "-l", "INFO"]
-        with (self.folder / "worker.log").open("ab") as log:
-            worker = subprocess.Popen(
-                command, env={**environment, **variables}, cwd=self.folder, stdout=log, stderr=log
-            )
+        log = self.folder / "worker.log"
+        worker = Forked(
+            celery,
+            command,
+            environment={**environment, **variables},
+            folder=self.folder,
+            stdout=log,
+            stderr=log,
+        )
         self.workers.append(worker)
         return worker
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.__main__ import main as celery
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.worker.broker import MessageFile, broker_settings, delivery_number, worker_settings
+from tests.services.forked import Forked
 
 # How long to wait for what happens in any case; longer than the busiest machine takes.
 PATIENCE_S = 300
@@ -211,12 +213,12 @@ class Site:
         self.journal = folder / "journal"
         self.app = Celery("producer")
         self.app.conf.update(broker_settings(self.url))
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[Forked] = []
 
     def send(self, label: object, *arguments: object, task: str = "note") -> None:
         self.app.send_task(f"probe.{task}", [str(label), *arguments], queue="probe")
 
-    def start_worker(self, prefetch: int = 1, pool: str = "solo") -> subprocess.Popen[bytes]:
+    def start_worker(self, prefetch: int = 1, pool: str = "solo") -> Forked:
         number = len(self.workers)
         command = ["celery", "-A", "tests.evaluator.worker.broker_probe", "worker", "-P", pool, "-c", "2"]
         environment = os.environ | {
@@ -224,13 +226,9 @@ class Site:
             "PROBE_JOURNAL": str(self.journal),
             "PROBE_PREFETCH": str(prefetch),
         }
-        with (self.folder / f"worker{number}.log").open("wb") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", *command, "-n", f"w{number}@test", "-l", "INFO"],
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+        log = self.folder / f"worker{number}.log"
+        command += ["-n", f"w{number}@test", "-l", "INFO"]
+        worker = Forked(celery, command, environment=environment, stdout=log, stderr=log)
         self.workers.append(worker)
         return worker
 
