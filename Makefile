@@ -42,7 +42,7 @@ services: $(VENV)/.test  ## start PostgreSQL, Redis, RabbitMQ and an S3 server o
 test: $(VENV)/.test  ## install what the tests need and run all of them
 	@$(BIN)/python -m tests.install
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup -q
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,8 +1,11 @@
-"""Services that several packages of tests share."""
+"""Services that several packages of tests share, and how tests are shared out among pytest's processes."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typing_extensions import override
+from xdist.scheduler import LoadGroupScheduling
 
 from tests.services.seaweedfs import SeaweedFS
 
@@ -12,3 +15,16 @@ def seaweedfs() -> Iterator[SeaweedFS]:
     """One S3 server for the tests of this process; each test makes a bucket of its own."""
     with SeaweedFS() as server:
         yield server
+
+
+class FilesAndGroups(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
+    """Gives the tests of a file, or of a group of files, to one of pytest's processes: they share what they start."""
+
+    @override
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        return nodeid.partition("::")[0] if scope == nodeid else scope
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndGroups:
+    return FilesAndGroups(config, log)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import create_reference
@@ -31,9 +32,22 @@ def train_privately(trained: Path, out: Path, environment: Mapping[str, str]) ->
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `data/`, `base/`, and the run `fedavg/` of a minute model, trained for real."""
-    folder = tmp_path_factory.mktemp("trained")
+def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder with `data/`, `base/`, and the run `fedavg/` of a minute model, trained for real.
+
+    One for all of pytest's processes; not to be changed.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "trained"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            unfinished = tmp_path_factory.mktemp("unfinished")
+            train_openly(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def train_openly(folder: Path) -> None:
     sizes = ["--train-providers", "30", "--train-pages", "60", "--valid-pages", "10", "--test-pages", "20"]
     pfl("data", "synthetic", folder / "data", *sizes)
     public = folder / "data" / "public"
@@ -42,7 +56,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     create_reference(folder / "base", texts, seed=1, vocab_size=400)
     where = ["--data", public, "--base", folder / "base", "--out", folder / "fedavg"]
     pfl("train", "fedavg", *where, "--set", "rounds=1")
-    return folder
 
 
 @pytest.fixture

@@ -43,8 +43,8 @@ PRELOADED = [
 ]
 # The server skips what it can't find.
 assert all(find_spec(module) for module in PRELOADED)
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(PRELOADED)
+server = multiprocessing.get_context("forkserver")
+server.set_forkserver_preload(PRELOADED)
 
 
 class Forked:
@@ -68,12 +68,16 @@ class Forked:
         stderr: Path,
     ) -> None:
         environment = dict(os.environ if environment is None else environment)
-        self._process = _server.Process(
+        self._process = server.Process(
             target=_run,
             args=(program, list(arguments), environment, folder or Path.cwd(), stdout, stderr),
         )
         self._process.start()
         self.pid = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs."""
+        return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit status, negative for a signal; `TimeoutError` after so many seconds."""
@@ -85,6 +89,9 @@ class Forked:
     def send_signal(self, number: int) -> None:
         if self._process.is_alive():
             os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
 
     def kill(self) -> None:
         self._process.kill()

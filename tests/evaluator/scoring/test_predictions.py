@@ -11,6 +11,7 @@ from evaluator.docvqa.vt5 import VT5
 from evaluator.scoring import predictions as module
 from evaluator.scoring.predictions import Answered, Scoring, answer_all
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
+from tests.services.forked import server
 
 PAGES = 30
 ONE_PAGE = Budget(tokens=500, rows=8, pages=1)  # a shard for each page
@@ -48,11 +49,8 @@ def test_answers_are_those_of_a_single_pass_in_the_order_of_the_questions(
 def test_killed_at_any_moment_it_resumes_and_gives_the_same(
     scoring: Scoring, expected: Answered, tmp_path: Path
 ) -> None:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["evaluator.scoring.predictions", "torch"])
-
     def begin(kept: Path) -> multiprocessing.process.BaseProcess:
-        process = context.Process(
+        process = server.Process(
             target=answer_all, args=(scoring,), kwargs={"kept": kept, "budget": ONE_PAGE}
         )
         process.start()

@@ -122,7 +122,7 @@ def test_a_file_that_was_removed_is_made_again(messages: MessageFile) -> None:
 
 def test_any_number_of_producers_may_be_the_first(tmp_path: Path) -> None:
     processes = get_context("fork")  # quick to start
-    for attempt in range(10):
+    for attempt in range(4):
         path = tmp_path / f"{attempt}.sqlite3"
         start = processes.Barrier(12)
         producers = [processes.Process(target=produce_at_once, args=(path, start)) for _ in range(12)]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,16 +15,16 @@ import pytest
 import torch
 
 from evaluator.communication.log import read_log
+from starter_kit.commands.main import main
 from starter_kit.engines.flower.address import free_port
 from starter_kit.engines.flower.child_process import entry_point
 from starter_kit.runs.folder import RunFolder
-from tests.starter_kit.commands.pfl import PFL
+from tests.services.forked import Forked
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
 
 DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
-COMMAND = "from starter_kit.commands.federate import app; app()"
 PATIENCE_S = 600  # far more than a busy machine takes: a process that ends early ends the wait
 REPLY_S = 20
 
@@ -48,29 +48,42 @@ class Settings(fedavg.Settings):
 """
 
 
+class Party(Forked):
+    """The server or a node; all that it prints goes to `log`."""
+
+    def __init__(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path
+    ) -> None:
+        super().__init__(main, arguments, environment=environment, folder=folder, stdout=log, stderr=log)
+        self._log = log
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; return the exit status and what it printed."""
+        status = self.wait(PATIENCE_S)
+        return status, self._log.read_text()
+
+
 @dataclass
 class Parties:
-    """The processes of one federation, in a folder of their own."""
+    """The processes of one federation, in a folder of their own; `logs` is another one."""
 
     folder: Path
+    logs: Path
     data: Path
     base: Path
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    started: list["Party"] = field(default_factory=list)
     family: set[psutil.Process] = field(default_factory=set)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str) -> "Party":
         environment = {**os.environ, "HOME": str(self.folder / "home"), "OMP_NUM_THREADS": "1"}
-        process = subprocess.Popen(
-            [*PFL, "federate", *arguments, "--data", str(self.data), "--base", str(self.base)],
-            cwd=self.folder,
-            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+        party = Party(
+            ["pfl", "federate", *arguments, "--data", str(self.data), "--base", str(self.base)],
+            environment={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            folder=self.folder,
+            log=self.logs / f"{len(self.started)}.log",
         )
-        self.started.append(process)
-        return process
+        self.started.append(party)
+        return party
 
     def look(self) -> list[psutil.Process]:
         """Note and return all processes of the federation that are running."""
@@ -84,12 +97,12 @@ class Parties:
         deadline = time.monotonic() + PATIENCE_S
         while not path.exists():
             ended = self.started[0].poll() is not None
-            assert not ended or path.exists(), self.started[0].communicate()[0]
+            assert not ended or path.exists(), self.started[0].ended()[1]
             assert time.monotonic() < deadline
             self.look()
             time.sleep(0.2)
 
-    def supernode_of(self, node: "subprocess.Popen[str]") -> int:
+    def supernode_of(self, node: Party) -> int:
         (found,) = [
             child.pid
             for child in psutil.Process(node.pid).children()
@@ -105,10 +118,10 @@ class Parties:
                 process.terminate()
         for process in self.started:
             try:
-                process.communicate(timeout=30)
-            except subprocess.TimeoutExpired:
+                process.wait(30)
+            except TimeoutError:
                 process.kill()
-                process.communicate()
+                process.wait()
         _, alive = psutil.wait_procs(self.family, timeout=20)
         for leftover in alive:
             leftover.kill()
@@ -116,8 +129,10 @@ class Parties:
 
 
 @pytest.fixture
-def parties(data: Path, base: Path, tmp_path: Path) -> Iterator[Parties]:
-    federation = Parties(tmp_path, data, base)
+def parties(
+    data: Path, base: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Parties]:
+    federation = Parties(tmp_path, tmp_path_factory.mktemp("logs"), data, base)
     try:
         yield federation
     finally:
@@ -160,8 +175,8 @@ def test_server_and_nodes_train_as_one_machine_would(
     nodes = [parties.start(*node, "--client", "0", "--client", "1"), parties.start(*node, "--client", "2")]
     parties.await_file(tmp_path / "run")
     for process in (server, *nodes):
-        printed, _ = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, printed
+        status, printed = process.ended()
+        assert status == 0, printed
     together = run(quick_settings("fedavg", given), base, data, tmp_path / "together")
     apart = RunFolder(tmp_path / "run")
     assert torch.allclose(trained_tensor(apart), trained_tensor(together), rtol=0, atol=1e-5)
@@ -203,8 +218,8 @@ def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
     parties.await_file(tmp_path / "stopped")
     os.kill(parties.supernode_of(killed), signal.SIGKILL)
     parties.await_file(tmp_path / "run")
-    printed, _ = server.communicate(timeout=PATIENCE_S)
-    assert server.returncode == 0, printed
+    status, printed = server.ended()
+    assert status == 0, printed
     assert f"round 2: client 2 is lost (no reply within {REPLY_S} s)" in printed
     assert "round 3: client 2 is lost (its node is away)" in printed
     assert answered(tmp_path / "run" / "communication_log.csv") == {
@@ -217,6 +232,6 @@ def test_a_run_continues_without_a_node_that_is_killed_and_admits_no_stranger(
         (3, 1),
     }
     assert staying.wait(PATIENCE_S) == 0
-    rejected, _ = stranger.communicate(timeout=PATIENCE_S)
-    assert stranger.returncode == 2
+    status, rejected = stranger.ended()
+    assert status == 2
     assert "E_CONFIGURATION" in rejected
