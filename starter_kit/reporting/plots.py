@@ -10,10 +10,8 @@ from io import BytesIO
 from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
@@ -119,13 +117,13 @@ def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
         if len(series) > 1:
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), borderaxespad=0.2)
         axes.set_title(plot.title, loc="left", pad=30 if len(series) > 1 else 10)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
+        pixels, small = BytesIO(), BytesIO()
+        figure.savefig(pixels, format="rgba")
+    width, height = (round(inches * DPI) for inches in SIZE)
+    drawn = Image.frombytes("RGBA", (width, height), pixels.getvalue()).convert("RGB")
     # Few colors take a third of the bytes.
-    image = BytesIO()
-    pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    pixels.quantize(COLORS).save(image, format="png", optimize=True)
-    return image.getvalue()
+    drawn.quantize(COLORS).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def _scores(metrics: Sequence[RoundMetrics]) -> Plot | None:
