@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
+MOST_WORKERS = 3  # as many as a submission has runs
 # The server learning rate at each budget: with less noise the server takes larger steps.
 FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
 DP_LORA_RATES = {1: 0.5, 4: 0.65, 8: 1.2}
@@ -174,7 +175,7 @@ class Demo:
         with self.steps.step("Writing the base weights: a tiny VT5 that reads public cards"):
             self.base.parent.mkdir(parents=True)
             self.pfl(ADA, "base", "create", self.base)
-        with self.steps.step("Starting the site and its worker"):
+        with self.steps.step("Starting the site and its workers"):
             self.start_site()
         with self.steps.step(f"Training {len(LONGEST_FIRST)} runs, as many at once as there are cores"):
             self.train(LONGEST_FIRST)
@@ -216,6 +217,8 @@ class Demo:
             commands[f"account {email}"] = self.create_user(email, name, *options)
         passwords = {password_variable(email): password for email, password in self.passwords.items()}
         printed = dict(zip(commands, self.stack.start(*commands.values(), **passwords), strict=True))
+        for number in range(2, min(cores(), MOST_WORKERS) + 1):
+            self.stack.start_process(f"worker-{number}")
         for participant in (ADA, BEN):
             self.tokens[participant] = printed[f"token {participant.email}"]
             self.pfl(participant, "key", "create")

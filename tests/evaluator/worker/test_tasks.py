@@ -74,7 +74,8 @@ def test_single_answers_stay_with_the_worker(office: Office, checkpoint: Artifac
     report = office.report_on(Step.SCORING, [checkpoint])
     kept = office.home / "answers" / f"{report.evaluation}.jsonl"
     assert len(kept.read_text().splitlines()) == 3
-    assert "9.00" not in report.model_dump_json()
+    # The digits of a time may be those of an answer.
+    assert "9.00" not in report.model_dump_json(exclude={"started_at", "finished_at"})
 
 
 def test_a_bad_log_is_rejected_with_its_code(office: Office, tmp_path: Path, checkpoint: ArtifactRef) -> None:
