@@ -59,12 +59,17 @@ class Step(StrEnum):
 
 
 class ArtifactKind(StrEnum):
-    """The kinds of files that a submission has. Only the organizers read a training annex."""
+    """The kinds of files that a submission has. Only the organizers read a training annex.
+
+    Settings and method file are for examinations of a run, of which no step of its evaluation is one.
+    """
 
     CHECKPOINT = "checkpoint"
     COMMUNICATION_LOG = "communication_log"
     TRAINING_RECORD = "training_record"
     TRAINING_ANNEX = "training_annex"
+    SETTINGS = "settings"
+    METHOD_FILE = "method_file"
     PRIVACY_PROOF = "privacy_proof"
 
 
@@ -160,9 +165,17 @@ class EvaluationJob(Message):
 
 
 class TrustLevel(IntEnum):
-    """How far a run's record has been checked against what really happened."""
+    """How far a run's record has been checked against what really happened.
 
-    RECOMPUTED = 0  # every number follows from the files
+    Each level has code that earns it: the evaluation the first one, a command of the organizers each further one.
+    """
+
+    # Every number follows from the files.
+    RECOMPUTED = 0
+    # The method's code kept what it claims, on synthetic data.
+    CONFORMING = 1
+    # A whole training of the attached files had the same score.
+    RERUN = 3
 
     @property
     def label(self) -> str:

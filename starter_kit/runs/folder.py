@@ -9,6 +9,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from starter_kit.console import log
+from starter_kit.settings.files import read_settings_file
 
 FILES = {
     ArtifactKind.CHECKPOINT: "model.safetensors",
@@ -16,6 +17,7 @@ FILES = {
     ArtifactKind.TRAINING_RECORD: "training_record.jsonl",
     ArtifactKind.TRAINING_ANNEX: "training_annex.jsonl",
 }
+SETTINGS = "settings.yaml"
 
 
 class RunFolder:
@@ -50,6 +52,22 @@ class RunFolder:
         """
         self._join_shards()
         return {kind: self.path / name for kind, name in FILES.items() if (self.path / name).is_file()}
+
+    def examined_files(self) -> dict[ArtifactKind, Path]:
+        """Return what an examination of the run needs: the settings, and the file of a method that isn't the kit's.
+
+        There are none where the settings can't be read, for the folder may be of other software.
+        """
+        settings = self.path / SETTINGS
+        try:
+            method = str(read_settings_file(settings).get("method"))
+        except ProblemError:
+            return {}
+        files = {ArtifactKind.SETTINGS: settings}
+        own = self.path / Path(method).name
+        if own.suffix == ".py" and own.is_file():
+            files[ArtifactKind.METHOD_FILE] = own
+        return files
 
     def record(self, *, max_rounds: int) -> TrainingRecord:
         """Read the training record.

@@ -17,6 +17,10 @@ from portal.ui.rounding import rounded_down, rounded_up
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
+    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
+    "from. That this code made the checkpoint has not been verified.",
+    TrustLevel.RERUN: "The organizers trained the attached files again, and the scores agree as far as chance "
+    "explains. That the method keeps its privacy claims is another level.",
 }
 WORST_FIRST = [
     CheckStatus.FAILED,
