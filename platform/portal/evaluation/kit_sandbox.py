@@ -5,6 +5,11 @@ packages of a worker and of the kit beside those of the site.
 """
 
 import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -13,33 +18,39 @@ from typing import Any, Self
 from evaluator.contracts import ArtifactKind, evaluator_version
 from evaluator.examinations import CodeIdentity
 from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import Sandbox
+from evaluator.sandbox.sandbox import KEPT_VARIABLES, Sandbox
 from portal.evaluation.run_files import RunFiles
 
 IDENTITY_LIMITS = Limits(wall_s=120, cpu_s=120, memory_bytes=4096 * MIB)
 
 
-class KitMissingError(RuntimeError):
-    """The starter kit, or what it needs, isn't installed here."""
+class CannotExamineError(RuntimeError):
+    """Nothing can be examined here: the kit isn't installed, the kernel confines nothing, or the kit itself failed."""
 
 
 class KitSandbox:
     """A sandbox that can read the kit's sources; a context manager. Its processes run one at a time.
 
     Raises:
-        KitMissingError: The kit isn't installed beside the site.
+        CannotExamineError: The kit isn't installed beside the site, or the kernel would not confine its processes.
     """
 
     def __init__(self) -> None:
         found = importlib.util.find_spec("starter_kit")
         if found is None or found.origin is None or importlib.util.find_spec("torch") is None:
-            raise KitMissingError(
+            raise CannotExamineError(
                 "Examinations need the starter kit and torch: install the package with its extras worker and kit."
             )
         self.kit = Path(found.origin).parent
         self._sandbox = Sandbox()
 
     def __enter__(self) -> Self:
+        missing = self._sandbox.probe().missing
+        if missing:
+            self._sandbox.close()
+            raise CannotExamineError(
+                f"This kernel doesn't enforce: {', '.join(missing)}. Other people's code isn't run here."
+            )
         return self
 
     def __exit__(
@@ -74,6 +85,32 @@ class KitSandbox:
             limits=limits,
             on_message=on_message,
         )
+
+    def judge(self, module: str, inputs: object, *, timeout_s: float) -> bytes:
+        """Return what a module of the kit writes that examines a method without loading it.
+
+        It runs as `python -m <module> <file to write>` with the inputs as JSON, with the rights of this process and
+        without its environment, and confines by itself whatever it doesn't trust.
+
+        Raises:
+            CannotExamineError: It wrote nothing.
+        """
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        with tempfile.TemporaryDirectory(prefix="judge-") as folder:
+            output = Path(folder, "result.json")
+            ended = subprocess.run(
+                [sys.executable, "-m", module, str(output)],
+                input=json.dumps(inputs),
+                env=kept | {"PYTHONPATH": str(self.kit.parent)},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+            if ended.returncode != 0 or not output.is_file():
+                raise CannotExamineError(f"{module} ended with {ended.returncode}: {ended.stderr[-2000:]}")
+            return output.read_bytes()
 
     def identify(self, files: RunFiles) -> CodeIdentity:
         """Return which code an examination of these files is about. No method file is run for that."""
