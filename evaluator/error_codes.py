@@ -70,6 +70,7 @@ class ErrorCode(StrEnum):
     CONFORMANCE_VALUES = "E_CONFORMANCE_VALUES"
     CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
     CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
+    RERUN_TRAINING = "E_RERUN_TRAINING"
 
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
@@ -338,6 +339,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
         "The process of the examination ended without a result.",
         "Look for a call that ends the process, or for memory that runs out.",
+    ),
+    ErrorCode.RERUN_TRAINING: Explanation(
+        "The attached files could not be trained again.",
+        "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",
