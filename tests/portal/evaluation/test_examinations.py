@@ -5,19 +5,21 @@ import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.test import Client
 
 from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.examinations import CodeIdentity, Comparison, ConformanceReport, RerunReport, Scores
 from portal.audit.models import AuditEntry
+from portal.evaluation import clock, outcomes
 from portal.evaluation.examinations import conclude
-from portal.evaluation.models import Examination
+from portal.evaluation.models import Evaluation, Examination
 from portal.evaluation.run_files import fetched
 from portal.evaluation.trust import Trust, earned
 from portal.leaderboard.published import as_csv
 from portal.submissions.models import RunState
+from portal.submissions.services import start_upload
 from tests.portal.factories import (
     make_artifact,
     make_organizer,
@@ -25,7 +27,7 @@ from tests.portal.factories import (
     make_submission,
     make_user,
 )
-from tests.portal.submissions.drafts import make_private_track
+from tests.portal.submissions.drafts import make_complete_draft, make_private_track
 
 pytestmark = pytest.mark.django_db
 
@@ -143,15 +145,10 @@ class TestConcluding:
         assert run.examinations.get().read_report() == FAILED
 
     def test_it_survives_another_evaluation_of_the_same_files(self, run):
-        from portal.evaluation import clock, outcomes
-        from portal.evaluation.models import Evaluation
-
         examine(run)
         evaluation = Evaluation.objects.create(run=run, attempt=1, state="running", step="scoring")
         run.state = RunState.RUNNING
         run.save()
-        from django.db import transaction
-
         with transaction.atomic():
             outcomes.score(evaluation, run, run.results, clock.now())
         run.refresh_from_db()
@@ -213,6 +210,33 @@ class TestShowing:
         assert client.get("/admin/evaluation/examination/").status_code == 200
         assert client.get(address).status_code == 200
         assert client.post(address, {"passed": "on"}).status_code == 403
+
+
+class TestAttaching:
+    def test_a_draft_needs_neither_file_and_takes_both(self):
+        draft = make_complete_draft()
+        client = Client()
+        client.force_login(draft.created_by)
+        html = client.get(draft.get_absolute_url()).content.decode()
+        assert 'data-kind="settings"' in html
+        assert 'data-kind="method_file"' in html
+        assert "The draft is complete" in html
+        run = draft.runs.get()
+        user, file = draft.created_by, {"size_bytes": 10, "sha256": "a" * 64}
+        start_upload(draft, run, "method_file", user, filename="mine.py", **file)
+        with pytest.raises(ProblemError, match="E_ARTIFACT_KIND"):
+            start_upload(draft, run, "method_file", user, filename="mine.zip", **file)
+        with pytest.raises(ProblemError, match="E_ARTIFACT_SIZE"):
+            start_upload(
+                draft, run, "settings", user, filename="s.yaml", size_bytes=10**6 + 1, sha256="a" * 64
+            )
+
+    def test_they_stay_with_the_team_and_the_organizers(self, run):
+        make_artifact(run, ArtifactKind.METHOD_FILE, b"Settings = 1", "our_secret_method.py")
+        assert "our_secret_method.py" not in page(run)
+        assert "our_secret_method.py" not in page(run, make_user())
+        assert "our_secret_method.py" in page(run, run.submission.created_by)
+        assert "our_secret_method.py" in page(run, make_organizer())
 
 
 class TestFiles:

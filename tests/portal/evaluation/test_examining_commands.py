@@ -94,19 +94,20 @@ class TestConformance:
 
 class TestRerun:
     @pytest.fixture(scope="class")
-    def folders(self, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    def folders(self, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+        """The command's options: data, base and a test set, each in a folder of its own."""
         folder = tmp_path_factory.mktemp("rerun")
-        return make_data(folder / "data"), make_base(folder / "base")
+        test_set = make_data(folder / "secret")
+        (test_set / "valid").rename(test_set / "test")
+        data, base = make_data(folder / "data"), make_base(folder / "base")
+        return [f"--data={data}", f"--base={base}", f"--test-set={test_set}"]
 
-    def rerun(self, run: Run, folders: tuple[Path, Path], settings: str) -> None:
-        data, base = folders
+    def rerun(self, run: Run, folders: list[str], settings: str) -> None:
         attach(run, settings)
-        folder = {"data": data, "base": base, "test_set": data}
-        words = [f"--{name.replace('_', '-')}={path}" for name, path in folder.items()]
-        call_command("rerun", str(run.pk), *words, "--repeat=1")
+        call_command("rerun", str(run.pk), *folders, "--repeat=1")
 
     def test_scores_that_agree_earn_the_level_and_others_are_stored_as_failed(
-        self, folders: tuple[Path, Path]
+        self, folders: list[str]
     ) -> None:
         track = make_track(clients=3)
         first = scored_run(track, anls=0.99, bytes_total=1)
@@ -123,7 +124,7 @@ class TestRerun:
         honest.refresh_from_db()
         assert honest.results.trust_level is TrustLevel.RERUN
 
-    def test_files_that_do_not_train_are_a_failed_examination(self, folders: tuple[Path, Path]) -> None:
+    def test_files_that_do_not_train_are_a_failed_examination(self, folders: list[str]) -> None:
         run = scored_run(make_track(clients=3))
         with pytest.raises(CommandError, match="not been passed"):
             self.rerun(run, folders, SETTINGS.replace("fedavg", "missing.py"))
