@@ -1,6 +1,5 @@
 """`pfl replay`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer

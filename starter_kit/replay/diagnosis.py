@@ -67,7 +67,8 @@ def diagnose(
 
 def _least_squares(difference: Doubles, signal: Doubles, noise: Doubles) -> tuple[float, float]:
     """Return the factors of `signal` and `noise` (d,) that come closest to `difference` (d,)."""
-    gram = [[_square(signal), signal @ noise], [signal @ noise, _square(noise)]]
+    both = float(signal @ noise)
+    gram = np.array([[_square(signal), both], [both, _square(noise)]])
     # Where nobody was sampled there is no signal, and its factor is 0.
     of_signal, of_noise = np.linalg.pinv(gram) @ [signal @ difference, noise @ difference]
     return float(of_signal), float(of_noise)

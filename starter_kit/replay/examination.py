@@ -1,8 +1,8 @@
 """The examination of a replayable run: is the opened round what its record, its code and the data make of it?
 
-Everything that needs no training is compared first: the opening with the record, then the record with what the settings,
-the method's file, the data and the base weights give here. Only then is the round trained again, by the code that
-trained it, from the opened weights.
+Everything that needs no training is compared first: the opening with the record, then the record with what the
+settings, the method's file, the data and the base weights give here. Only then is the round trained again, by the code
+that trained it, from the opened weights.
 """
 
 from collections.abc import Iterator, Mapping
@@ -112,7 +112,11 @@ def _check_terms(record: TrainingRecord, annex: Annex, setup: RunSetup, number: 
     problems = [*_run_problems(record.run, here), *_round_problems(record.rounds[number - 1], here)]
     providers = {client.id: len(client.providers) for client in setup.clients}
     if dict(annex.providers_per_client) != providers:
-        problems.append(_differs(ErrorCode.REPLAY_DATA, "annex, providers_per_client", "others", "others"))
+        problems.append(
+            _differs(
+                ErrorCode.REPLAY_DATA, "annex, providers_per_client", providers, annex.providers_per_client
+            )
+        )
     if problems:
         raise ProblemError(*problems)
 

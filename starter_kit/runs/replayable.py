@@ -6,8 +6,8 @@ folder also keeps the vectors of all rounds until one of them was opened, with 8
 """
 
 import os
-import secrets
 from pathlib import Path
+from secrets import token_bytes
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import SECRET_BYTES
@@ -64,7 +64,7 @@ def check_stateless(setup: RunSetup, state: RunState) -> None:
 
 def new_secret(folder: Path) -> bytes:
     """Draw the secret of a new run, and store it in the run's `folder`. Raises OSError where that fails."""
-    secret = secrets.token_bytes(SECRET_BYTES)
+    secret = token_bytes(SECRET_BYTES)
     (folder / REPLAY).mkdir(mode=0o700)
     path = folder / REPLAY / SECRET
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
