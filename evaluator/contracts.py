@@ -61,7 +61,8 @@ class Step(StrEnum):
 class ArtifactKind(StrEnum):
     """The kinds of files that a submission has. Only the organizers read a training annex.
 
-    Settings and method file are for examinations of a run, of which no step of its evaluation is one.
+    Settings, method file and the opening of a round are for examinations of a run, of which no step of its evaluation is
+    one. Only the organizers read an opening, either.
     """
 
     CHECKPOINT = "checkpoint"
@@ -70,6 +71,7 @@ class ArtifactKind(StrEnum):
     TRAINING_ANNEX = "training_annex"
     SETTINGS = "settings"
     METHOD_FILE = "method_file"
+    ROUND_OPENING = "round_opening"
     PRIVACY_PROOF = "privacy_proof"
 
 
@@ -174,6 +176,8 @@ class TrustLevel(IntEnum):
     RECOMPUTED = 0
     # The method's code kept what it claims, on synthetic data.
     CONFORMING = 1
+    # One round, drawn after the record, was trained again and was what the record says.
+    REPLAYED = 2
     # A whole training of the attached files had the same score.
     RERUN = 3
 

@@ -84,6 +84,7 @@ class ErrorCode(StrEnum):
     REPLAY_NOISE = "E_REPLAY_NOISE"
     REPLAY_STEP = "E_REPLAY_STEP"
     REPLAY_MISMATCH = "E_REPLAY_MISMATCH"
+    REPLAY_TRAINING = "E_REPLAY_TRAINING"
 
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
@@ -400,6 +401,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REPLAY_STEP: Explanation(
         "The round's noised sum agrees, and the weights after it don't follow from it.",
         "The server has to do what the record declares, with its constant divisor.",
+    ),
+    ErrorCode.REPLAY_TRAINING: Explanation(
+        "The round could not be trained again.",
+        "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
     ),
     ErrorCode.REPLAY_MISMATCH: Explanation(
         "The replayed round gives another noised sum, and neither clipping nor noise alone explains it.",

@@ -165,8 +165,45 @@ class RerunReport(Finding):
         return f"{_times(len(self.repeats))}: {scores}."
 
 
-Report = Annotated[ConformanceReport | RerunReport, Field(discriminator="kind")]
-REPORT: TypeAdapter[ConformanceReport | RerunReport] = TypeAdapter(Report)
+class ReplayReport(Finding):
+    """What training one round again showed; docs/replay.md.
+
+    Attributes:
+        challenge: What drew the round, in hexadecimal.
+        round: The number of the round, if it agrees.
+        exact: Whether it agrees bit for bit, and not only within the bound for other hardware. How far it was from the
+            run isn't here, since that depends on the data.
+        problems: What doesn't agree.
+    """
+
+    kind: Literal["replay"] = "replay"
+    challenge: str
+    seconds: float
+    round: int | None = None
+    exact: bool = False
+    problems: list[Problem] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether the round agrees."""
+        return self.round is not None and not self.problems
+
+    @property
+    def in_words(self) -> str:
+        """What was found, in a sentence or two."""
+        if not self.passed:
+            codes = ", ".join(problem.code for problem in self.problems)
+            return f"The drawn round isn't what the record, the code and the data make of it: {codes}."
+        how = "bit for bit" if self.exact else "within the bound for other hardware"
+        return (
+            f"Round {self.round}, drawn after the record, was trained again and agrees, {how}. "
+            "Towards the organizers this round has no differential privacy."
+        )
+
+
+AnyReport = ConformanceReport | ReplayReport | RerunReport
+Report = Annotated[AnyReport, Field(discriminator="kind")]
+REPORT: TypeAdapter[AnyReport] = TypeAdapter(Report)
 
 
 def _times(count: int) -> str:

@@ -23,7 +23,8 @@ Challenge = Annotated[
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge) -> None:
     """Write RUN/round_opening.bin: the drawn round's key and vectors. It is secret, and for the organizers only."""
-    from starter_kit.replay.opening import OPENING, open_round
+    from starter_kit.replay.opening import open_round
+    from starter_kit.runs.folder import OPENING
 
     with exit_on_problem():
         number = open_round(run, challenge)
@@ -39,8 +40,8 @@ def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Chall
     """Train the opened round again and compare it with the run, as the organizers do."""
     from evaluator.contracts import ArtifactKind
     from starter_kit.replay.examination import ReplayInputs, examine
-    from starter_kit.replay.opening import OPENING
-    from starter_kit.runs.folder import RunFolder
+    from starter_kit.replay.training import train_round
+    from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 
     with exit_on_problem():
         folder = RunFolder(run)
@@ -49,11 +50,12 @@ def run_(run: RunDirectory, data: DataFolder, base: BaseFolder, challenge: Chall
                 record=folder.file(ArtifactKind.TRAINING_RECORD),
                 annex=folder.file(ArtifactKind.TRAINING_ANNEX),
                 opening=run / OPENING,
-                settings=run / "settings.yaml",
+                settings=run / SETTINGS,
                 challenge=challenge,
                 data=data,
                 base=base,
-            )
+            ),
+            train_round,
         )
     found = replayed.comparison
     how = "bit for bit" if found.exact else f"within {found.distance:.2g} of {found.bound:.2g} clip norms"

@@ -19,7 +19,6 @@ from evaluator.records.certificate import Floats
 from evaluator.records.lines import RunLine
 from evaluator.records.replay import next_weights, replay_of
 from evaluator.records.round_opening import RoundOpening
-from starter_kit.federation.rounds import Round
 
 PER_PROVIDER = 1e-3
 ROUNDING = 2.0**-22
@@ -49,10 +48,14 @@ class Comparison:
         return self.exact or self.distance <= self.bound
 
 
-def compare(run: RunLine, opening: RoundOpening, replayed: Round) -> Comparison:
-    """Compare `replayed` with the round that was opened."""
-    update, weights = replayed.aggregate.total.numpy(), replayed.weights.numpy()
-    providers = max(1, sum(replayed.sampled.values()))
+def compare(
+    run: RunLine, opening: RoundOpening, update: Floats, weights: Floats, *, providers: int
+) -> Comparison:
+    """Compare a replayed round, with its sum `update` (d,) and the `weights` (d,) after it, with the opened one.
+
+    Args:
+        providers: n, how many providers were sampled, at least 1.
+    """
     rounding = ROUNDING * norm(opening.update) / run.clip_norm
     return Comparison(
         exact=_same(opening.update, update) and _same(opening.after, weights),

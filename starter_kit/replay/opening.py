@@ -10,11 +10,9 @@ from evaluator.records.certificate import MAX_ROUNDS, Floats
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.round_keys import drawn_round, key_path, round_key
 from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
-from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.private_record import UPDATE, VECTORS, WEIGHTS, vector_file
 from starter_kit.runs.replayable import read_secret
-
-OPENING = "round_opening.bin"
 
 
 def open_round(run: Path, challenge: str) -> int:

@@ -214,7 +214,8 @@ class Track(models.Model):
 
     def optional_artifacts(self) -> list[ArtifactKind]:
         """Return the kinds of artifacts that a run may have, which nobody needs for a score."""
-        return [ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE]
+        kinds = [ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE]
+        return [*kinds, ArtifactKind.ROUND_OPENING] if self.is_private else kinds
 
     def trainable_patterns(self) -> list[str]:
         """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""

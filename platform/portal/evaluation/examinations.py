@@ -25,7 +25,7 @@ from django.db import transaction
 
 from evaluator.contracts import TrustLevel
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.examinations import CodeIdentity, ConformanceReport, RerunReport
+from evaluator.examinations import AnyReport, CodeIdentity
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
@@ -44,7 +44,7 @@ class ShownExamination:
     passed: bool
     by: str
     at: datetime
-    report: ConformanceReport | RerunReport
+    report: AnyReport
     identity: CodeIdentity
 
 
@@ -65,7 +65,7 @@ def conclude(
     run: Run,
     level: TrustLevel,
     command: str,
-    report: ConformanceReport | RerunReport,
+    report: AnyReport,
     identity: CodeIdentity,
     *,
     by: User | None,

@@ -9,7 +9,7 @@ from django.utils import timezone
 from typing_extensions import override
 
 from evaluator.contracts import Outcome, Step, TrustLevel
-from evaluator.examinations import REPORT, CodeIdentity, ConformanceReport, RerunReport
+from evaluator.examinations import REPORT, AnyReport, CodeIdentity
 from portal.evaluation.turns import FIRST_TURN
 from portal.submissions.models import Run
 from portal.teams.models import Team
@@ -171,7 +171,7 @@ class Examination(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("An examination is deleted with its run only.")
 
-    def read_report(self) -> ConformanceReport | RerunReport:
+    def read_report(self) -> AnyReport:
         """Return the report."""
         return REPORT.validate_python(self.report)
 

@@ -11,6 +11,8 @@ MAX_BYTES = {
     ArtifactKind.TRAINING_ANNEX: 33 * MEGABYTE,
     ArtifactKind.SETTINGS: MEGABYTE,
     ArtifactKind.METHOD_FILE: MEGABYTE,
+    # Three vectors of a model of 250 million parameters, and a line.
+    ArtifactKind.ROUND_OPENING: 3001 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
 }
 SUFFIXES = {
@@ -20,6 +22,7 @@ SUFFIXES = {
     ArtifactKind.TRAINING_ANNEX: [".jsonl"],
     ArtifactKind.SETTINGS: [".yaml", ".yml"],
     ArtifactKind.METHOD_FILE: [".py"],
+    ArtifactKind.ROUND_OPENING: [".bin"],
     ArtifactKind.PRIVACY_PROOF: [".pdf", ".md", ".ipynb"],
 }
 

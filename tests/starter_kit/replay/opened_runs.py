@@ -1,7 +1,6 @@
 """Replayable runs on pocket data, and their examination."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -9,9 +8,9 @@ from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import drawn_round
 from starter_kit.replay.examination import Replayed, ReplayInputs, examine
-from starter_kit.replay.opening import OPENING
+from starter_kit.replay.training import train_round
 from starter_kit.runs import replayable
-from starter_kit.runs.folder import RunFolder
+from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 from tests.starter_kit.training_runs import trained
 
 # They draw the first and the second of two rounds.
@@ -19,7 +18,13 @@ DRAWS_FIRST, CHALLENGE = "1" * 64, next(c * 64 for c in "abcdef" if drawn_round(
 SECRET = bytes(range(32))
 REPLAYABLE = ["replayable=true", "trainable=['*layer_norm.weight']"]
 # Three of four providers are sampled, and clipped.
-SAMPLED = ["sampling.provider_rate=0.75", "clip_norm=1.0e-4", "noise_multiplier=0.5", "target_epsilon=null", *REPLAYABLE]
+SAMPLED = [
+    "sampling.provider_rate=0.75",
+    "clip_norm=1.0e-4",
+    "noise_multiplier=0.5",
+    "target_epsilon=null",
+    *REPLAYABLE,
+]
 
 
 def replayable_run(
@@ -36,7 +41,7 @@ def inputs_of(run: RunFolder, base: Path, data: Path) -> ReplayInputs:
         record=run.file(ArtifactKind.TRAINING_RECORD),
         annex=run.file(ArtifactKind.TRAINING_ANNEX),
         opening=run.path / OPENING,
-        settings=run.path / "settings.yaml",
+        settings=run.path / SETTINGS,
         challenge=CHALLENGE,
         data=data,
         base=base,
@@ -45,7 +50,7 @@ def inputs_of(run: RunFolder, base: Path, data: Path) -> ReplayInputs:
 
 def examined(run: RunFolder, base: Path, data: Path, **changes: object) -> Replayed:
     """The outcome of an examination with `changes` to its inputs."""
-    return examine(replace(inputs_of(run, base, data), **changes))  # type: ignore[arg-type]
+    return examine(inputs_of(run, base, data).model_copy(update=changes), train_round)
 
 
 def codes(error: ProblemError) -> set[ErrorCode]:

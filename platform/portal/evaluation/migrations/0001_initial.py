@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
             name='Examination',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('level', models.PositiveSmallIntegerField(choices=[(1, 'L1 conforming'), (3, 'L3 rerun')], help_text='The level that it earns if it passed.')),
+                ('level', models.PositiveSmallIntegerField(choices=[(1, 'L1 conforming'), (2, 'L2 replayed'), (3, 'L3 rerun')], help_text='The level that it earns if it passed.')),
                 ('command', models.CharField(max_length=40)),
                 ('passed', models.BooleanField()),
                 ('report', models.JSONField()),
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['-at', '-id'],
-                'constraints': [models.CheckConstraint(condition=models.Q(('level__in', [1, 3])), name='examinations_are_of_known_levels')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('level__in', [1, 2, 3])), name='examinations_are_of_known_levels')],
             },
         ),
     ]
