@@ -61,8 +61,8 @@ class Step(StrEnum):
 class ArtifactKind(StrEnum):
     """The kinds of files that a submission has. Only the organizers read a training annex.
 
-    Settings, method file and the opening of a round are for examinations of a run, of which no step of its evaluation is
-    one. Only the organizers read an opening, either.
+    Settings, method file and the opening of a round are for examinations of a run, of which no step of its evaluation
+    is one. Only the organizers read an opening, either.
     """
 
     CHECKPOINT = "checkpoint"

@@ -18,8 +18,8 @@ EXPLANATIONS = {
     "the organizers read it.",
     ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file that the settings name, if the "
     "method is your own. The organizers run it in a sandbox; nobody else reads it.",
-    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level of a replayable run: what `pfl replay open` writes. For "
-    "the organizers only: whoever has it can subtract the noise of this round.",
+    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: what `pfl replay open` writes of a replayable "
+    "run. For the organizers only: whoever has it can subtract the noise of this round.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
 }
 
