@@ -13,8 +13,9 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind, Step
+from evaluator.contracts import ArtifactKind, Step, TrustLevel
 from evaluator.errors import Problem
+from evaluator.examinations import Report
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from evaluator.results import RunResults
@@ -84,6 +85,7 @@ class TrackInfo(Response):
     Attributes:
         budgets: The ε of each board; a single null where ε plays no part.
         run_artifacts: The files that every run needs.
+        optional_artifacts: The files that a run may have as well, for a higher trust level.
         submission_artifacts: The files that the submission as a whole needs.
         reference: The name of the base weights.
         trainable: Shell-style patterns of the names of the tensors that may differ from the base weights; all may
@@ -99,6 +101,7 @@ class TrackInfo(Response):
     ranking: Literal["bytes", "anls"]
     budgets: list[float | None]
     run_artifacts: list[ArtifactKind]
+    optional_artifacts: list[ArtifactKind]
     submission_artifacts: list[ArtifactKind]
     reference: str
     trainable: list[str]
@@ -177,6 +180,24 @@ class RunSummary(Response):
     budget: float | None
 
 
+class RunExamination(Response):
+    """What a command of the organizers found out about the run.
+
+    Attributes:
+        level: The trust level that the run has earned with it, if it passed and is the newest of its level.
+        by: Who made it.
+        summary: What was found, in words.
+    """
+
+    level: TrustLevel
+    command: str
+    passed: bool
+    by: str
+    at: datetime
+    summary: str
+    report: Report
+
+
 class RunStatus(RunSummary):
     """A run, its results and the progress of its evaluation.
 
@@ -200,6 +221,7 @@ class RunStatus(RunSummary):
     heartbeat_at: datetime | None
     attempt: int
     results: RunResults
+    examinations: list[RunExamination] = []
     tensors: int | None
     changed_tensors: list[str] | None
     problems: list[Problem]

@@ -59,12 +59,19 @@ class Step(StrEnum):
 
 
 class ArtifactKind(StrEnum):
-    """The kinds of files that a submission has. Only the organizers read a training annex."""
+    """The kinds of files that a submission has. Only the organizers read a training annex.
+
+    Settings, method file and the opening of a round are for examinations of a run, of which no step of its evaluation
+    is one. Only the organizers read an opening, either.
+    """
 
     CHECKPOINT = "checkpoint"
     COMMUNICATION_LOG = "communication_log"
     TRAINING_RECORD = "training_record"
     TRAINING_ANNEX = "training_annex"
+    SETTINGS = "settings"
+    METHOD_FILE = "method_file"
+    ROUND_OPENING = "round_opening"
     PRIVACY_PROOF = "privacy_proof"
 
 
@@ -160,9 +167,19 @@ class EvaluationJob(Message):
 
 
 class TrustLevel(IntEnum):
-    """How far a run's record has been checked against what really happened."""
+    """How far a run's record has been checked against what really happened.
 
-    RECOMPUTED = 0  # every number follows from the files
+    Each level has code that earns it: the evaluation the first one, a command of the organizers each further one.
+    """
+
+    # Every number follows from the files.
+    RECOMPUTED = 0
+    # The method's code kept what it claims, on synthetic data.
+    CONFORMING = 1
+    # One round, drawn after the record, was trained again and was what the record says.
+    REPLAYED = 2
+    # A whole training of the attached files had the same score.
+    RERUN = 3
 
     @property
     def label(self) -> str:

@@ -70,6 +70,21 @@ class ErrorCode(StrEnum):
     CONFORMANCE_VALUES = "E_CONFORMANCE_VALUES"
     CONFORMANCE_TIMEOUT = "E_CONFORMANCE_TIMEOUT"
     CONFORMANCE_CRASHED = "E_CONFORMANCE_CRASHED"
+    RERUN_TRAINING = "E_RERUN_TRAINING"
+
+    REPLAY_UNSUPPORTED = "E_REPLAY_UNSUPPORTED"
+    REPLAY_OPENING = "E_REPLAY_OPENING"
+    REPLAY_ROUND = "E_REPLAY_ROUND"
+    REPLAY_KEY = "E_REPLAY_KEY"
+    REPLAY_WEIGHTS = "E_REPLAY_WEIGHTS"
+    REPLAY_CODE = "E_REPLAY_CODE"
+    REPLAY_DATA = "E_REPLAY_DATA"
+    REPLAY_CLIP = "E_REPLAY_CLIP"
+    REPLAY_COUNT = "E_REPLAY_COUNT"
+    REPLAY_NOISE = "E_REPLAY_NOISE"
+    REPLAY_STEP = "E_REPLAY_STEP"
+    REPLAY_MISMATCH = "E_REPLAY_MISMATCH"
+    REPLAY_TRAINING = "E_REPLAY_TRAINING"
 
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
@@ -338,6 +353,62 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.CONFORMANCE_CRASHED: Explanation(
         "The process of the examination ended without a result.",
         "Look for a call that ends the process, or for memory that runs out.",
+    ),
+    ErrorCode.RERUN_TRAINING: Explanation(
+        "The attached files could not be trained again.",
+        "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
+    ),
+    ErrorCode.REPLAY_UNSUPPORTED: Explanation(
+        "The run can't be replayed.",
+        "Train with a method that docs/replay.md lists, with clients on one machine; or leave out `replayable`.",
+    ),
+    ErrorCode.REPLAY_OPENING: Explanation(
+        "The opening of a round can't be read, or belongs to another run.",
+        "Make it with `pfl replay open` from the run that was submitted.",
+    ),
+    ErrorCode.REPLAY_ROUND: Explanation(
+        "The opening shows another round than the one that was drawn after the record.",
+        "Open the round that the site's challenge draws: `pfl replay open` with that challenge.",
+    ),
+    ErrorCode.REPLAY_KEY: Explanation(
+        "The opened key isn't the one that the training record committed to for this round.",
+        "Open the round with the run's own secret; a run with another one is another run.",
+    ),
+    ErrorCode.REPLAY_WEIGHTS: Explanation(
+        "The opened vectors aren't those of the training record.",
+        "Open the round from the run folder in which `pfl train` wrote the record.",
+    ),
+    ErrorCode.REPLAY_CODE: Explanation(
+        "The kit, the method's file or the settings aren't those that the training record names.",
+        "Replay with the kit's version of the record, and with the run's own method and settings.",
+    ),
+    ErrorCode.REPLAY_DATA: Explanation(
+        "The data or the base weights aren't those of the run.",
+        "Replay with the track's data and base weights, from which the run has to be trained.",
+    ),
+    ErrorCode.REPLAY_CLIP: Explanation(
+        "The clipped updates of the round are larger than the record allows: another clip norm, or none, was in use.",
+        "A run that clips otherwise than it records has another ε; train and submit it again.",
+    ),
+    ErrorCode.REPLAY_COUNT: Explanation(
+        "Other clients or another number of providers took part than the key of the round draws.",
+        "A run that samples otherwise than it records has another ε; train and submit it again.",
+    ),
+    ErrorCode.REPLAY_NOISE: Explanation(
+        "The noise of the round isn't the one that its key draws at the recorded scale.",
+        "A run whose noise is otherwise than it records has another ε; train and submit it again.",
+    ),
+    ErrorCode.REPLAY_STEP: Explanation(
+        "The round's noised sum agrees, and the weights after it don't follow from it.",
+        "The server has to do what the record declares, with its constant divisor.",
+    ),
+    ErrorCode.REPLAY_TRAINING: Explanation(
+        "The round could not be trained again.",
+        "Attach settings.yaml and the method file of the run folder, unchanged; they must train without a network.",
+    ),
+    ErrorCode.REPLAY_MISMATCH: Explanation(
+        "The replayed round gives another noised sum, and neither clipping nor noise alone explains it.",
+        "Check that data, code and settings are those of the run, and that nothing in the method draws from elsewhere.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",

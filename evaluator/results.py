@@ -5,6 +5,7 @@ further changes. When a step has passed, each field of its result is copied to t
 there is one.
 """
 
+from datetime import datetime
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
@@ -32,6 +33,7 @@ class RunResults(BaseModel):
         epsilons: The recomputed ε by every accountant under every sampling rule; one of them decides.
         accountant: Name, version and precision of the deciding accountant.
         membership: How well anybody can find out from the run whether a privacy unit took part.
+        trust_level: The highest level that the run has earned; `trust_by` says by whom, and `trust_at` when.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
     """
@@ -49,6 +51,8 @@ class RunResults(BaseModel):
     joint_epsilon: float | None = None
     joint_runs: int | None = None
     trust_level: TrustLevel | None = None
+    trust_by: str = ""
+    trust_at: datetime | None = None
     checks: list[Check] = []
 
     @property
@@ -58,14 +62,20 @@ class RunResults(BaseModel):
 
     def values(self) -> dict[str, float | str | None]:
         """Return every result that is a single value, by its name."""
-        return {
-            name: value.value if isinstance(value, TrustLevel) else value
-            for name, value in self
-            if not isinstance(value, list | BaseModel)
-        }
+        return {name: _cell(value) for name, value in self if not isinstance(value, list | BaseModel)}
 
     def including(self, result: StepResult) -> Self:
         """Return these results with those of a step that has passed; its checks follow the earlier ones."""
         shared = type(self).model_fields.keys() & type(result).model_fields.keys()
         found = {name: getattr(result, name) for name in shared}
         return self.model_copy(update={**found, "checks": [*self.checks, *found.get("checks", [])]})
+
+
+def _cell(value: float | str | datetime | None) -> float | str | None:
+    match value:
+        case TrustLevel():
+            return value.value
+        case datetime():
+            return value.isoformat()
+        case _:
+            return value

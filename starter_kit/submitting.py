@@ -43,14 +43,25 @@ class SubmissionPlan:
     proof: Path | None
 
     @property
+    def code_files(self) -> list[str]:
+        """The names of the files that are sent for the organizers' examinations."""
+        kinds = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE, ArtifactKind.ROUND_OPENING)
+        return sorted({run.files[kind].name for run in self.runs for kind in kinds if kind in run.files})
+
+    @property
     def size_bytes(self) -> int:
         """The size of all files together."""
         files = [path for run in self.runs for path in run.files.values()]
         return sum(path.stat().st_size for path in [*files, *([self.proof] if self.proof else [])])
 
 
-def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None) -> SubmissionPlan:
+def prepare(
+    client: SiteClient, track: str, folders: Sequence[Path], proof: Path | None, *, with_code: bool = True
+) -> SubmissionPlan:
     """Plan what to upload by the track's own rules, and check it before anything is sent.
+
+    Args:
+        with_code: Whether to attach each run's settings and method file, for the organizers' examinations.
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, or two
@@ -59,7 +70,7 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
     rules = _rules_of(client, track)
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:
-        run = _planned_run(path, rules)
+        run = _planned_run(path, rules, with_code=with_code)
         if run.budget in runs:
             raise ProblemError.of(
                 ErrorCode.SUBMISSION_BUDGET,
@@ -164,10 +175,13 @@ def status_line(run: RunStatus) -> str:
     return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
-def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:
-    """Return the run in the folder `path` with the files that the track requires."""
+def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:
+    """Return the run in the folder `path` with the track's files, and perhaps those for examinations."""
     folder = RunFolder(path)
     files = {kind: folder.file(kind) for kind in rules.run_artifacts}
+    if with_code:
+        examined = folder.examined_files()
+        files |= {kind: examined[kind] for kind in rules.optional_artifacts if kind in examined}
     if ArtifactKind.TRAINING_RECORD not in files:
         return PlannedRun(None, files)
     record = folder.record(max_rounds=rules.max_rounds)

@@ -7,16 +7,17 @@ root can change any more (Fiat and Shamir, 1986). They are the same blocks of ev
 what the server released anyway; `noise_tests` asks whether the noise is in it, `linkage_checks` whether it led to the
 weights.
 
-A leaf is SHA-256(0x00 ‖ block), a block being little-endian float32; a node is SHA-256(0x01 ‖ left ‖ right), and a
-last node without a partner moves up as it is (the tree of RFC 6962).
+A leaf is SHA-256(0x00 ‖ block), a block being little-endian float32; `merkle` has the tree.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evaluator.records.merkle import LEAF_PREFIX, Tree, leads_to_root
 
 # The coordinates of a block; the last block of a vector may be shorter.
 BLOCK = 1024
@@ -54,32 +55,23 @@ def vector_root(vector: Floats) -> str:
 
 def root_of_pieces(pieces: Iterable[Floats]) -> str:
     """Return the root of a vector that comes in pieces, each of whole blocks but for the last one."""
-    *_, top = _levels([leaf for piece in pieces for leaf in _leaves(piece)])
-    return top[0].hex()
+    return Tree([leaf for piece in pieces for leaf in _leaves(piece)]).root
 
 
 def open_blocks(vector: Floats, indexes: Sequence[int]) -> list[Opening]:
     """Return the blocks of `vector`, float32 (d,), at `indexes`, each with its path to `vector_root(vector)`."""
-    levels = list(_levels(_leaves(vector)))
+    tree = Tree(_leaves(vector))
     return [
-        Opening(index, vector[index * BLOCK : (index + 1) * BLOCK], list(_path(levels, index)))
-        for index in indexes
+        Opening(index, vector[index * BLOCK : (index + 1) * BLOCK], tree.path(index)) for index in indexes
     ]
 
 
 def is_opening_of(opening: Opening, root: str, numel: int) -> bool:
     """Return whether `opening` shows a whole block of a vector (numel,) with this root."""
-    count = block_count(numel)
-    index, path = opening.block, iter(opening.path)
+    count, index = block_count(numel), opening.block
     if not 0 <= index < count or len(opening.values) != min(BLOCK, numel - index * BLOCK):
         return False
-    node = _leaf(opening.values)
-    while count > 1:
-        if index ^ 1 < count:
-            beside = bytes.fromhex(next(path, ""))
-            node = _node(beside, node) if index % 2 else _node(node, beside)
-        index, count = index // 2, (count + 1) // 2
-    return node.hex() == root and next(path, None) is None
+    return leads_to_root(_leaf(opening.values), index, opening.path, root=root, count=count)
 
 
 def block_count(numel: int) -> int:
@@ -127,25 +119,5 @@ def _leaves(vector: Floats) -> list[bytes]:
     return [_leaf(values[begin : begin + BLOCK]) for begin in range(0, len(values), BLOCK)]
 
 
-def _levels(nodes: list[bytes]) -> Iterator[list[bytes]]:
-    """Yield the tree from its leaves to its root."""
-    yield nodes
-    while len(nodes) > 1:
-        pairs = zip(nodes[::2], nodes[1::2], strict=False)
-        nodes = [_node(left, right) for left, right in pairs] + (nodes[-1:] if len(nodes) % 2 else [])
-        yield nodes
-
-
-def _path(levels: Sequence[list[bytes]], index: int) -> Iterator[str]:
-    for level in levels[:-1]:
-        if index ^ 1 < len(level):
-            yield level[index ^ 1].hex()
-        index //= 2
-
-
 def _leaf(values: Floats) -> bytes:
-    return hashlib.sha256(b"\0" + values.astype("<f4").tobytes()).digest()
-
-
-def _node(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\1" + left + right).digest()
+    return hashlib.sha256(LEAF_PREFIX + values.astype("<f4").tobytes()).digest()

@@ -29,6 +29,7 @@ VERBS = {
     "tensorboard": "Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them.",
     "conformance": "Examine a private method on synthetic data: does it keep what its ε is computed from?",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
+    "replay": "Open a round of a replayable run for the organizers, and replay it as they do.",
     "check": "Run the checks that the workers run, on your own disk, and list everything that they would reject.",
     "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",
     "key": "Make, show and register the key that signs your training records.",

@@ -23,6 +23,13 @@ def submit(
     title: Annotated[str, typer.Option(help="The method's name on the leaderboard.", show_default=False)],
     description: Annotated[str, typer.Option(help="Markdown.")] = "",
     proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
+    code: Annotated[
+        bool,
+        typer.Option(
+            help="Attach settings.yaml and your own method's file, for a higher trust level. Only your team and the "
+            "organizers read them."
+        ),
+    ] = True,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
     site: Site = "",
     token: ApiToken = "",
@@ -33,7 +40,9 @@ def submit(
 
     with exit_on_problem():
         client = connect(site, token)
-        plan = prepare(client, track, runs, proof)
+        plan = prepare(client, track, runs, proof, with_code=code)
+        if plan.code_files:
+            print_lines(f"Attached for the organizers' examinations: {', '.join(plan.code_files)}")
         for public_key in register_keys(client, plan):
             print_lines(f"{public_key}: registered as your team's key")
         with progress("uploading, MB") as show:

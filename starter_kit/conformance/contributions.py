@@ -13,7 +13,7 @@ from scipy import stats
 
 from starter_kit.conformance.claims import Claims, Participation
 from starter_kit.conformance.results import Test, Verdict
-from starter_kit.conformance.session import Observation, Releases, Session, releases_of
+from starter_kit.conformance.session import Observation, ObservedRun, Releases, releases_of
 from starter_kit.conformance.statistics import (
     Array,
     judged,
@@ -66,12 +66,12 @@ class Reading:
         return rest
 
 
-def readings_of(session: Session, observations: Sequence[Observation]) -> list[Reading]:
+def readings_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Reading]:
     """Return who contributed what, of each sender's releases."""
     return [_read(session, sent) for sent in releases_of(session, observations) if sent.units]
 
 
-def _read(session: Session, sent: Releases) -> Reading:
+def _read(session: ObservedRun, sent: Releases) -> Reading:
     claims, places = session.claims, session.federation.coordinates[sent.units]
     blocks = sent.rows[:, places]
     if claims.participation is Participation.ALL and claims.client_rate == 1:

@@ -1,12 +1,13 @@
 """The examination of a method: a function from `Inputs` to a `Result`, both JSON.
 
-It runs in this process, with all rights of the method's file; `processes.examine_apart` gives it processes of its own.
+`examine` runs harness and method in this process; `processes.examine_apart` gives them processes of their own, and
+`confined.examine_confined` separates the two.
 """
 
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,14 +31,14 @@ from starter_kit.conformance.noise import empty_round_test, least_noise_test, no
 from starter_kit.conformance.outputs import divisor_tests, output_tests
 from starter_kit.conformance.results import Group, Inputs, Result, Test, Verdict
 from starter_kit.conformance.sampling import draws_of, sampling_tests
-from starter_kit.conformance.session import Observation, Session, releases_of
+from starter_kit.conformance.session import Observation, releases_of
 from starter_kit.conformance.statistics import Array, not_made
+from starter_kit.conformance.subject import LocalSubject, Rounds, Subject
 from starter_kit.conformance.synthetic import Federation, make_federation
-from starter_kit.conformance.variants import LEAST_NOISE, uncompressed, with_noise, without_participants
+from starter_kit.conformance.variants import LEAST_NOISE
 from starter_kit.randomness import Stream
 from starter_kit.settings.configuration import load_settings
-from starter_kit.settings.own_methods import own_file
-from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
+from starter_kit.settings.run_settings import RunSettings
 
 # Draws of pure noise: noise that is 3 % too small is then 16 standard deviations away.
 NOISE_DRAWS = 140_000
@@ -53,7 +54,7 @@ def examine(inputs: Inputs) -> Result:
     """Examine a method in this process."""
     begun = time.perf_counter()
     try:
-        result = _examine(_load(inputs), inputs)
+        result = examine_subject(LocalSubject(_load(inputs)).uncompressed, inputs)
     except ProblemError as error:
         result = Result(method=inputs.method, seed=inputs.seed, problems=error.problems)
     return result.model_copy(update={"seconds": time.perf_counter() - begun})
@@ -68,24 +69,24 @@ def _load(inputs: Inputs) -> RunSettings:
         ) from error
 
 
-def _examine(settings: RunSettings, inputs: Inputs) -> Result:
-    """Examine the method of these settings.
+def examine_subject(subject: Callable[[], Subject], inputs: Inputs) -> Result:
+    """Examine the method that `subject` returns with exact messages.
 
     Raises:
         ProblemError: It failed, can't be examined, or released values that aren't finite.
     """
     with _problems_of_the_method():
-        examination = Examination(uncompressed(settings), random.Random(inputs.seed))  # noqa: S311
+        method = subject()
+        examination = Examination(method, random.Random(inputs.seed))  # noqa: S311
         sample = examination.sample() if inputs.with_sample else []
         tests = [
             test
             for group in (inputs.only if inputs.only is not None else Group)
             for test in examination.tests(group)
         ]
-    file = own_file(type(settings))
     return Result(
         method=inputs.method,
-        method_sha256=file.sha256 if file else "",
+        method_sha256=method.method_sha256,
         unit=examination.claims.unit,
         seed=inputs.seed,
         tests=tests,
@@ -117,7 +118,7 @@ def _problems_of_the_method() -> Iterator[None]:
 class _Runs:
     """Two runs on the same data and one on neighboring data, with readable contributions."""
 
-    sessions: list[Session]
+    sessions: list[Rounds]
     observations: list[list[Observation]]
     readings: list[list[Reading]]
     changed: set[int]
@@ -127,25 +128,25 @@ class Examination:
     """The runs that one examination makes.
 
     Args:
-        settings: The method's settings, with exact messages.
+        subject: The method, with exact messages.
         draw: The harness's own choices.
     """
 
-    def __init__(self, settings: RunSettings, draw: random.Random) -> None:
-        self._settings = settings
+    def __init__(self, subject: Subject, draw: random.Random) -> None:
+        self._subject = subject
         self._draw = draw
         self._relative = draw.uniform(150, 300)
         self._clip_norm = draw.choice([draw.uniform(0.3, 0.8), draw.uniform(1.3, 3.0)])
         # Its units are those of the claims, so the first ones are asked for on any data.
-        noisy = with_noise(settings, self._relative, self._clip_norm)
+        noisy = subject.with_noise(self._relative, self._clip_norm)
         probe = make_federation(
             draw, PrivacyUnit.PROVIDER, clients=3, units=self._least(), coordinates=4, background=64
         )
-        self.claims: Claims = Session(noisy, probe).claims
+        self.claims: Claims = noisy.session(probe).claims
         self._noisy = noisy
 
     @cached_property
-    def _noise(self) -> tuple[Session, list[Observation]]:
+    def _noise(self) -> tuple[Rounds, list[Observation]]:
         """A run without any signal."""
         # With data of its own, so that a second process that asks for nothing else makes the same.
         return self._pure_noise(self._noisy)
@@ -198,12 +199,12 @@ class Examination:
 
     def _least(self) -> int:
         """Return so many units that each client has what a fixed sample size needs."""
-        sampling = self._settings.model_dump().get("sampling") or {}
+        sampling = self._subject.values.get("sampling") or {}
         need = max(sampling.get("providers_per_client") or 0, sampling.get("fewest_providers") or 0)
         return max(12, 3 * need * self._clients())
 
     def _clients(self) -> int:
-        sampling = self._settings.model_dump().get("sampling") or {}
+        sampling = self._subject.values.get("sampling") or {}
         return max(4, sampling.get("clients_per_round") or 0)
 
     def _federation(self, units: float, background: int, *, clients: int = 0) -> Federation:
@@ -216,31 +217,31 @@ class Examination:
             background=background,
         )
 
-    def _signal_settings(self, relative: float, federation: Federation) -> RunSettings:
-        """Return settings whose clip norm is far below the length of an update."""
+    def _signal_subject(self, relative: float, federation: Federation) -> Subject:
+        """Return the method with settings whose clip norm is far below the length of an update."""
         length = self._update_length(federation)
         clip_norm = length * CLIPPED_TO * self._draw.uniform(0.5, 2.0)
-        return with_noise(self._settings, relative, clip_norm)
+        return self._subject.with_noise(relative, clip_norm)
 
     def _update_length(self, federation: Federation) -> float:
         learner, example = federation.learner(), federation.clients[0].examples[:1]
         gradient = float(torch.linalg.vector_norm(learner.losses.gradient(example), ord=self.claims.norm))
-        if not isinstance(self._settings, LocalTrainingSettings):
+        if self._subject.local is None:
             return gradient
-        trained = learner.train(torch.zeros(federation.size), example, self._settings.local, Stream(0))
+        trained = learner.train(torch.zeros(federation.size), example, self._subject.local, Stream(0))
         return min(gradient, float(trained.change.norm()))
 
-    def _pure_noise(self, settings: RunSettings) -> tuple[Session, list[Observation]]:
+    def _pure_noise(self, subject: Subject) -> tuple[Rounds, list[Observation]]:
         federation = self._federation(14, self._draw.randint(4000, 6000))
-        session = Session(settings, federation.scaled(torch.zeros(federation.units)))
-        per_round = len(session.plan.clients) * self.claims.client_rate if self.claims.per_message else 1
-        if settings.secure_aggregation:
+        session = subject.session(federation.scaled(torch.zeros(federation.units)))
+        per_round = len(session.clients) * self.claims.client_rate if self.claims.per_message else 1
+        if subject.is_masked:
             per_round = 1
         return session, session.rounds(max(8, math.ceil(NOISE_DRAWS / federation.size / per_round)))
 
     def _as_configured(self) -> Test:
         federation = self._federation(14, 20_000)
-        session = Session(self._settings, federation.scaled(torch.zeros(federation.units)))
+        session = self._subject.session(federation.scaled(torch.zeros(federation.units)))
         for _ in range(5):
             seen = session.rounds(1, restart=True)[0]
             if seen.releases:
@@ -250,7 +251,7 @@ class Examination:
 
     def _contributions(self) -> _Runs:
         federation = self._federation(min(96, max(12, 12 / self._rate)), self._draw.randint(600, 900))
-        settings = self._signal_settings(LEAST_NOISE, federation)
+        subject = self._signal_subject(LEAST_NOISE, federation)
         changed = {unit for unit in range(federation.units) if self._draw.random() < 1 / 3}
         if self.claims.unit is PrivacyUnit.RECORD:
             signs = [-1.0 if unit in changed else 1.0 for unit in range(federation.units)]
@@ -259,16 +260,16 @@ class Examination:
             neighbor = federation.without(changed)
         least = 12 if self.claims.law == "gaussian" else 120
         count = min(120, max(least, math.ceil(200 / (federation.units * self._rate))))
-        sessions = [Session(settings, data) for data in (federation, federation, neighbor)]
+        sessions = [subject.session(data) for data in (federation, federation, neighbor)]
         observations = [session.rounds(count) for session in sessions]
         readings = [readings_of(*run) for run in zip(sessions, observations, strict=True)]
         return _Runs(sessions, observations, readings, changed)
 
     def _not_finite(self) -> list[Test]:
         federation = self._federation(min(96, max(18, 18 / self._rate)), 300)
-        settings = self._signal_settings(LEAST_NOISE, federation)
+        subject = self._signal_subject(LEAST_NOISE, federation)
         kinds = [(math.nan, math.inf, HUGE)[unit % 3] for unit in range(federation.units)]
-        session = Session(settings, federation.scaled(torch.tensor(kinds)))
+        session = subject.session(federation.scaled(torch.tensor(kinds)))
         count = min(20, max(4, math.ceil(40 / (federation.units * self._rate))))
         observations = session.rounds(count, restart=True, finite=False)
         tests = [finite_test(observations)]
@@ -279,15 +280,15 @@ class Examination:
 
     def _empty_rounds(self) -> Test:
         federation = self._federation(24, 400)
-        settings = self._signal_settings(LEAST_NOISE, federation)
-        empty = without_participants(settings)
+        subject = self._signal_subject(LEAST_NOISE, federation)
+        empty = subject.without_participants()
         if empty is None:
             measures = "noise of empty rounds over the claimed one"
             return not_made("empty-rounds", measures, Verdict.NOT_APPLICABLE, "every round has participants")
-        session = Session(empty, federation)
+        session = empty.session(federation)
         observations = session.rounds(8, restart=True)
         expected = sum(
-            len(seen.clients) if session.claims.per_message and not settings.secure_aggregation else 1
+            len(seen.clients) if session.claims.per_message and not subject.is_masked else 1
             for seen in observations
         )
         return empty_round_test(releases_of(session, observations), session.claims, expected)
@@ -296,14 +297,11 @@ class Examination:
         members = min(200, 24 / self._rate)
         federation = self._federation(members, 20_000, clients=2).aligned()
         relative = 3.0 if self.claims.law == "gaussian" else 0.35
-        settings = self._signal_settings(relative, federation)
+        subject = self._signal_subject(relative, federation)
         rows: list[Array] = []
         for _ in range(8 if self.claims.per_message else 4):
-            learner = federation.learner()
-            session = Session(settings, federation, learner)
-            observations = session.rounds(1)
-            learner.silence()
-            observations += session.rounds(1)
+            session = subject.session(federation)
+            observations = session.rounds(2, silent_after=1)
             rows += [e.rows[-1] for e in releases_of(session, observations) if e.rounds[-1] == 1]
         # A client's state may contain its noised message, and pull all its providers that way.
         slack = 2 * federation.units**2 / relative**2 / federation.size**0.5 / max(1, len(rows)) ** 0.5
@@ -315,10 +313,10 @@ class Examination:
         rate = self.claims.unit_rate if self.claims.unit_rate < 1 else self.claims.client_rate
         coins = min(MAX_COINS, max(MIN_COINS, 4900 * (1 - rate) / rate))
         federation = self._federation(64, 200)
-        settings = self._signal_settings(LEAST_NOISE, federation)
+        subject = self._signal_subject(LEAST_NOISE, federation)
         count = math.ceil(coins / federation.units / self.claims.client_rate / 2)
         runs = []
         for _ in range(2):
-            session = Session(settings, federation, federation.learner(quick=True), plain=True)
+            session = subject.session(federation, quick=True, plain=True)
             runs.append(draws_of(session, session.rounds(min(400, max(40, count)))))
         return sampling_tests(runs, self.claims.participation)

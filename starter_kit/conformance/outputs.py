@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from starter_kit.conformance.results import Test, Verdict
-from starter_kit.conformance.session import Observation, Session
+from starter_kit.conformance.session import Observation
 from starter_kit.conformance.statistics import Array, measured, not_made
+from starter_kit.conformance.subject import Rounds
 
 # Rounding of float32 weights and their sums, relative to the step.
 STEP_ROUNDING = 2e-3
 
 
-def divisor_tests(session: Session, runs: Sequence[Sequence[Observation]]) -> list[Test]:
+def divisor_tests(session: Rounds, runs: Sequence[Sequence[Observation]]) -> list[Test]:
     """Return the tests that the model's steps follow from released sums, by factors that are the same in two runs."""
     fits = [_fit(run) for run in runs]
     unexplained = max(rest for _, rest in fits)
@@ -46,7 +47,7 @@ def _fit(run: Sequence[Observation]) -> tuple[Array, float]:
     return factors, worst
 
 
-def output_tests(sessions: Sequence[Session], runs: Sequence[Sequence[Observation]]) -> list[Test]:
+def output_tests(sessions: Sequence[Rounds], runs: Sequence[Sequence[Observation]]) -> list[Test]:
     """Return the tests that messages have one size, and that no loss and no provider's name leaves a round."""
     seen = [observation for run in runs for observation in run]
     # The two directions have one size each; secure aggregation has more legs.
@@ -54,7 +55,7 @@ def output_tests(sessions: Sequence[Session], runs: Sequence[Sequence[Observatio
     names = [
         name for session in sessions for client in session.federation.clients for name in client.providers
     ]
-    printed = "".join(session.printed.getvalue() for session in sessions)
+    printed = "".join(session.text for session in sessions)
     losses, named = sum(one.has_loss for one in seen), sum(name in printed for name in names)
     return [
         measured("message-sizes", "different sets of message sizes beyond one", float(len(sizes) - 1), 0.0),

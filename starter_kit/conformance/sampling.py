@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from starter_kit.conformance.claims import Participation
 from starter_kit.conformance.contributions import readings_of
 from starter_kit.conformance.results import Test, Verdict
-from starter_kit.conformance.session import Observation, Session, units_of
+from starter_kit.conformance.session import Observation, ObservedRun, units_of
 from starter_kit.conformance.statistics import (
     APPROXIMATION,
     binomial,
@@ -45,9 +45,9 @@ class Draws:
     rate: float
 
 
-def draws_of(session: Session, observations: Sequence[Observation]) -> list[Draws]:
+def draws_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Draws]:
     """Return the coins that a session's rounds show."""
-    claims, ids = session.claims, [client.id for client in session.plan.clients]
+    claims, ids = session.claims, [client.id for client in session.clients]
     active = np.array([[client in seen.clients for client in ids] for seen in observations])
     found = []
     if claims.client_rate < 1:
@@ -58,7 +58,7 @@ def draws_of(session: Session, observations: Sequence[Observation]) -> list[Draw
     return found
 
 
-def _unit_draws(session: Session, observations: Sequence[Observation], active: Bools) -> Draws:
+def _unit_draws(session: ObservedRun, observations: Sequence[Observation], active: Bools) -> Draws:
     units = units_of(session)
     column = {unit: index for index, unit in enumerate(units)}
     heads = np.zeros((len(observations), len(units)), dtype=bool)
@@ -66,7 +66,7 @@ def _unit_draws(session: Session, observations: Sequence[Observation], active: B
         columns = [column[unit] for unit in reading.sent.units]
         heads[np.ix_(reading.sent.rounds, columns)] |= reading.included
     group = np.zeros(len(units), dtype=int)
-    for index, client in enumerate(session.plan.clients):
+    for index, client in enumerate(session.clients):
         for unit in units_of(session, client.id):
             group[column[unit]] = index
     return Draws("units", heads, active[:, group], group, session.claims.unit_rate)

@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,13 +16,14 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.conformance.claims import Claims, claims_of, unsupported
 from starter_kit.conformance.statistics import Array
-from starter_kit.conformance.synthetic import Federation
+from starter_kit.conformance.synthetic import Federation, SyntheticLearner
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import Kept
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import (
     Aggregation,
     Channel,
+    Client,
     ClientUpdate,
     Message,
     Participant,
@@ -32,7 +34,6 @@ from starter_kit.federation.rounds import (
 )
 from starter_kit.federation.secure_aggregation import SecureAggregation
 from starter_kit.federation.wire import Wire
-from starter_kit.learning.local_training import Learner
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import PrivateSettings, RunSettings
@@ -94,7 +95,7 @@ class Session:
         self,
         settings: RunSettings,
         federation: Federation,
-        learner: Learner | None = None,
+        learner: SyntheticLearner | None = None,
         *,
         plain: bool = False,
     ) -> None:
@@ -107,25 +108,42 @@ class Session:
         self._weights = torch.zeros(federation.size)
         self._observed = _Observed(_aggregation(settings, self.plan, self._weights, plain=plain))
         stream = Stream(settings.seed)
-        participant = Participant(
-            self.plan.method, self.plan.clients, learner or federation.learner(), self._observed, stream
-        )
+        self._learner = learner or federation.learner()
+        participant = Participant(self.plan.method, self.plan.clients, self._learner, self._observed, stream)
         self._server = Server(
             self.plan.method, LocalEngine(participant), self._observed, stream, needs_all=True
         )
         self._number = 0
 
-    def rounds(self, count: int, *, restart: bool = False, finite: bool = True) -> list[Observation]:
+    @property
+    def clients(self) -> Sequence[Client]:
+        """The clients, as the method's plan has them."""
+        return self.plan.clients
+
+    @property
+    def text(self) -> str:
+        """What was printed during the rounds."""
+        return self.printed.getvalue()
+
+    def rounds(
+        self, count: int, *, restart: bool = False, finite: bool = True, silent_after: int | None = None
+    ) -> list[Observation]:
         """Run the next rounds.
 
         Args:
             restart: Begin each from weights of zero.
             finite: Whether values that are not finite end the examination.
+            silent_after: After so many of these rounds, all gradients are zero.
 
         Raises:
             ProblemError: (`E_CONFORMANCE_VALUES`) A release is not finite, or far too large.
         """
-        return [self._round(restart=restart, finite=finite) for _ in range(count)]
+        observations = []
+        for index in range(count):
+            if index == silent_after:
+                self._learner.silence()
+            observations.append(self._round(restart=restart, finite=finite))
+        return observations
 
     def _round(self, *, restart: bool, finite: bool) -> Observation:
         self._number += 1
@@ -136,7 +154,7 @@ class Session:
         self._weights = finished.weights
         observation = _observation(finished, start, self._observed.messages, self.claims)
         if finite:
-            _check(observation, self._number)
+            check_finite(observation, self._number)
         return observation
 
 
@@ -157,7 +175,21 @@ class Releases:
     units: list[int]
 
 
-def releases_of(session: Session, observations: Sequence[Observation]) -> list[Releases]:
+class ObservedRun(Protocol):
+    """What is needed of a session to read its observations."""
+
+    federation: Federation
+
+    @property
+    def claims(self) -> Claims:
+        """What the method claims of a round."""
+
+    @property
+    def clients(self) -> Sequence[Client]:
+        """The clients, as the method's plan has them."""
+
+
+def releases_of(session: ObservedRun, observations: Sequence[Observation]) -> list[Releases]:
     """Return the releases of each sender, with the noise of each row its own."""
     result = []
     senders = sorted({sender for seen in observations for sender in seen.releases}, key=str)
@@ -170,9 +202,9 @@ def releases_of(session: Session, observations: Sequence[Observation]) -> list[R
     return result
 
 
-def units_of(session: Session, sender: int | None = None) -> list[int]:
+def units_of(session: ObservedRun, sender: int | None = None) -> list[int]:
     """Return the units with data at a client, or at any."""
-    clients = [client for client in session.plan.clients if sender is None or client.id == sender]
+    clients = [client for client in session.clients if sender is None or client.id == sender]
     return sorted({int(session.federation.unit_of[e]) for client in clients for e in client.examples})
 
 
@@ -207,7 +239,8 @@ def _array(vector: Tensor) -> Array:
     return vector.detach().double().numpy()
 
 
-def _check(observation: Observation, number: int) -> None:
+def check_finite(observation: Observation, number: int) -> None:
+    """Raise `ProblemError` (`E_CONFORMANCE_VALUES`) if a release is not finite, or far too large."""
     for vector in (*observation.releases.values(), observation.total):
         largest = float(np.abs(vector).max(initial=0.0))
         if not (math.isfinite(largest) and largest < LARGEST_VALUE):

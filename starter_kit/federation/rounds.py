@@ -19,6 +19,8 @@ from torch import Tensor
 from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.round_keys import DrawKeys
+from starter_kit.dp.keystream import drawing_from
 from starter_kit.federation.client_state import ClientState, Kept
 from starter_kit.learning.local_training import Learner, State
 from starter_kit.randomness import Stream
@@ -171,7 +173,8 @@ TRAIN = "train"
 class Request:
     """A request of the server to a client in one leg of a round of `clients` clients.
 
-    `payload` is all that is sent: in the leg `train`, the round's model.
+    `payload` is all that is sent: in the leg `train`, the round's model. `draws` is the key of the client's coins and
+    noise in a replayable run, whose clients are on the server's machine.
     """
 
     round: int
@@ -179,6 +182,7 @@ class Request:
     clients: int
     payload: bytes = field(repr=False)
     leg: str = TRAIN
+    draws: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -236,6 +240,7 @@ class Channel:
     Attributes:
         clients: The clients chosen for the round.
         on_update: Called for each update as it arrives, without its content.
+        draws: The keys of a replayable run; None elsewhere.
         log: The messages sent so far, in both directions.
         replies: The replies of the leg `train`, without their bytes.
     """
@@ -244,13 +249,14 @@ class Channel:
     round: int
     clients: Sequence[int]
     on_update: OnUpdate = _ignore_update
+    draws: DrawKeys | None = None
     log: list[LogEntry] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
 
     def ask(self, payloads: Mapping[int, bytes], leg: str = TRAIN) -> Iterator[Reply]:
         """Send each client its payload, and yield the replies as they arrive."""
         requests = [
-            Request(self.round, client, len(self.clients), payload, leg)
+            Request(self.round, client, len(self.clients), payload, leg, self._draws_of(client))
             for client, payload in payloads.items()
         ]
         down = [LogEntry(self.round, SERVER, ask.client, len(ask.payload)) for ask in requests]
@@ -264,6 +270,9 @@ class Channel:
         for entry in down:
             if entry.receiver in self.engine.unsent:
                 self.log.remove(entry)
+
+    def _draws_of(self, client: int) -> bytes | None:
+        return self.draws.key(self.round, client) if self.draws else None
 
 
 class Aggregation(Protocol):
@@ -317,17 +326,17 @@ class Participant:
         """
 
         def train(weights: Tensor) -> ClientUpdate:
-            return self._method.client_update(
-                ClientTask(
-                    client=self._clients[request.client],
-                    round=request.round,
-                    clients=request.clients,
-                    weights=weights,
-                    learner=self._learner,
-                    stream=self._stream.at("round", request.round, "client", request.client),
-                    state=kept.tensors,
-                )
+            task = ClientTask(
+                client=self._clients[request.client],
+                round=request.round,
+                clients=request.clients,
+                weights=weights,
+                learner=self._learner,
+                stream=self._stream.at("round", request.round, "client", request.client),
+                state=kept.tensors,
             )
+            with drawing_from(request.draws):
+                return self._method.client_update(task)
 
         return self._aggregation.answer(request, kept, train)
 
@@ -378,6 +387,7 @@ class Server:
         state: The method's state at the server from round to round.
         needs_all: Whether a round counts only if every chosen client has answered.
         on_update: Called for each update as it arrives.
+        draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
     """
 
     method: Method
@@ -387,6 +397,7 @@ class Server:
     state: State = field(default_factory=dict)
     needs_all: bool = False
     on_update: OnUpdate = _ignore_update
+    draws: DrawKeys | None = None
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -395,8 +406,12 @@ class Server:
             ProblemError: (`E_CLIENTS_LOST`) Too few of the chosen clients answered; or a client or the protocol
                 rejected something.
         """
+        with drawing_from(self.draws.key(number, SERVER) if self.draws else None):
+            return self._round(number, weights)
+
+    def _round(self, number: int, weights: Tensor) -> Round:
         chosen = self.method.choose_clients(self.engine.clients, self.stream.at("round", number, "clients"))
-        channel = Channel(self.engine, number, chosen, self.on_update)
+        channel = Channel(self.engine, number, chosen, self.on_update, self.draws)
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.

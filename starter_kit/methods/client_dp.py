@@ -28,7 +28,7 @@ easily met, and a guarantee for ten units says little. For a provider the same r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -92,6 +92,10 @@ class Settings(PrivateSettings, LocalTrainingSettings):
         client_rate: q, the client sampling rate.
         codec, secure_aggregation: Fixed, because rounding an update after it was clipped breaks the bound on it.
     """
+
+    not_replayable: ClassVar[str] = (
+        "it writes no training record, so there is nothing to compare a replay with"
+    )
 
     target_epsilon: float = Field(gt=0)
     noise_multiplier: float = Field(gt=0)

@@ -21,7 +21,7 @@ The paper draws the first λ at random. Zero is as public, and gives no client a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from pydantic import model_validator
@@ -60,6 +60,10 @@ class DPCLGECL(ProviderDP):
 
 class Settings(fl_provider_dp.Settings):
     """Settings of DP-CLGECL: those of FL-PROVIDER-DP, with noise drawn by the clients."""
+
+    not_replayable: ClassVar[str] = (
+        "its clients keep dual variables from round to round, to which the training record doesn't commit"
+    )
 
     placement: Placement = Placement.CLIENT_FULL
 

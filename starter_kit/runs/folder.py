@@ -9,6 +9,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from starter_kit.console import log
+from starter_kit.settings.files import read_settings_file
 
 FILES = {
     ArtifactKind.CHECKPOINT: "model.safetensors",
@@ -16,6 +17,9 @@ FILES = {
     ArtifactKind.TRAINING_RECORD: "training_record.jsonl",
     ArtifactKind.TRAINING_ANNEX: "training_annex.jsonl",
 }
+SETTINGS = "settings.yaml"
+# The opening of a replayable run's round, for the organizers only.
+OPENING = "round_opening.bin"
 
 
 class RunFolder:
@@ -50,6 +54,25 @@ class RunFolder:
         """
         self._join_shards()
         return {kind: self.path / name for kind, name in FILES.items() if (self.path / name).is_file()}
+
+    def examined_files(self) -> dict[ArtifactKind, Path]:
+        """Return what an examination of the run needs: the settings, the file of a method that isn't the kit's, and the
+        opening of a round.
+
+        There are none where the settings can't be read, for the folder may be of other software.
+        """
+        settings = self.path / SETTINGS
+        try:
+            method = str(read_settings_file(settings).get("method"))
+        except ProblemError:
+            return {}
+        files = {ArtifactKind.SETTINGS: settings}
+        own = self.path / Path(method).name
+        if own.suffix == ".py" and own.is_file():
+            files[ArtifactKind.METHOD_FILE] = own
+        if (self.path / OPENING).is_file():
+            files[ArtifactKind.ROUND_OPENING] = self.path / OPENING
+        return files
 
     def record(self, *, max_rounds: int) -> TrainingRecord:
         """Read the training record.

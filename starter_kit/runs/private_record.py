@@ -3,7 +3,7 @@
 The record is public: it names no provider and shows neither how many took part nor how long that took. How many of each
 client's providers took part goes into the annex, which is for the organizers. Until the end the noised sums uₜ of all
 rounds and the weights wₜ after them are stored on disk, 4·d bytes each: the finished record determines which blocks of
-them the annex shows, so that nobody can choose convenient ones.
+them the annex shows, so that nobody can choose convenient ones. A replayable run keeps them for its opening.
 """
 
 import json
@@ -160,17 +160,23 @@ class PrivateRecordWriter:
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
         self._vectors = folder / VECTORS
         self._vectors.mkdir(mode=0o700, exist_ok=bool(recorded.lines))
+        if self._run.round_keys_root is not None:
+            # An opening of the first round shows the weights before it, too.
+            self._store(WEIGHTS, 0, start)
         self._file, self._record = _write_lines(folder / FILES[ArtifactKind.TRAINING_RECORD], recorded)
         _write_counts(self._vectors / SAMPLED, recorded.sampled)
         fsync_path(self._vectors)
         fsync_path(folder)
 
+    @property
+    def run_token(self) -> str | None:
+        """The run token of the record, which stays the same when a run is resumed."""
+        return self._run.run_token
+
     def round(self, finished: Round) -> None:
         """Record a finished round: first its vectors, last its line."""
-        for kind, vector in ((UPDATE, finished.aggregate.total), (WEIGHTS, finished.weights)):
-            path = _vector_file(self._vectors, kind, finished.number)
-            vector.numpy().astype("<f4", copy=False).tofile(path)
-            fsync_path(path)
+        self._store(UPDATE, finished.number, finished.aggregate.total)
+        self._store(WEIGHTS, finished.number, finished.weights)
         line = self._round_line(finished)
         self._record.round(line)
         self._rounds.append(line)
@@ -210,6 +216,11 @@ class PrivateRecordWriter:
         """Close the record."""
         self._file.close()
 
+    def _store(self, kind: str, number: int, vector: Tensor) -> None:
+        path = vector_file(self._vectors, kind, number)
+        vector.numpy().astype("<f4", copy=False).tofile(path)
+        fsync_path(path)
+
     def _round_line(self, finished: Round) -> RoundLine:
         return RoundLine(
             round=finished.number,
@@ -238,7 +249,7 @@ class PrivateRecordWriter:
         return self._stored(WEIGHTS, len(self._rounds)) if self._rounds else self._start
 
     def _stored(self, kind: str, number: int) -> Floats:
-        return np.memmap(_vector_file(self._vectors, kind, number), "<f4", "r")
+        return np.memmap(vector_file(self._vectors, kind, number), "<f4", "r")
 
     def _adapters(self, weights: Floats) -> Floats:
         """Return the coordinates of all adapters in `weights` (d,), end to end."""
@@ -298,7 +309,7 @@ def _sampled_counts(vectors: Path, rounds: int, numel: int) -> list[Mapping[int,
         ValueError: A vector or a line of counts is missing.
     """
     for number in range(1, rounds + 1):
-        for path in (_vector_file(vectors, kind, number) for kind in (UPDATE, WEIGHTS)):
+        for path in (vector_file(vectors, kind, number) for kind in (UPDATE, WEIGHTS)):
             if path.stat().st_size != 4 * numel:
                 raise ValueError(f"{path.name} is not a vector of a round")
     lines = (vectors / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
@@ -307,7 +318,8 @@ def _sampled_counts(vectors: Path, rounds: int, numel: int) -> list[Mapping[int,
     return [{int(client): n for client, n in json.loads(line).items()} for line in lines]
 
 
-def _vector_file(vectors: Path, kind: str, number: int) -> Path:
+def vector_file(vectors: Path, kind: str, number: int) -> Path:
+    """Return the file of a round's vector in the folder `vectors`; number 0 is for the weights before the first."""
     return vectors / f"{kind}-{number}.f32"
 
 

@@ -22,12 +22,14 @@ def run_line(
     track: str,
     run_token: str | None,
     apart: bool,
+    round_keys_root: str | None = None,
 ) -> RunLine:
     """Return the first line of the training record.
 
     Args:
         claimed_epsilon: ε that the run will have spent at its end.
         apart: Whether clients run separately from the server; where they don't, secure aggregation is a simulation.
+        round_keys_root: See `RunLine`.
 
     Raises:
         ProblemError: (`E_CONFIGURATION`) The record's schema doesn't cover these settings.
@@ -63,6 +65,7 @@ def run_line(
             ],
             lora_scale=settings.lora.scale if settings.lora else None,
             weights_root=vector_root(setup.model.start.numpy()),
+            round_keys_root=round_keys_root,
             tuning=settings.tuning,
             validation_on_private_data=settings.validation_on_private_data,
             claimed_epsilon=claimed_epsilon,

@@ -7,12 +7,20 @@ from pathlib import Path
 from time import monotonic
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter, open_record
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
+from starter_kit.runs.replayable import (
+    check_replayable,
+    check_stateless,
+    is_replayable,
+    new_secret,
+    stored_secret,
+)
 from starter_kit.runs.results import (
     PrivacySpending,
     check_validation,
@@ -73,11 +81,15 @@ def train(
         spending = PrivacySpending(setup.guarantee, state.interrupted_rounds)
         spending.check_before(setup.rounds)
         engine = stack.enter_context(open_engine(setup, watcher))
+        check_replayable(setup, apart=engine.apart)
         engine.restore(state.clients)
+        secret = _secret(setup, run)
         record = stack.enter_context(
-            _open_record(setup, run, spending, credentials, track=track, apart=engine.apart)
+            _open_record(setup, run, spending, credentials, track=track, apart=engine.apart, secret=secret)
         )
         server, writer = _server(setup, engine, state, watcher), RunWriter(run, record)
+        if record and secret:
+            server.draws = RunKeys(secret, record.run_token, state.interrupted_rounds)
         training = Training(setup, server, writer, spending, watcher)
         training.finish(training.run_rounds(state))
 
@@ -117,13 +129,15 @@ class Training:
             raise ProblemError.of(
                 ErrorCode.CHECKPOINT_NOT_FINITE, where=f"the model after round {finished.number}"
             )
-        return replace(
+        after = replace(
             state,
             round=finished.number,
             weights=finished.weights,
             server=self.server.state,
             clients=self.server.engine.states,
         )
+        check_stateless(self.setup, after)
+        return after
 
     def _record(self, finished: Round, state: RunState, began: float) -> None:
         masked = self.server.engine.apart and self.setup.settings.secure_aggregation is not None
@@ -134,8 +148,9 @@ class Training:
 
 
 def _check_before_writing(setup: RunSetup) -> None:
-    """Reject missing validation data, and noise with which no ε holds, before anything is written."""
+    """Reject what can't be trained as the settings say, before anything is written."""
     check_validation(setup)
+    check_replayable(setup, apart=False)
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)
 
@@ -152,6 +167,16 @@ def _check_token(setup: RunSetup, run: Unfinished) -> None:
         )
 
 
+def _secret(setup: RunSetup, run: Unfinished) -> bytes | None:
+    """Return the secret of a replayable run, a new one unless the run is resumed; None where it isn't replayable."""
+    if not is_replayable(setup):
+        return None
+    if run.state is not None:
+        return stored_secret(run.paths.unfinished)
+    with writing_run(run.paths):
+        return new_secret(run.paths.unfinished)
+
+
 @contextmanager
 def _open_record(
     setup: RunSetup,
@@ -161,6 +186,7 @@ def _open_record(
     *,
     track: str,
     apart: bool,
+    secret: bytes | None,
 ) -> Iterator[PrivateRecordWriter | None]:
     """Open the writer of the run's training record, with its credentials; None where no record is written."""
     if setup.record_terms is None:
@@ -168,7 +194,8 @@ def _open_record(
         return
     signed = credentials()
     claim = spending.epsilon(setup.rounds) or 0.0
-    line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart)
+    root = keys_root(secret, setup.rounds) if secret else None
+    line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart, round_keys_root=root)
     providers = {client.id: len(client.providers) for client in setup.clients}
     with ExitStack() as stack:
         with writing_run(run.paths):

@@ -40,6 +40,9 @@ class LaplaceSettings(PrivateSettings):
     """
 
     needs_every_client: ClassVar[bool] = False
+    not_replayable: ClassVar[str] = (
+        "it writes no training record, so there is nothing to compare a replay with"
+    )
 
     epsilon_per_round: float | None = Field(default=None, gt=0)
     dropout: Literal[False] = False

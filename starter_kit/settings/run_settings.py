@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -104,12 +104,18 @@ class PrivateSettings(RunSettings):
     Attributes:
         target_epsilon: ε that no round may exceed.
         clip_norm: The bound on the update of one privacy unit.
+        replayable: Whether coins and noise follow from a secret of the run, so that one round can be opened to the
+            organizers and replayed by them; docs/replay.md says what that costs.
     """
+
+    # Why a run of the method can't be replayed; empty where it can.
+    not_replayable: ClassVar[str] = ""
 
     rounds: int = Field(ge=1)
     target_epsilon: float | None = Field(default=None, gt=0)
     delta: float = Field(gt=0, lt=1)
     clip_norm: float = Field(gt=0, le=1e12)
+    replayable: bool = False
 
 
 class RecordedSettings(PrivateSettings, LocalTrainingSettings):

@@ -119,10 +119,11 @@ def test_each_run_goes_to_the_board_that_its_record_claims(
             (ArtifactKind.COMMUNICATION_LOG, "communication_log.csv"),
             (ArtifactKind.TRAINING_RECORD, "training_record.jsonl"),
             (ArtifactKind.TRAINING_ANNEX, "training_annex.jsonl"),
+            (ArtifactKind.SETTINGS, "settings.yaml"),
         ):
             assert files[budget, kind] == (folder / name).read_bytes()
     assert files[None, ArtifactKind.PRIVACY_PROOF] == proof.read_bytes()
-    assert len(files) == 9
+    assert len(files) == 11
 
 
 def test_track_1_takes_what_it_requires_and_no_record(
@@ -133,7 +134,23 @@ def test_track_1_takes_what_it_requires_and_no_record(
     assert {kind for _, kind in files_at_the_site()} == {
         ArtifactKind.CHECKPOINT,
         ArtifactKind.COMMUNICATION_LOG,
+        ArtifactKind.SETTINGS,
     }
+
+
+def test_settings_and_an_own_methods_file_are_sent_unless_the_team_keeps_its_code(
+    site_client: SiteClient, runs: dict[float, Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("model.safetensors", "communication_log.csv"):
+        (run / name).write_bytes((runs[8] / name).read_bytes())
+    (run / "settings.yaml").write_text("method: mine.py")
+    (run / "mine.py").write_text("Settings = None")
+    assert prepare(site_client, "track-1", [run], None).code_files == ["mine.py", "settings.yaml"]
+    assert prepare(site_client, "track-1", [run], None, with_code=False).code_files == []
+    (run / "settings.yaml").write_text("[")
+    assert prepare(site_client, "track-1", [run], None).code_files == []
 
 
 def test_the_key_that_signed_is_registered_unless_the_site_knows_it(

@@ -23,6 +23,7 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             ranking=track.ranking,
             budgets=track.run_budgets(),
             run_artifacts=list(track.run_artifacts()),
+            optional_artifacts=list(track.optional_artifacts()),
             submission_artifacts=list(submission_artifacts(track)),
             reference=track.reference,
             trainable=track.trainable_patterns(),

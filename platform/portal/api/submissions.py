@@ -9,6 +9,7 @@ from evaluator.api import (
     NewRun,
     NewSubmission,
     QuotaStatus,
+    RunExamination,
     RunStatus,
     RunSummary,
     SubmissionPage,
@@ -20,6 +21,7 @@ from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation import status as run_status
+from portal.evaluation.examinations import ShownExamination
 from portal.evaluation.results import with_cut_scores
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import services
@@ -114,7 +116,20 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,
         results=with_cut_scores(run.results),
+        examinations=[_examination(one) for one in status.examinations],
         tensors=changed.tensors if changed else None,
         changed_tensors=changed.names if changed else None,
         problems=status.problems,
+    )
+
+
+def _examination(one: ShownExamination) -> RunExamination:
+    return RunExamination(
+        level=one.level,
+        command=one.command,
+        passed=one.passed,
+        by=one.by,
+        at=one.at,
+        summary=one.report.in_words,
+        report=one.report,
     )

@@ -212,6 +212,11 @@ class Track(models.Model):
         private = [ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX]
         return kinds + private if self.is_private else kinds
 
+    def optional_artifacts(self) -> list[ArtifactKind]:
+        """Return the kinds of artifacts that a run may have, which nobody needs for a score."""
+        kinds = [ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE]
+        return [*kinds, ArtifactKind.ROUND_OPENING] if self.is_private else kinds
+
     def trainable_patterns(self) -> list[str]:
         """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""
         return patterns_in(self.trainable)

@@ -17,7 +17,7 @@ from evaluator.scoring.metrics import cut
 from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
 from portal.evaluation.forms import FailedSinceForm
-from portal.evaluation.models import Evaluation, StepReport, TestSet
+from portal.evaluation.models import Evaluation, Examination, StepReport, TestSet
 from portal.evaluation.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.models import Run
@@ -162,6 +162,23 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
         queued = requeue_failed(runs, actor=request.user)
         message = f"{len(queued)} failed run{pluralize(queued)} queued again."
         self.message_user(request, message, messages.SUCCESS if queued else messages.WARNING)
+
+
+@admin.register(Examination)
+class ExaminationAdmin(ReadOnlyAdmin[Examination]):
+    """What the organizers' commands found out about runs, from which trust levels follow."""
+
+    list_display = ("run", "level", "command", "passed", "by", "at")
+    list_per_page = 50
+    list_filter = ("level", "passed", "run__submission__track")
+    list_select_related = ("run__submission", "by")
+    search_fields = ("run__submission__title", "run__submission__team__name")
+    date_hierarchy = "at"
+    fields = readonly_fields = ("run", "level", "command", "passed", "by", "at", "identity", "report")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Examination]:
+        """Leave out the tracks in which the visitor competes."""
+        return super().get_queryset(request).filter(run__submission__in=private_submissions(request.user))
 
 
 @admin.register(TestSet)

@@ -1,12 +1,15 @@
-"""Evaluations: one attempt at one run, and how each of its steps ended."""
+"""Evaluations, one attempt at one run, with how each of its steps ended; and examinations of scored runs."""
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from typing_extensions import override
 
-from evaluator.contracts import Outcome, Step
+from evaluator.contracts import Outcome, Step, TrustLevel
+from evaluator.examinations import REPORT, AnyReport, CodeIdentity
 from portal.evaluation.turns import FIRST_TURN
 from portal.submissions.models import Run
 from portal.teams.models import Team
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 STEPS = [(step.value, step.value) for step in Step]
+# The first level is the evaluation's, and needs no examination.
+LEVELS = [(level.value, level.label) for level in TrustLevel if level is not TrustLevel.RECOMPUTED]
 OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
 
 
@@ -118,6 +123,61 @@ class StepReport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step}: {self.outcome}"
+
+
+class Examination(models.Model):
+    """What a command of the organizers found out about a scored run; never changed, and deleted with its run only.
+
+    `portal.evaluation.trust` derives the run's trust level from its rows. `passed` is what the report says.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="examinations")
+    level = models.PositiveSmallIntegerField(
+        choices=LEVELS, help_text="The level that it earns if it passed."
+    )
+    command = models.CharField(max_length=40)
+    passed = models.BooleanField()
+    report = models.JSONField()
+    identity = models.JSONField(help_text="Versions and hashes of the code that was examined.")
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        blank=True,
+        help_text="The organizer; empty where nobody was named.",
+    )
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(level__in=[level for level, _ in LEVELS]),
+                name="examinations_are_of_known_levels",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.command} of {self.run}: {'passed' if self.passed else 'failed'}"
+
+    @override
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("An examination is never changed.")
+        super().save(*args, **kwargs)
+
+    @override
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("An examination is deleted with its run only.")
+
+    def read_report(self) -> AnyReport:
+        """Return the report."""
+        return REPORT.validate_python(self.report)
+
+    def read_identity(self) -> CodeIdentity:
+        """Return which code was examined."""
+        return CodeIdentity.model_validate(self.identity)
 
 
 class StepQueue(models.Model):

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluator.contracts import TrustLevel
 from evaluator.errors import ErrorCode, Problem
 from evaluator.results import RunResults
 from portal.accounts.models import User
 from portal.evaluation import dispatch, notifications
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
+from portal.evaluation.trust import earned, with_trust
 from portal.submissions.models import Run, RunState
 from portal.submissions.services import refund
 from portal.submissions.states import move_run
@@ -21,7 +21,8 @@ from portal.submissions.states import move_run
 def score(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
     """Complete the run with its results after all steps have passed: every number follows from its files."""
     move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
-    results = results.model_copy(update={"trust_level": TrustLevel.RECOMPUTED})
+    # The files are the same, so what was examined in them stays examined.
+    results = with_trust(results, earned(now, run.examinations.all()))
     move_run(run, RunState.SCORED, scored_at=now, results=results)
     notifications.notify_team(run, [])
 

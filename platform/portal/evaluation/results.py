@@ -17,6 +17,12 @@ from portal.ui.rounding import rounded_down, rounded_up
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
+    TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
+    "from. That this code made the checkpoint has not been verified.",
+    TrustLevel.REPLAYED: "One round, drawn after the record was uploaded, was trained again by the organizers on their "
+    "data, and was what the record says. The other rounds have not been verified.",
+    TrustLevel.RERUN: "The organizers trained the attached files again, and the scores agree as far as chance "
+    "explains. That the method keeps its privacy claims is another level.",
 }
 WORST_FIRST = [
     CheckStatus.FAILED,

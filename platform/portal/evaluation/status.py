@@ -14,6 +14,7 @@ from evaluator.errors import ErrorCode, Problem
 from evaluator.worker.time_left import in_words
 from portal.evaluation import clock, places, results
 from portal.evaluation.changed_tensors import ChangedTensors
+from portal.evaluation.examinations import ShownExamination, shown
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
 from portal.submissions.models import Run, RunState
 
@@ -120,6 +121,16 @@ class RunStatus:
         return "" if level is None else results.TRUST[level]
 
     @property
+    def examinations(self) -> list[ShownExamination]:
+        """The run's examinations, newest first, for the team and the organizers."""
+        return shown(self.run)
+
+    @property
+    def passed_examinations(self) -> list[ShownExamination]:
+        """Those that have passed, for everyone."""
+        return [one for one in self.examinations if one.passed]
+
+    @property
     def checks(self) -> list[results.ShownCheck]:
         """The run's checks with their words."""
         return results.shown_checks(self.run)
@@ -144,7 +155,7 @@ class RunStatus:
 def statuses(runs: Iterable[Run]) -> list[RunStatus]:
     """Return the status of every run, in the given order, by a number of queries that doesn't grow with the runs."""
     runs = list(runs)
-    prefetch_related_objects(runs, "evaluations__reports")
+    prefetch_related_objects(runs, "evaluations__reports", "examinations__by")
     attempts = [_newest_attempt(run) for run in runs]
     queued = [attempt for attempt in attempts if attempt and attempt.state == EvaluationState.QUEUED]
     now = clock.now() if queued else None

@@ -1,4 +1,4 @@
-"""The files that a draft needs, as its page shows them: which are uploaded, and which are still missing."""
+"""The files that a draft needs or may have, as its page shows them: which are uploaded, and which are still missing."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,13 +14,19 @@ EXPLANATIONS = {
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
     ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
     ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against.",
+    ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml of the run folder. Only your team and "
+    "the organizers read it.",
+    ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file that the settings name, if the "
+    "method is your own. The organizers run it in a sandbox; nobody else reads it.",
+    ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: what `pfl replay open` writes of a replayable "
+    "run. For the organizers only: whoever has it can subtract the noise of this round.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
 }
 
 
 @dataclass(frozen=True)
 class DraftFile:
-    """One file that the draft needs: `stored` once it is uploaded, `unfinished` while an upload has begun."""
+    """One file that the draft needs or may have: `stored` once uploaded, `unfinished` while an upload has begun."""
 
     kind: ArtifactKind
     run: Run | None
@@ -87,8 +93,9 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
         return DraftFile(kind, run, max_bytes(track, kind), stored.get(role), unfinished.get(role))
 
     runs = {run.budget: run for run in submission.runs.all()}
+    kinds = [*track.run_artifacts(), *track.optional_artifacts()]
     boards = [
-        RunFiles(budget, run, [draft_file(kind, run) for kind in track.run_artifacts()] if run else [])
+        RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]

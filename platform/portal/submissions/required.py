@@ -1,4 +1,4 @@
-"""The files that a submission must have, and how large each may be."""
+"""The files that a submission must or may have, and how large each may be."""
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
@@ -9,6 +9,10 @@ MAX_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 200 * MEGABYTE,
     ArtifactKind.TRAINING_RECORD: 500 * MEGABYTE,
     ArtifactKind.TRAINING_ANNEX: 33 * MEGABYTE,
+    ArtifactKind.SETTINGS: MEGABYTE,
+    ArtifactKind.METHOD_FILE: MEGABYTE,
+    # Three vectors of a model of 250 million parameters, and a line.
+    ArtifactKind.ROUND_OPENING: 3001 * MEGABYTE,
     ArtifactKind.PRIVACY_PROOF: 20 * MEGABYTE,
 }
 SUFFIXES = {
@@ -16,6 +20,9 @@ SUFFIXES = {
     ArtifactKind.COMMUNICATION_LOG: [".csv"],
     ArtifactKind.TRAINING_RECORD: [".jsonl"],
     ArtifactKind.TRAINING_ANNEX: [".jsonl"],
+    ArtifactKind.SETTINGS: [".yaml", ".yml"],
+    ArtifactKind.METHOD_FILE: [".py"],
+    ArtifactKind.ROUND_OPENING: [".bin"],
     ArtifactKind.PRIVACY_PROOF: [".pdf", ".md", ".ipynb"],
 }
 
@@ -35,10 +42,11 @@ def validate_artifact(
 ) -> ArtifactKind:
     """Return the kind of an artifact that is about to be uploaded.
 
-    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't require it there or the file's name doesn't end
+    Raises `ProblemError`: `E_ARTIFACT_KIND` when the track doesn't take it there or the file's name doesn't end
     as that kind's do, `E_ARTIFACT_SIZE` when it is too large.
     """
-    allowed = track.run_artifacts() if of_run else submission_artifacts(track)
+    of_a_run = [*track.run_artifacts(), *track.optional_artifacts()]
+    allowed = of_a_run if of_run else submission_artifacts(track)
     if kind not in allowed:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,

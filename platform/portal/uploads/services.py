@@ -24,7 +24,7 @@ from portal.uploads.stores import current_store
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 # Of one team: every file of two submissions at three budgets.
-MAX_OPEN_UPLOADS = 24
+MAX_OPEN_UPLOADS = 36
 # How long the removal of a file may take before it is tried again.
 REMOVAL = timedelta(hours=1)
 

@@ -142,6 +142,7 @@ def test_tracks_and_their_rules(api):
         "add_remove",
     )
     assert second["submission_artifacts"] == ["privacy_proof"]
+    assert first["optional_artifacts"] == second["optional_artifacts"] == ["settings", "method_file"]
 
 
 def test_whose_token_it_is(api, team):

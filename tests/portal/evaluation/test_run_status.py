@@ -147,7 +147,7 @@ def test_the_number_of_queries_does_not_grow_with_the_runs(django_assert_num_que
     runs = [make_run(submission, budget=budget, state=RunState.RUNNING) for budget in (1.0, 4.0, 8.0)]
     for run in runs:
         report(evaluate(run, step=Step.SCORING), Step.VALIDATE)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         assert len(statuses(runs)) == 3
 
 
@@ -157,6 +157,6 @@ def test_nor_with_those_that_wait(django_assert_num_queries):
     for run in runs:
         evaluate(run, state=EvaluationState.QUEUED)
     # Evaluations, their reports, the time, the places in the one queue, and which queues are paused.
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         found = statuses(runs)
     assert {status.queue_position for status in found} == {1, 2, 3, 4, 5, 6, 7, 8}

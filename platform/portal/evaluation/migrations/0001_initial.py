@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.utils.timezone
 import uuid
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -13,6 +14,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('submissions', '0001_initial'),
         ('teams', '0001_initial'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -153,5 +155,23 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='worker',
             constraint=models.UniqueConstraint(fields=('queue', 'name'), name='one_row_for_a_worker'),
+        ),
+        migrations.CreateModel(
+            name='Examination',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('level', models.PositiveSmallIntegerField(choices=[(1, 'L1 conforming'), (2, 'L2 replayed'), (3, 'L3 rerun')], help_text='The level that it earns if it passed.')),
+                ('command', models.CharField(max_length=40)),
+                ('passed', models.BooleanField()),
+                ('report', models.JSONField()),
+                ('identity', models.JSONField(help_text='Versions and hashes of the code that was examined.')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('by', models.ForeignKey(blank=True, help_text='The organizer; empty where nobody was named.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='examinations', to='submissions.run')),
+            ],
+            options={
+                'ordering': ['-at', '-id'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('level__in', [1, 2, 3])), name='examinations_are_of_known_levels')],
+            },
         ),
     ]

@@ -1,0 +1,177 @@
+"""The opening of one round of a replayable run: the key of its coins and noise, and its vectors in full.
+
+It is for the organizers only: whoever has it can subtract the noise of this round. It follows the site's challenge and
+is a file of its own, beside the annex: one canonical JSON line, then three vectors of little-endian float32 end to end,
+the weights before the round, the noised sum uₜ, and the weights after it.
+
+`check_opening` compares it with the record, to which it adds nothing that its team could still choose.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, TypeAdapter
+
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.records.canonical_lines import (
+    canonical,
+    check_canonical,
+    parse_object,
+    raw_lines,
+    validate,
+    values_of,
+)
+from evaluator.records.certificate import BLOCK, Floats, root_of_pieces
+from evaluator.records.lines import Line, RunToken, Sha256, TrainingRecord
+from evaluator.records.round_keys import OpenedKeys, drawn_round, interruptions_before, is_committed
+
+OPENING_SCHEMA = "pfl-round-opening/1"
+MAX_LINE_BYTES = 4096
+# A path has one hash for each level of a tree over at most 4,096 rounds.
+MAX_PATH = 12
+VECTORS = ("the weights before the round", "the noised sum", "the weights after the round")
+# The coordinates that are read at a time, in whole blocks.
+PIECE = 1024 * BLOCK
+
+
+class OpeningLine(Line):
+    """The first line of the file.
+
+    Attributes:
+        run_token: That of the record.
+        round: The number of the round, from 1.
+        key: kₜ of `round_keys`, in hexadecimal.
+        path: The path from the key to the record's `round_keys_root`.
+    """
+
+    type: Literal["opening"] = "opening"
+    schema_version: Literal["pfl-round-opening/1"] = Field(default="pfl-round-opening/1", alias="schema")
+    run_token: RunToken | None
+    round: Annotated[int, Field(ge=1, lt=2**31)]
+    key: Sha256 = Field(repr=False)
+    path: Annotated[list[Sha256], Field(max_length=MAX_PATH)]
+
+
+@dataclass(frozen=True)
+class RoundOpening:
+    """An opening that was read.
+
+    Attributes:
+        line: Its first line.
+        before, update, after: w₍ₜ₋₁₎, uₜ and wₜ (d,) float32, mapped and not in memory.
+    """
+
+    line: OpeningLine
+    before: Floats
+    update: Floats
+    after: Floats
+
+
+_LINE: TypeAdapter[OpeningLine] = TypeAdapter(OpeningLine)
+
+
+def write_opening(path: Path, line: OpeningLine, vectors: Sequence[Floats]) -> None:
+    """Write an opening of three `vectors` (d,), in the order of `VECTORS`."""
+    with path.open("wb") as file:
+        file.write(canonical(values_of(line)) + b"\n")
+        for vector in vectors:
+            for begin in range(0, len(vector), PIECE):
+                file.write(vector[begin : begin + PIECE].astype("<f4").tobytes())
+
+
+def read_opening(path: Path, numel: int) -> RoundOpening:
+    """Read an opening of vectors (numel,).
+
+    Raises:
+        ProblemError: (`E_REPLAY_OPENING`) It isn't one, or has other vectors.
+    """
+    code = ErrorCode.REPLAY_OPENING
+    raw = next(raw_lines(path, code, first_bytes=MAX_LINE_BYTES, other_bytes=0), b"")
+    line = validate(_LINE, parse_object(raw, code, 1, OPENING_SCHEMA), code, 1)
+    check_canonical(raw, values_of(line), code, 1)
+    size, expected = path.stat().st_size, len(raw) + 4 * len(VECTORS) * numel
+    if size != expected:
+        raise ProblemError.of(
+            code,
+            where=path.name,
+            expected=f"{expected} bytes, with {numel} coordinates",
+            found=f"{size} bytes",
+        )
+    before, update, after = np.memmap(path, "<f4", "r", len(raw), (len(VECTORS), numel))
+    return RoundOpening(line, before, update, after)
+
+
+def check_opening(record: TrainingRecord, opening: RoundOpening, challenge: str) -> OpenedKeys:
+    """Compare an opening with the record that it belongs to, and return the keys of its round.
+
+    Args:
+        challenge: What the site drew after the record was uploaded, in hexadecimal; it draws the round.
+
+    Raises:
+        ProblemError: (`E_REPLAY_UNSUPPORTED`) The record has no keys, or no rounds; (`E_REPLAY_OPENING`) the opening is
+            of another run, (`E_REPLAY_ROUND`) of another round; (`E_REPLAY_KEY`) its key or (`E_REPLAY_WEIGHTS`) its
+            vectors aren't those of the record.
+    """
+    line, root = opening.line, _keys_root(record)
+    if line.run_token != record.run.run_token:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_OPENING,
+            where="run_token",
+            expected=record.run.run_token,
+            found=line.run_token,
+        )
+    drawn = drawn_round(challenge, len(record.rounds))
+    if line.round != drawn:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_ROUND, where="round", expected=f"round {drawn}", found=f"round {line.round}"
+        )
+    key = bytes.fromhex(line.key)
+    if not is_committed(key, line.round, line.path, root=root, rounds=record.run.rounds):
+        raise ProblemError.of(
+            ErrorCode.REPLAY_KEY,
+            where=f"key of round {line.round}",
+            expected="the key under the record's round_keys_root",
+            found="another one",
+        )
+    _check_vectors(record, opening)
+    return OpenedKeys(line.round, key, line.run_token, interruptions_before(record, line.round))
+
+
+def _keys_root(record: TrainingRecord) -> str:
+    root = record.run.round_keys_root
+    if root is None or not record.rounds:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_UNSUPPORTED,
+            where="training record, round_keys_root",
+            expected="the root of the keys of at least one round",
+            found="no round" if root else "none",
+        )
+    return root
+
+
+def _check_vectors(record: TrainingRecord, opening: RoundOpening) -> None:
+    number = opening.line.round
+    before = record.rounds[number - 2].weights_root if number > 1 else record.run.weights_root
+    roots = (before, record.rounds[number - 1].update_root, record.rounds[number - 1].weights_root)
+    problems = [
+        Problem.of(
+            ErrorCode.REPLAY_WEIGHTS,
+            where=f"round {number}, {name}",
+            expected="finite numbers with the root of the training record",
+            found="others",
+        )
+        for name, vector, root in zip(
+            VECTORS, (opening.before, opening.update, opening.after), roots, strict=True
+        )
+        if not _has_root(vector, root)
+    ]
+    if problems:
+        raise ProblemError(*problems)
+
+
+def _has_root(vector: Floats, root: str) -> bool:
+    pieces = [vector[begin : begin + PIECE] for begin in range(0, len(vector), PIECE)]
+    return all(np.isfinite(piece).all() for piece in pieces) and root_of_pieces(pieces) == root

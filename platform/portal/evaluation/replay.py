@@ -1,0 +1,87 @@
+"""L2: one round of a replayable run, drawn after its record, trained again by the attached code in the sandbox."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.contracts import ArtifactKind, TrustLevel
+from evaluator.errors import Problem
+from evaluator.examinations import ReplayReport
+from portal.accounts.models import User
+from portal.evaluation.examinations import conclude, reject_unscored
+from portal.evaluation.kit_sandbox import KitSandbox
+from portal.evaluation.models import Examination
+from portal.evaluation.run_files import RunFiles, fetched
+from portal.submissions.models import Run
+
+JUDGE = "starter_kit.replay.confined"
+HOUR_S = 3600
+# Beside the round itself, which a round that doesn't agree is trained twice for.
+OTHER_HOURS = 1
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What a replay is made with.
+
+    Attributes:
+        challenge: What the site drew after the record was uploaded, in hexadecimal.
+        data: The data folder with the training split.
+        base: The folder of the base weights.
+        hours: How long one training of the round may take.
+    """
+
+    challenge: str
+    data: Path
+    base: Path
+    hours: float
+
+
+class ReplayResult(BaseModel):
+    """What the kit writes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    round: int | None
+    exact: bool
+    seconds: float
+    problems: list[Problem]
+
+
+def replay_round(run: Run, options: ReplayOptions, *, by: User | None) -> Examination:
+    """Replay the drawn round, and give the run its trust level if it agrees.
+
+    Raises:
+        ProblemError: The run isn't scored, or lacks a file, such as the opening of its round.
+        CannotExamineError: Nothing can be examined here.
+    """
+    reject_unscored(run)
+    required = [
+        ArtifactKind.SETTINGS,
+        ArtifactKind.TRAINING_RECORD,
+        ArtifactKind.TRAINING_ANNEX,
+        ArtifactKind.ROUND_OPENING,
+    ]
+    with (
+        fetched(run, required=required, optional=[ArtifactKind.METHOD_FILE]) as files,
+        KitSandbox() as kit,
+    ):
+        identity = kit.identify(files)
+        report = _report(kit, files, options)
+    return conclude(run, TrustLevel.REPLAYED, "replay", report, identity, by=by)
+
+
+def _report(kit: KitSandbox, files: RunFiles, options: ReplayOptions) -> ReplayReport:
+    inputs = {
+        "record": str(files.paths[ArtifactKind.TRAINING_RECORD]),
+        "annex": str(files.paths[ArtifactKind.TRAINING_ANNEX]),
+        "opening": str(files.paths[ArtifactKind.ROUND_OPENING]),
+        "settings": str(files.settings),
+        "challenge": options.challenge,
+        "data": str(options.data.resolve()),
+        "base": str(options.base.resolve()),
+    }
+    timeout_s = HOUR_S * (2 * options.hours + OTHER_HOURS)
+    written = kit.judge(JUDGE, {"inputs": inputs, "hours": options.hours}, timeout_s=timeout_s)
+    return ReplayReport(challenge=options.challenge, **dict(ReplayResult.model_validate_json(written)))

@@ -1,0 +1,251 @@
+"""The examination of a replayable run: is the opened round what its record, its code and the data make of it?
+
+Everything that needs no training is compared first, and no code is run that the record doesn't name. Then the round is
+trained again, somewhere else if it isn't one's own code (`confined`), and compared here, in a process that never
+loads the method's file.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.docvqa.vt5 import WEIGHTS as BASE_WEIGHTS
+from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.records.annex import Annex, read_annex
+from evaluator.records.certificate import MAX_ROUNDS, Floats
+from evaluator.records.lines import RoundLine, RunLine, TrainingRecord
+from evaluator.records.reading import read_record
+from evaluator.records.round_keys import OpenedKeys
+from evaluator.records.round_opening import RoundOpening, check_opening, read_opening
+from starter_kit.replay.comparison import Comparison, compare
+from starter_kit.replay.diagnosis import diagnose
+from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound
+from starter_kit.runs.record_line import code_sha256
+from starter_kit.settings.configuration import METHOD_SHA256
+from starter_kit.settings.files import read_settings_file
+
+# What the first line of the record states otherwise than the files here give, and its code; `CODE` for all others.
+CODES = {
+    "base_sha256": ErrorCode.REPLAY_DATA,
+    "data_sha256": ErrorCode.REPLAY_DATA,
+    "weights_root": ErrorCode.REPLAY_DATA,
+    "clip_norm": ErrorCode.REPLAY_CLIP,
+    "clients": ErrorCode.REPLAY_COUNT,
+    "sampling": ErrorCode.REPLAY_COUNT,
+    "noise": ErrorCode.REPLAY_NOISE,
+}
+# What a replay can't tell, or what was compared already.
+NOT_COMPARED = {"run_token", "track", "claimed_epsilon", "round_keys_root"}
+
+Train = Callable[[RoundRequest], TrainedRound]
+
+
+class ReplayInputs(BaseModel):
+    """The files of a replay.
+
+    Attributes:
+        settings: The run's settings, with the method's file beside them if it isn't the kit's.
+        challenge: What the site drew after the record was uploaded, in hexadecimal.
+        data, base: The organizers' own data folder and base weights.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    record: Path
+    annex: Path
+    opening: Path
+    settings: Path
+    challenge: str
+    data: Path
+    base: Path
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A round that agrees: its number, and how well."""
+
+    round: int
+    comparison: Comparison
+
+
+def examine(inputs: ReplayInputs, train: Train) -> Replayed:
+    """Replay the drawn round, and compare it with the run.
+
+    Args:
+        train: Trains a round.
+
+    Raises:
+        ProblemError: (`E_REPLAY_…`) The round isn't what the record says: see `evaluator.error_codes`; or a file can't
+            be read.
+    """
+    record = read_record(inputs.record, max_rounds=MAX_ROUNDS)
+    annex = read_annex(inputs.annex, clients=record.run.clients, max_rounds=MAX_ROUNDS)
+    opening = read_opening(inputs.opening, record.run.numel)
+    keys = check_opening(record, opening, inputs.challenge)
+    _check_code(record.run, inputs.settings)
+    _check_base(record.run, inputs.base)
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        replay = _Replay(inputs, record, opening, keys, train, Path(folder))
+        trained, update, weights = replay.trained()
+        _check_terms(record, annex, trained, keys.round)
+        _check_counts(record, annex, trained, keys.round)
+        providers = max(1, sum(trained.sampled.values()))
+        comparison = compare(record.run, opening, update, weights, providers=providers)
+        if not comparison.sums_agree:
+            raise replay.difference(update, comparison, providers)
+    if not comparison.step_follows:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_STEP,
+            where=f"round {keys.round}",
+            expected=f"weights that follow from the noised sum by the rule {record.run.server.rule}",
+            found="others",
+        )
+    return Replayed(keys.round, comparison)
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The trainings of one examination."""
+
+    inputs: ReplayInputs
+    record: TrainingRecord
+    opening: RoundOpening
+    keys: OpenedKeys
+    train: Train
+    folder: Path
+
+    def trained(self, noise: float = 1.0) -> tuple[TrainedRound, Floats, Floats]:
+        """Return the outcome of a training, its sum (d,) and its weights (d,)."""
+        before, out = self.folder / "before.f32", self.folder / f"noise-{noise:g}"
+        out.mkdir()
+        np.array(self.opening.before).tofile(before)
+        trained = self.train(
+            RoundRequest(
+                settings=self.inputs.settings,
+                data=self.inputs.data,
+                base=self.inputs.base,
+                run_token=self.keys.run_token,
+                track=self.record.run.track,
+                round=self.keys.round,
+                key=self.keys.round_key.hex(),
+                interruptions=self.keys.interruptions,
+                before=before,
+                out=out,
+                noise=noise,
+            )
+        )
+        if trained.problems:
+            raise ProblemError(*trained.problems)
+        return trained, self._vector(out / UPDATE), self._vector(out / WEIGHTS)
+
+    def difference(self, update: Floats, comparison: Comparison, providers: int) -> ProblemError:
+        """Return the problem of sums that differ, named as well as it can be."""
+        _, noisier, _ = self.trained(noise=2.0)
+        largest = providers * self.record.run.clip_norm
+        diagnosis = diagnose(self.opening.update, update, noisier, largest_sum=largest)
+        return ProblemError.of(
+            diagnosis.code,
+            where=f"round {self.keys.round}, the noised sum",
+            expected=f"at most {comparison.bound:.3g} clip norms from the replayed one",
+            found=f"{comparison.distance:.3g}; {diagnosis.found}",
+        )
+
+    def _vector(self, path: Path) -> Floats:
+        """Read a vector (d,) that a training wrote, which may be anybody's code."""
+        size, expected = path.stat().st_size if path.is_file() else 0, 4 * self.record.run.numel
+        if path.is_symlink() or size != expected:
+            raise ProblemError.of(
+                ErrorCode.REPLAY_TRAINING,
+                where=path.name,
+                expected=f"{expected} bytes",
+                found=f"{size} bytes",
+            )
+        return np.fromfile(path, "<f4")
+
+
+def _check_code(run: RunLine, settings: Path) -> None:
+    """Compare the kit, the settings and the method's file with the record, without running any of them."""
+    text = settings.read_text(encoding="utf-8")
+    found = code_sha256(text)
+    if found != run.code_sha256:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_CODE,
+            where="training record, code_sha256",
+            expected=f"{found}, of this kit and these settings",
+            found=run.code_sha256,
+        )
+    values = read_settings_file(settings)
+    if (stated := values.get(METHOD_SHA256)) is None:
+        return
+    method = settings.parent / Path(str(values.get("method"))).name
+    held = hashlib.sha256(method.read_bytes()).hexdigest() if method.is_file() else "no such file"
+    if held != stated:
+        raise ProblemError.of(ErrorCode.REPLAY_CODE, where=method.name, expected=stated, found=held)
+
+
+def _check_base(run: RunLine, base: Path) -> None:
+    found = sha256_of(base / BASE_WEIGHTS)
+    if found != run.base_sha256:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_DATA, where="training record, base_sha256", expected=found, found=run.base_sha256
+        )
+
+
+def _check_terms(record: TrainingRecord, annex: Annex, trained: TrainedRound, number: int) -> None:
+    """Compare what the record states with what the settings, the code, the data and the base weights give here."""
+    if trained.terms is None:
+        raise ProblemError.of(ErrorCode.REPLAY_TRAINING, where="a round", expected="its terms", found="none")
+    problems = [
+        *_run_problems(record.run, trained.terms),
+        *_round_problems(record.rounds[number - 1], trained.terms),
+    ]
+    if dict(annex.providers_per_client) != trained.providers:
+        found = annex.providers_per_client
+        problems.append(
+            _differs(ErrorCode.REPLAY_DATA, "annex, providers_per_client", trained.providers, found)
+        )
+    if problems:
+        raise ProblemError(*problems)
+
+
+def _run_problems(recorded: RunLine, here: RunLine) -> Iterator[Problem]:
+    values, expected = recorded.model_dump(mode="json"), here.model_dump(mode="json")
+    for name in sorted(expected.keys() - NOT_COMPARED):
+        if values[name] != expected[name]:
+            code = CODES.get(name, ErrorCode.REPLAY_CODE)
+            yield _differs(code, f"training record, {name}", expected[name], values[name])
+
+
+def _round_problems(recorded: RoundLine, here: RunLine) -> Iterator[Problem]:
+    """Compare a round's own terms, which may be others than the first line's."""
+    terms: Mapping[ErrorCode, tuple[str, object, object]] = {
+        ErrorCode.REPLAY_CLIP: ("clip_norm", here.clip_norm, recorded.clip_norm),
+        ErrorCode.REPLAY_NOISE: ("noise_multiplier", here.noise.multiplier, recorded.noise_multiplier),
+        ErrorCode.REPLAY_COUNT: ("sampling", here.sampling, recorded.sampling),
+    }
+    for code, (name, expected, found) in terms.items():
+        if expected != found:
+            yield _differs(code, f"training record, round {recorded.round}, {name}", expected, found)
+
+
+def _check_counts(record: TrainingRecord, annex: Annex, trained: TrainedRound, number: int) -> None:
+    line, sampled = record.rounds[number - 1], annex.sampled[number - 1 : number]
+    problems = []
+    if line.clients != len(trained.sampled):
+        where = f"training record, round {number}, clients"
+        problems.append(_differs(ErrorCode.REPLAY_COUNT, where, len(trained.sampled), line.clients))
+    if [dict(counts) for counts in sampled] != [trained.sampled]:
+        where, found = f"annex, round {number}, sampled", sampled[0] if sampled else "nothing"
+        problems.append(_differs(ErrorCode.REPLAY_COUNT, where, trained.sampled, found))
+    if problems:
+        raise ProblemError(*problems)
+
+
+def _differs(code: ErrorCode, where: str, expected: object, found: object) -> Problem:
+    return Problem.of(code, where=where, expected=shorten(expected), found=shorten(found))

@@ -1,0 +1,93 @@
+"""Opening a round of a finished run for the organizers."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.certificate import MAX_ROUNDS, Floats
+from evaluator.records.lines import TrainingRecord
+from evaluator.records.round_keys import drawn_round, key_path, round_key
+from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
+from starter_kit.runs.folder import OPENING, RunFolder
+from starter_kit.runs.private_record import UPDATE, VECTORS, WEIGHTS, vector_file
+from starter_kit.runs.replayable import read_secret
+
+
+def open_round(run: Path, challenge: str) -> int:
+    """Write the opening of the round that `challenge` draws into the folder `run`, and return the round's number.
+
+    Args:
+        challenge: What the site drew after the record was uploaded, 64 hexadecimal digits.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The challenge has another form; (`E_REPLAY_UNSUPPORTED`) the run isn't
+            replayable; (`E_RUN_FOLDER`) its secret or vectors are gone, or another round was opened before.
+    """
+    record = RunFolder(run).record(max_rounds=MAX_ROUNDS)
+    number = _drawn(record, challenge)
+    path = run / OPENING
+    _check_not_opened(path, record, number)
+    try:
+        line = _line(run, record, number)
+        vectors = [
+            _vector(run, WEIGHTS, number - 1),
+            _vector(run, UPDATE, number),
+            _vector(run, WEIGHTS, number),
+        ]
+    except (OSError, ValueError) as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(run),
+            expected="the secret and the vectors of a replayable run, as `pfl train` left them",
+            found=" ".join(str(error).split()),
+        ) from error
+    path.touch(mode=0o600)
+    write_opening(path, line, vectors)
+    check_opening(record, read_opening(path, record.run.numel), challenge)
+    return number
+
+
+def _drawn(record: TrainingRecord, challenge: str) -> int:
+    if not re.fullmatch(r"[0-9a-f]{64}", challenge):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--challenge",
+            expected="the site's challenge, 64 hexadecimal digits",
+            found=challenge,
+        )
+    if record.run.round_keys_root is None or not record.rounds:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_UNSUPPORTED,
+            where="training record, round_keys_root",
+            expected="a run that was trained with replayable: true",
+            found="one whose coins and noise nobody can draw again",
+        )
+    return drawn_round(challenge, len(record.rounds))
+
+
+def _check_not_opened(path: Path, record: TrainingRecord, number: int) -> None:
+    """Reject opening a second round: each costs the guarantee of that round towards whoever sees it."""
+    if path.exists() and (opened := read_opening(path, record.run.numel).line.round) != number:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(path),
+            expected=f"no opening, or that of round {number}",
+            found=f"the opening of round {opened}",
+            next_step="A site draws one round of a run, once. Remove the file only if nobody has seen it.",
+        )
+
+
+def _line(run: Path, record: TrainingRecord, number: int) -> OpeningLine:
+    secret = read_secret(run)
+    return OpeningLine(
+        run_token=record.run.run_token,
+        round=number,
+        key=round_key(secret, number).hex(),
+        path=key_path(secret, record.run.rounds, number),
+    )
+
+
+def _vector(run: Path, kind: str, number: int) -> Floats:
+    return np.memmap(vector_file(run / VECTORS, kind, number), "<f4", "r")

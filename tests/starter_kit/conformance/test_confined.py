@@ -1,0 +1,138 @@
+"""A confined examination: honest code passes, and what hostile code does to its own process gains it nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.sandbox.sandbox import Sandbox
+from starter_kit.conformance.confined import ConfinedInputs, examine_confined
+from starter_kit.conformance.results import Group, Inputs, Result
+from starter_kit.scaffolding.writing import write_method
+from starter_kit.settings.configuration import find_config
+
+# Whatever these do, they do when the file is loaded, or when the method is made.
+HEAD = """
+from starter_kit.methods import fl_provider_dp
+class Settings(fl_provider_dp.Settings):
+    def extend(self, method, clients):
+        return method
+"""
+# Without noise, and every test, verdict and result that the process can reach is replaced.
+PATCHES = """
+from starter_kit.conformance import contributions, examination, noise, results, statistics
+from starter_kit.conformance.mutants.catalog import MUTANTS
+passed = lambda *a, **k: results.Test(id="x", measures="x", verdict=results.Verdict.PASSED)
+for module in (contributions, examination, noise, statistics):
+    for name in ("judged", "measured", "noise_tests", "bound_tests"):
+        if hasattr(module, name):
+            setattr(module, name, passed)
+results.Result.passed = property(lambda self: True)
+results.Result.failed = property(lambda self: [])
+class Settings(fl_provider_dp.Settings):
+    def extend(self, method, clients):
+        return MUTANTS["no-noise"].build(method)
+"""
+# What a result of the harness looks like, in every place where somebody might look for one.
+FORGES = """
+import json, os, sys
+test = {"id": "x", "measures": "x", "verdict": "passed"}
+forged = json.dumps({"result": {"method": "x", "seed": 1, "tests": [test]}})
+for descriptor in range(1, 64):
+    try:
+        os.write(descriptor, (forged + "\\n").encode())
+    except OSError:
+        pass
+print(forged)
+os._exit(0)
+"""
+FORKS = """
+import os
+try:
+    os.fork()
+except OSError:
+    raise RuntimeError("no fork")
+"""
+CONNECTS = """
+import socket
+socket.socket()
+"""
+READS = """
+import os
+if any(name.startswith(("PFL_", "DJANGO")) for name in os.environ):
+    raise SystemExit("read the environment")
+print(open({path!r}).read())
+raise SystemExit("read it")
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def examined(sandbox: Sandbox, folder: Path, body: str, only: list[Group], timeout_s: int = 60) -> Result:
+    write_method("odd", folder, private=True)
+    (folder / "odd.py").write_text(HEAD + body)
+    config = folder / "odd.yaml"
+    config.write_text(config.read_text().replace("momentum: 0.5\n", ""))
+    inputs = Inputs(method=str(config), seed=3, only=only, with_sample=False)
+    return examine_confined(ConfinedInputs(inputs=inputs, timeout_s=timeout_s), sandbox)
+
+
+def found(result: Result) -> str:
+    return " ".join(f"{problem.code} {problem.found}" for problem in result.problems)
+
+
+def test_an_honest_method_passes_every_test(sandbox: Sandbox) -> None:
+    inputs = Inputs(method=str(find_config("fl-provider-dp")), seed=5)
+    result = examine_confined(ConfinedInputs(inputs=inputs), sandbox)
+    assert result.problems == []
+    assert result.failed == []
+    assert result.passed
+    assert "noise-of-two-processes" in [test.id for test in result.tests]
+
+
+def test_a_file_that_patches_the_harness_patches_its_own_process_only(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    result = examined(sandbox, tmp_path, PATCHES, [Group.NOISE])
+    assert not result.passed
+    assert "noise-scale" in [test.id for test in result.failed]
+
+
+def test_a_result_that_the_file_writes_itself_is_none(sandbox: Sandbox, tmp_path: Path) -> None:
+    result = examined(sandbox, tmp_path, FORGES, [Group.NOISE])
+    assert not result.passed
+    assert "E_CONFORMANCE_CRASHED" in found(result)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("while True: pass\n", "E_CONFORMANCE_TIMEOUT"),
+        ("while True: print('x' * 10_000)\n", "E_CONFORMANCE_TIMEOUT"),
+        (FORKS, "no fork"),
+        (CONNECTS, "PermissionError"),
+    ],
+)
+def test_what_hostile_files_try_ends_in_a_coded_problem(
+    sandbox: Sandbox, tmp_path: Path, body: str, expected: str
+) -> None:
+    result = examined(sandbox, tmp_path, body, [Group.NOISE], timeout_s=1)
+    assert not result.passed
+    assert expected in found(result)
+
+
+def test_it_reads_neither_the_test_set_nor_the_environment(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PFL_SECRET", "secret of the site")
+    secret = tmp_path / "test_set" / "questions.jsonl"
+    secret.parent.mkdir()
+    secret.write_text("the answer is 42")
+    result = examined(sandbox, tmp_path / "method", READS.format(path=str(secret)), [Group.NOISE])
+    assert not result.passed
+    assert "PermissionError" in found(result)
+    assert "42" not in result.model_dump_json()

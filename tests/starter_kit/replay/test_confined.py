@@ -1,0 +1,52 @@
+"""A replay of anybody's code: it can't read what it is compared with, nor change the comparison."""
+
+from pathlib import Path
+
+from evaluator.errors import ErrorCode
+from evaluator.sandbox.sandbox import Sandbox
+from starter_kit.replay.confined import ConfinedReplay, replay_confined
+from starter_kit.replay.opening import open_round
+from starter_kit.settings.configuration import find_config
+from tests.starter_kit.replay.opened_runs import CHALLENGE, SAMPLED, inputs_of, replayable_run
+
+METHOD = '''
+from starter_kit.methods import fl_provider_dp
+
+
+class Settings(fl_provider_dp.Settings):
+    """FL-PROVIDER-DP, as a file of one's own."""
+'''
+# In the sandbox every comparison that it can reach is true, and every file that it can open is copied from.
+HOSTILE = """
+import os
+
+if not os.environ.get("PATH"):
+    from starter_kit.replay import comparison, examination
+    comparison._same = lambda *_: True
+    comparison.Comparison.sums_agree = property(lambda self: True)
+    examination.examine = lambda *_: None
+    Settings.extend = lambda self, method, clients: __import__("dataclasses").replace(method, divisor=1.0)
+"""
+
+
+def test_a_method_file_is_replayed_in_the_sandbox_and_gains_nothing_by_what_it_does_there(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    found = {}
+    with Sandbox() as sandbox:
+        for name, code in (("honest", METHOD), ("hostile", METHOD + HOSTILE)):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "method.py").write_text(code)
+            config = find_config("fl-provider-dp").read_text()
+            (folder / "method.yaml").write_text(config.replace("method: fl-provider-dp", "method: method.py"))
+            run = replayable_run(base, data, folder / "run", SAMPLED, str(folder / "method.yaml"))
+            (run.path / "method.py").write_text(code)
+            open_round(run.path, CHALLENGE)
+            asked = ConfinedReplay(inputs=inputs_of(run, base, data), hours=0.1)
+            found[name] = replay_confined(asked, sandbox)
+        (run.path / "method.py").write_text(METHOD)
+        found["another"] = replay_confined(asked, sandbox)
+    assert (found["honest"].round, found["honest"].exact, found["honest"].problems) == (2, True, [])
+    assert found["hostile"].round is None
+    assert [problem.code for problem in found["another"].problems] == [ErrorCode.REPLAY_CODE]
