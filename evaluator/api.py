@@ -90,6 +90,8 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        data_sha256: The hash of the data manifest that a training record must state; empty where the organizers don't
+            say.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
 
@@ -105,6 +107,7 @@ class TrackInfo(Response):
     clients: int
     max_rounds: int
     providers_per_client: list[int]
+    data_sha256: str
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float
@@ -267,7 +270,7 @@ class NewUpload(Request):
 
 
 class UploadStatus(Response):
-    """An upload, and the size of the parts that its file must be cut into."""
+    """An upload, and the size of the parts that its file must be cut into; a completed one is in its place already."""
 
     id: UUID
     part_size_bytes: int
@@ -312,9 +315,15 @@ class PartUrls(Response):
 
 
 class StoredArtifact(Response):
-    """A completed upload in its role in a draft."""
+    """A completed upload in its role in a draft.
+
+    Attributes:
+        challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
+            token, and from which the run's annex is made; null for any other file.
+    """
 
     artifact: UUID
     kind: ArtifactKind
     size_bytes: int
     sha256: str
+    challenge: str | None = None

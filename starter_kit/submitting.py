@@ -1,4 +1,9 @@
-"""What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation."""
+"""What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation.
+
+The record of a private run goes first. The site then draws its challenge, from which the run's annex is made, and all
+other files follow. Whatever was interrupted, the same command resumes it: a file that the site has isn't sent again,
+and the same record gets the same challenge.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,13 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from evaluator.api import RunState, RunStatus, Submission, SubmissionState, SubmissionStatus, TrackInfo
+from evaluator.api import (
+    RunState,
+    RunStatus,
+    StoredArtifact,
+    Submission,
+    SubmissionState,
+    SubmissionStatus,
+    TrackInfo,
+)
+from evaluator.checks import failures
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
+from evaluator.records.checks import training_data
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
+from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
 from starter_kit.runs.folder import RunFolder, budget_of
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
@@ -25,10 +41,12 @@ class PlannedRun:
     """One run and the files to upload for it.
 
     Attributes:
+        folder: The run folder.
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         public_key: The key that signed its record, where it has one.
     """
 
+    folder: Path
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
@@ -53,8 +71,8 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
     """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Raises:
-        ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, or two
-            runs are for the same board.
+        ProblemError: The track doesn't exist, a file is missing, a record is invalid, carries no run token or was
+            trained on other data than the track's, a run can't answer a challenge, or two runs are for the same board.
     """
     rules = _rules_of(client, track)
     runs: dict[float | None, PlannedRun] = {}
@@ -91,27 +109,59 @@ def send(
     draft = resumable_draft(client, plan.track, title) or client.create_submission(
         plan.track, title, description
     )
-    total, done = plan.size_bytes, 0
-
-    def count(stored_bytes: int) -> None:
-        nonlocal done
-        done += stored_bytes
-        on_progress(done, total)
-
+    upload = _Uploads(client, draft.id, plan, on_progress)
     for planned in plan.runs:
-        run = client.add_run(draft.id, planned.budget)
+        run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():
-            upload_file(client, path, submission=draft.id, run=run.id, kind=kind, on_stored=count)
+            stored = upload(path, run, kind)
+            if kind is ArtifactKind.TRAINING_RECORD:
+                answer_challenge(planned.folder, challenge_in(stored))
     if plan.proof:
-        upload_file(
-            client,
-            plan.proof,
-            submission=draft.id,
-            run=None,
-            kind=ArtifactKind.PRIVACY_PROOF,
-            on_stored=count,
-        )
+        upload(plan.proof, None, ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
+
+
+class _Uploads:
+    """Uploads files of a draft one after the other, and reports how much of the whole plan is stored."""
+
+    def __init__(
+        self, client: SiteClient, draft: UUID, plan: SubmissionPlan, on_progress: OnProgress
+    ) -> None:
+        self._client = client
+        self._draft = draft
+        self._plan = plan
+        self._on_progress = on_progress
+        self._done_bytes = 0
+
+    def __call__(self, path: Path, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
+        """Upload one file into its place."""
+        return upload_file(
+            self._client, path, submission=self._draft, run=run, kind=kind, on_stored=self._count
+        )
+
+    def _count(self, stored_bytes: int) -> None:
+        self._done_bytes += stored_bytes
+        # Counted again each time, since an annex may change its size when its challenge is known.
+        self._on_progress(self._done_bytes, self._plan.size_bytes)
+
+
+def challenge_in(stored: StoredArtifact) -> str:
+    """Return the challenge that the site drew for a training record. Raises `ProblemError` if it drew none."""
+    if stored.challenge is None:
+        raise ProblemError.of(
+            ErrorCode.SITE_UNREACHABLE,
+            message="The site drew no challenge for the training record.",
+            expected="a challenge",
+            found="none",
+            next_step="Install the version of the starter kit that the site offers.",
+        )
+    return stored.challenge
+
+
+def discard_vectors(plan: SubmissionPlan) -> int:
+    """Delete the vectors of runs that were submitted, whose annexes are made; return how many bytes they took."""
+    private = [run for run in plan.runs if ArtifactKind.TRAINING_RECORD in run.files]
+    return sum(remove_vectors(run.folder) for run in private)
 
 
 def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
@@ -167,9 +217,11 @@ def status_line(run: RunStatus) -> str:
 def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:
     """Return the run in the folder `path` with the files that the track requires."""
     folder = RunFolder(path)
-    files = {kind: folder.file(kind) for kind in rules.run_artifacts}
+    # The record first: what the annex holds follows from it.
+    kinds = sorted(rules.run_artifacts, key=lambda kind: kind is not ArtifactKind.TRAINING_RECORD)
+    files = {kind: folder.file(kind) for kind in kinds}
     if ArtifactKind.TRAINING_RECORD not in files:
-        return PlannedRun(None, files)
+        return PlannedRun(path, None, files)
     record = folder.record(max_rounds=rules.max_rounds)
     if record.run.run_token is None:
         raise ProblemError.of(
@@ -178,8 +230,11 @@ def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:
             expected="a run token, requested before the training",
             found="null",
         )
+    if problems := failures([training_data(record.run, rules.data_sha256)]):
+        raise ProblemError(*problems)
+    require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
-    return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
+    return PlannedRun(path, budget_of(record, budgets), files, record.end.public_key)
 
 
 def _rules_of(client: SiteClient, track: str) -> TrackInfo:

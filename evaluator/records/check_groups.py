@@ -39,11 +39,16 @@ class RunFile(StrEnum):
 
 @dataclass(frozen=True)
 class Case:
-    """A record, the rules of a track with a privacy budget, and the files beside the record."""
+    """A record, the rules of a track with a privacy budget, and the files beside the record.
+
+    Attributes:
+        challenge: What the site drew for the record; None in a dry run.
+    """
 
     record: TrainingRecord
     rules: TrackRules
     files: Mapping[RunFile, Path]
+    challenge: str | None = None
 
     @property
     def privacy(self) -> PrivacyRules:
@@ -61,7 +66,7 @@ class Case:
     @cached_property
     def annex_file(self) -> Check:
         """The outcome of check C17: whether the annex is this record's."""
-        return checks.annex_file(self.record, self.annex, sha256_of(self.files[RunFile.ANNEX]))
+        return checks.annex_file(self.record, self.annex)
 
     @cached_property
     def changes(self) -> list[TensorChange]:
@@ -96,6 +101,7 @@ def _alone(case: Case) -> list[Check]:
         clients(record),
         checks.track_rules(record.run, case.privacy, case.rules.clients),
         checks.other_uses(record.run),
+        checks.training_data(record.run, case.rules.data_sha256),
     ]
 
 
@@ -127,10 +133,14 @@ def _annex(case: Case) -> list[Check]:
     if own.status is CheckStatus.PASSED:
         return [
             own,
+            checks.challenge(case.record, case.annex, case.challenge),
             providers(case.record, case.annex, case.rules.providers_per_client),
             *noise(case.record, case.annex, case.rules.providers_per_client),
         ]
-    return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22"))]
+    return [
+        own,
+        *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22", "C23")),
+    ]
 
 
 def _linkage(case: Case) -> list[Check]:
@@ -154,10 +164,10 @@ def _root(checkpoint: Path, shapes: Mapping[str, Sequence[int]]) -> str | None:
 
 
 GROUPS = [
-    CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
+    CheckGroup(("C2", "C5", "C19", "C20", "C24"), (), _alone),
     CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
     CheckGroup(("C4",), (RunFile.LOG,), _messages),
-    CheckGroup(("C6", "C8", "C9", "C17", "C22"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C6", "C8", "C9", "C17", "C22", "C23"), (RunFile.ANNEX,), _annex),
     CheckGroup(("C21",), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.ANNEX), _linkage),
     CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
     CheckGroup(("C18",), (RunFile.BASE,), _base),

@@ -8,6 +8,7 @@
     report.html, plots/     all of these numbers as tables and plots
     training_record.jsonl   with provider-level privacy only: see private_record.py
     training_annex.jsonl    with provider-level privacy only; for the organizers
+    vectors/                with a run token only, until the run was submitted: see vectors.py
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
 complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
@@ -29,7 +30,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.private_record import VECTORS
+from starter_kit.runs.private_record import remove_private_files
 from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
 
 
@@ -179,8 +180,7 @@ def give_proper_name(paths: RunPaths) -> None:
         ProblemError: (`E_RUN_FOLDER`) The folder could not be renamed.
     """
     with writing_run(paths):
-        if (paths.unfinished / VECTORS).exists():
-            shutil.rmtree(paths.unfinished / VECTORS)
+        remove_private_files(paths.unfinished)
         ResumeFolder(paths.unfinished).remove()
     try:
         paths.unfinished.rename(paths.folder)

@@ -12,8 +12,10 @@ EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
     "here: choose its index and all shards together.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
-    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against.",
+    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. Its run token belongs to the "
+    "first record that is uploaded with it.",
+    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against. It is made after the "
+    "record's upload.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
 }
 
@@ -52,6 +54,11 @@ class DraftFile:
     def accept(self) -> str:
         """The endings that the browser's file dialog shows."""
         return f"{self.suffixes},.json" if self.in_shards else self.suffixes
+
+    @property
+    def answers_challenge(self) -> bool:
+        """Whether the file is made from the challenge that the site draws when it has the run's record."""
+        return self.kind is ArtifactKind.TRAINING_ANNEX
 
     @property
     def in_shards(self) -> bool:

@@ -96,10 +96,10 @@ def record(
         bytes_down=0,
         bytes_up=0,
         checkpoint_sha256=zero,
-        annex_sha256=zero,
+        annex_body_sha256=zero,
         public_key="f" * 64,
     )
-    return TrainingRecord(run=run, rounds=lines, end=end, challenge=zero)
+    return TrainingRecord(run=run, rounds=lines, end=end, own_challenge=zero)
 
 
 def rejection(record: TrainingRecord, rules: PrivacyRules = RULES) -> Problem:
