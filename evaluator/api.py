@@ -90,8 +90,6 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
-        data_sha256: The hash of the data manifest that a training record must state; empty where the organizers don't
-            say.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
 
@@ -107,7 +105,6 @@ class TrackInfo(Response):
     clients: int
     max_rounds: int
     providers_per_client: list[int]
-    data_sha256: str
     max_checkpoint_bytes: int
     anls_threshold: float
     delta: float

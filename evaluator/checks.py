@@ -175,7 +175,7 @@ CHECKS: dict[str, CheckText] = {
     "C23": CheckText(
         name="challenge",
         meaning="The annex opens the blocks that follow from a number that the site drew at random after the record "
-        "was uploaded, once for its run token. So nobody could know them when the vectors were committed to, and nobody "
+        "was uploaded, once for its run token. So nobody could know them when the vectors were fixed, and nobody "
         "could try again with another record. Without a site, in a dry run, they follow from the record's own hash: "
         "whoever made the record could choose it, and the check has no power.",
         limit="A second training under another token, which C14 counts, and whose blocks are as unknown beforehand.",
@@ -183,7 +183,7 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C24": CheckText(
         name="training data",
-        meaning="The record states the hash of the data manifest that the organizers set: which documents every "
+        meaning="The annex states the hash of the data manifest that the organizers set: which documents every "
         "provider and client has, with their words and questions. Where they set none, it wasn't compared.",
         limit="Whether the run used that data, or other data besides, since the hash can be copied; and the pixels of "
         "the pages.",

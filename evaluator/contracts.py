@@ -125,8 +125,8 @@ class TrackRules(Message):
         max_rounds: The longest training run that the track allows.
         providers_per_client: How many protected providers each client has, in the order of their ids; empty where the
             organizers don't say.
-        data_sha256: The hash of the data manifest that training records must state; empty where the organizers don't
-            say.
+        data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
+            not for the public: whoever can guess the data could compare.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")

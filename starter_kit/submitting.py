@@ -20,11 +20,9 @@ from evaluator.api import (
     SubmissionStatus,
     TrackInfo,
 )
-from evaluator.checks import failures
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
-from evaluator.records.checks import training_data
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
@@ -71,8 +69,8 @@ def prepare(client: SiteClient, track: str, folders: Sequence[Path], proof: Path
     """Plan what to upload by the track's own rules, and check it before anything is sent.
 
     Raises:
-        ProblemError: The track doesn't exist, a file is missing, a record is invalid, carries no run token or was
-            trained on other data than the track's, a run can't answer a challenge, or two runs are for the same board.
+        ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
+            can't answer a challenge, or two runs are for the same board.
     """
     rules = _rules_of(client, track)
     runs: dict[float | None, PlannedRun] = {}
@@ -230,8 +228,6 @@ def _planned_run(path: Path, rules: TrackInfo) -> PlannedRun:
             expected="a run token, requested before the training",
             found="null",
         )
-    if problems := failures([training_data(record.run, rules.data_sha256)]):
-        raise ProblemError(*problems)
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
     return PlannedRun(path, budget_of(record, budgets), files, record.end.public_key)

@@ -1,10 +1,10 @@
 """The annex of a training record: what only organizers may see, for checks that the public record can't carry.
 
-It holds how many providers each client has and how many took part in each round; adapters as they were at the start and
-at the end; and the blocks of the noised sums and of the weights that a challenge asks for. Like the record it is made
-of canonical JSON lines, and read under hard caps.
+It holds which data the run trained on, how many providers each client has and how many took part in each round;
+adapters as they were at the start and at the end; and the blocks of the noised sums and of the weights that a challenge
+asks for. Like the record it is made of canonical JSON lines, and read under hard caps.
 
-The counts and adapters are its body, whose SHA-256 the record's last line carries: they are fixed with the record. The
+All but the openings are its body, whose SHA-256 the record's last line carries: they are fixed with the record. The
 first line, which names the challenge, and the openings are made when the challenge is known. They need no hash, because
 the record has the roots of all vectors.
 """
@@ -57,15 +57,17 @@ class AnnexLine(Line):
     challenge: Challenge
 
 
-class ProvidersLine(Line):
-    """The second line, the first of the body: how many providers each client has.
+class DataLine(Line):
+    """The second line, the first of the body: how many providers each client has, and the hash of the data manifest.
 
-    The salt is random and keeps the body's hash, which is public, from revealing anything about the counts.
+    That hash tells whoever can guess the data whether they guessed right, so the public record doesn't have it. The
+    salt is random and keeps the body's hash, which is public, from revealing anything about data and counts.
     """
 
-    type: Literal["providers"] = "providers"
+    type: Literal["data"] = "data"
     salt: Sha256
     providers_per_client: Counts
+    data_sha256: Sha256
 
 
 class SampledLine(Line):
@@ -102,7 +104,7 @@ class OpeningLine(Line):
     path: Annotated[list[Sha256], Field(max_length=32)]
 
 
-AnyAnnexLine = AnnexLine | ProvidersLine | SampledLine | AdapterLine | OpeningLine
+AnyAnnexLine = AnnexLine | DataLine | SampledLine | AdapterLine | OpeningLine
 _LINE: TypeAdapter[AnyAnnexLine] = TypeAdapter(Annotated[AnyAnnexLine, Field(discriminator="type")])
 Openings = dict[tuple[int, int], Opening]
 
@@ -126,6 +128,7 @@ class Annex:
         run_token: The run token of the record.
         challenge: What the openings were drawn from.
         providers_per_client: The number of providers of each client.
+        data_sha256: The hash of the data manifest (`evaluator.docvqa.manifest`): who has which documents to train on.
         sampled: For each round, from the first, the number of sampled providers of each client that took part.
         openings: The opened block of the round's noised sum for each (round, block), with rounds counted from 1.
         weights: The same block of the weights after the round.
@@ -136,6 +139,7 @@ class Annex:
     run_token: str | None
     challenge: str
     providers_per_client: Mapping[int, int]
+    data_sha256: str
     sampled: Sequence[Mapping[int, int]]
     openings: Openings
     weights: Openings
@@ -183,7 +187,11 @@ def _first(annex: Annex) -> AnnexLine:
 
 
 def _body(annex: Annex) -> Iterator[AnyAnnexLine]:
-    yield ProvidersLine(salt=annex.salt, providers_per_client=dict(annex.providers_per_client))
+    yield DataLine(
+        salt=annex.salt,
+        providers_per_client=dict(annex.providers_per_client),
+        data_sha256=annex.data_sha256,
+    )
     for number, sampled in enumerate(annex.sampled, 1):
         yield SampledLine(round=number, sampled=dict(sampled))
     for begin in range(0, len(annex.adapters.start), ADAPTER_VALUES):
@@ -231,7 +239,7 @@ class _Reader:
         self._clients = clients
         self._max_rounds = max_rounds
         self._first: AnnexLine | None = None
-        self._providers: ProvidersLine | None = None
+        self._data: DataLine | None = None
         self._sampled: list[Mapping[int, int]] = []
         self._adapters: dict[str, list[Floats]] = {"start": [], "end": []}
         self._openings: dict[str, Openings] = {"update": {}, "weights": {}}
@@ -242,7 +250,7 @@ class _Reader:
             raise ProblemError.of(
                 ErrorCode.RECORD_ANNEX,
                 where=f"line {number}",
-                expected=f"a line of type annex; one of type providers; rounds in order, at most {self._max_rounds}; "
+                expected=f"a line of type annex; one of type data; rounds in order, at most {self._max_rounds}; "
                 f"at most {MAX_ADAPTER_NUMEL} coordinates of adapters, first of the start; then different openings, at "
                 f"most {MAX_OPENINGS} of either vector; and no more than {self._clients} clients in any",
                 found=f"one of type {line.type} that doesn't fit here",
@@ -250,8 +258,8 @@ class _Reader:
         match line:
             case AnnexLine():
                 self._first = line
-            case ProvidersLine():
-                self._providers = line
+            case DataLine():
+                self._data = line
             case SampledLine():
                 self._sampled.append(line.sampled)
             case AdapterLine():
@@ -262,30 +270,31 @@ class _Reader:
 
     def annex(self) -> Annex:
         """Return what was read. Raises ProblemError where it was nothing."""
-        if self._first is None or self._providers is None:
+        if self._first is None or self._data is None:
             raise ProblemError.of(
                 ErrorCode.RECORD_ANNEX,
                 where="line 1" if self._first is None else "line 2",
-                expected="lines of type annex and providers",
+                expected="lines of type annex and data",
                 found="the end of the file",
             )
         start, end = (np.concatenate([NO_ADAPTERS.start, *self._adapters[at]]) for at in ("start", "end"))
         return Annex(
             self._first.run_token,
             self._first.challenge,
-            self._providers.providers_per_client,
+            self._data.providers_per_client,
+            self._data.data_sha256,
             self._sampled,
             self._openings["update"],
             self._openings["weights"],
             AdapterValues(start, end),
-            self._providers.salt,
+            self._data.salt,
         )
 
     def _fits(self, line: AnyAnnexLine, number: int) -> bool:
         match line:
             case AnnexLine():
                 return number == 1
-            case ProvidersLine():
+            case DataLine():
                 begun = number == 2 and self._first is not None
                 return begun and len(line.providers_per_client) <= self._clients
             case SampledLine():
@@ -300,11 +309,11 @@ class _Reader:
             case OpeningLine():
                 others = self._openings[line.vector]
                 new = (line.round, line.block) not in others and len(others) < MAX_OPENINGS
-                return self._providers is not None and new
+                return self._data is not None and new
 
     @property
     def _in_body(self) -> bool:
-        return self._providers is not None and not any(self._openings.values())
+        return self._data is not None and not any(self._openings.values())
 
 
 def _read_line(raw: bytes, number: int) -> AnyAnnexLine:

@@ -28,6 +28,10 @@ from evaluator.records.sampling_checks import clients, providers
 from evaluator.records.tensor_checks import tensors
 
 
+# What is compared with the annex once it is known to be the record's.
+ANNEX_CHECKS = ("C6", "C8", "C9", "C22", "C23", "C24")
+
+
 class RunFile(StrEnum):
     """The files that a record is compared with; `BASE` are the track's base weights."""
 
@@ -101,7 +105,6 @@ def _alone(case: Case) -> list[Check]:
         clients(record),
         checks.track_rules(record.run, case.privacy, case.rules.clients),
         checks.other_uses(record.run),
-        checks.training_data(record.run, case.rules.data_sha256),
     ]
 
 
@@ -134,12 +137,13 @@ def _annex(case: Case) -> list[Check]:
         return [
             own,
             checks.challenge(case.record, case.annex, case.challenge),
+            checks.training_data(case.annex, case.rules.data_sha256),
             providers(case.record, case.annex, case.rules.providers_per_client),
             *noise(case.record, case.annex, case.rules.providers_per_client),
         ]
     return [
         own,
-        *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22", "C23")),
+        *(not_applicable(name, "the annex is another run's") for name in ANNEX_CHECKS),
     ]
 
 
@@ -164,10 +168,10 @@ def _root(checkpoint: Path, shapes: Mapping[str, Sequence[int]]) -> str | None:
 
 
 GROUPS = [
-    CheckGroup(("C2", "C5", "C19", "C20", "C24"), (), _alone),
+    CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
     CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
     CheckGroup(("C4",), (RunFile.LOG,), _messages),
-    CheckGroup(("C6", "C8", "C9", "C17", "C22", "C23"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C17", *ANNEX_CHECKS), (RunFile.ANNEX,), _annex),
     CheckGroup(("C21",), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.ANNEX), _linkage),
     CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
     CheckGroup(("C18",), (RunFile.BASE,), _base),

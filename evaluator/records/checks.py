@@ -194,11 +194,16 @@ def challenge(record: TrainingRecord, annex: Annex, drawn: str | None) -> Check:
     )
 
 
-def training_data(run: RunLine, sha256: str) -> Check:
-    """Check C24: the run trained on the data that the organizers gave out; `sha256` is empty where they don't say."""
+def training_data(annex: Annex, sha256: str) -> Check:
+    """Check C24: the run trained on the data that the organizers gave out; `sha256` is empty where they don't say.
+
+    The hashes are not reported: whoever can guess the data could compare.
+    """
     if not sha256:
         return not_applicable("C24", "not compared: the track doesn't say which data it gave out")
-    return _same("C24", sha256, run.data_sha256, "line 1, data_sha256")
+    expected = "the data manifest that the organizers set"
+    other = Difference(expected, "another one", "annex, data_sha256")
+    return judge("C24", [other] if annex.data_sha256 != sha256 else [], otherwise=expected)
 
 
 def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Check:

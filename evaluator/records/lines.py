@@ -99,7 +99,6 @@ class RunLine(Line):
         lora_scale: The factor on B·A by which trainable pairs `<layer>.lora_A.weight` and `<layer>.lora_B.weight` are
             merged into `<layer>.weight` of the base weights at the end; None where no adapters are trained.
         weights_root: The Merkle root of w₀, the weight vector before the first round: see `certificate`.
-        data_sha256: The hash of the data manifest (`evaluator.docvqa.manifest`): who has which documents to train on.
         validation_on_private_data: Whether a provider's data chose the checkpoint, the round or a setting.
         claimed_epsilon: ε at `delta` under the track's rules, as the team claims it.
     """
@@ -126,7 +125,6 @@ class RunLine(Line):
     trainable: Annotated[list[TrainableTensor], Field(min_length=1)]
     lora_scale: Positive | None
     weights_root: Sha256
-    data_sha256: Sha256
     tuning: Tuning
     validation_on_private_data: bool
     claimed_epsilon: Claim

@@ -158,8 +158,8 @@ def inspect(folder: Source) -> None:
 def manifest(folder: Source) -> None:
     """Print the hash of the data manifest of FOLDER: which documents every client's providers have to train on.
 
-    Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting;
-    `pfl train` writes it into the training record.
+    Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting,
+    and give it out with the data; `pfl train` writes it into the annex, which only they read.
     """
     from evaluator.docvqa.dataset import Dataset
     from evaluator.docvqa.manifest import manifest_sha256

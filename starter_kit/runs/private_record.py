@@ -44,6 +44,19 @@ _LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(Any
 
 
 @dataclass(frozen=True)
+class TrainingData:
+    """What a run trains on, as its annex states it.
+
+    Attributes:
+        providers: How many providers each client has.
+        sha256: The hash of the data manifest.
+    """
+
+    providers: Mapping[int, int]
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RecordedRounds:
     """The record of a run so far.
 
@@ -103,7 +116,7 @@ def open_record(
     folder: Path,
     run: RunLine,
     key: Ed25519PrivateKey,
-    providers: Mapping[int, int],
+    data: TrainingData,
     start: Tensor,
     state: RunState | None = None,
 ) -> Iterator["PrivateRecordWriter"]:
@@ -113,7 +126,7 @@ def open_record(
         folder: The folder of the unfinished run.
         run: The record's first line.
         key: Signs the last line.
-        providers: How many providers each client has.
+        data: What the run trains on.
         start: w₀ (d,), the weights before the first round.
         state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, including its first
             line with its run token. The claim of `run` replaces the earlier one from there on.
@@ -125,7 +138,7 @@ def open_record(
     recorded = RecordedRounds(run)
     if state is not None:
         recorded = recover_record(folder, state.round).resumed(state, run.claimed_epsilon)
-    record = PrivateRecordWriter(folder, recorded, key, providers, start)
+    record = PrivateRecordWriter(folder, recorded, key, data, start)
     try:
         yield record
     except BaseException:
@@ -143,7 +156,7 @@ class PrivateRecordWriter:
         folder: The folder of the unfinished run.
         recorded: The record so far, which replaces the one in the folder.
         key: Signs the last line.
-        providers: How many providers each client has.
+        data: What the run trains on.
         start: w₀ (d,), the weights before the first round.
 
     Raises:
@@ -155,12 +168,12 @@ class PrivateRecordWriter:
         folder: Path,
         recorded: RecordedRounds,
         key: Ed25519PrivateKey,
-        providers: Mapping[int, int],
+        data: TrainingData,
         start: Tensor,
     ) -> None:
         self._key = key
         self._start: Floats = start.numpy()
-        self._providers = providers
+        self._data = data
         self._run = recorded.run
         self._rounds = [line for line in recorded.lines if isinstance(line, RoundLine)]
         self._sampled = list(recorded.sampled)
@@ -190,7 +203,8 @@ class PrivateRecordWriter:
         annex = Annex(
             self._run.run_token,
             challenge,
-            self._providers,
+            self._data.providers,
+            self._data.sha256,
             self._sampled,
             openings=self._vectors.openings(UPDATE, challenge, rounds),
             weights=self._vectors.openings(WEIGHTS, challenge, rounds),

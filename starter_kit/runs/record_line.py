@@ -63,7 +63,6 @@ def run_line(
             ],
             lora_scale=settings.lora.scale if settings.lora else None,
             weights_root=vector_root(setup.model.start.numpy()),
-            data_sha256=setup.data_sha256,
             tuning=settings.tuning,
             validation_on_private_data=settings.validation_on_private_data,
             claimed_epsilon=claimed_epsilon,

@@ -10,7 +10,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
-from starter_kit.runs.private_record import PrivateRecordWriter, open_record
+from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
 from starter_kit.runs.results import (
@@ -169,11 +169,11 @@ def _open_record(
     signed = credentials()
     claim = spending.epsilon(setup.rounds) or 0.0
     line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart)
-    providers = {client.id: len(client.providers) for client in setup.clients}
+    data = TrainingData({client.id: len(client.providers) for client in setup.clients}, setup.data_sha256)
     with ExitStack() as stack:
         with writing_run(run.paths):
             record = stack.enter_context(
-                open_record(run.paths.unfinished, line, signed.key, providers, setup.model.start, run.state)
+                open_record(run.paths.unfinished, line, signed.key, data, setup.model.start, run.state)
             )
         yield record
 

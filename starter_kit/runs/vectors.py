@@ -89,9 +89,14 @@ class VectorFolder:
                 next_step=next_step,
             )
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes the vectors take."""
+        return sum(path.stat().st_size for path in self.path.glob("*.f32"))
+
     def remove(self) -> int:
         """Delete the folder, and return how many bytes it took."""
-        size_bytes = sum(path.stat().st_size for path in self.path.glob("*.f32"))
+        size_bytes = self.size_bytes
         if self.path.exists():
             shutil.rmtree(self.path)
         return size_bytes

@@ -29,7 +29,6 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             clients=track.clients,
             max_rounds=track.max_rounds,
             providers_per_client=track.providers_per_client,
-            data_sha256=track.data_sha256,
             max_checkpoint_bytes=track.max_checkpoint_bytes,
             anls_threshold=track.anls_threshold,
             delta=track.delta,

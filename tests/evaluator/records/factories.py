@@ -32,6 +32,7 @@ from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 
 RUN_TOKEN = "token-for-one-run-only"
+DATA_SHA256 = "d" * 64
 TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTensor(name="bias", shape=[9])]
 
 Sums = Callable[
@@ -82,7 +83,6 @@ def run_line(**changes: Any) -> RunLine:
         "trainable": TRAINABLE,
         "lora_scale": None,
         "weights_root": "0" * 64,
-        "data_sha256": "d" * 64,
         "tuning": Tuning(private_runs=0),
         "validation_on_private_data": False,
         "claimed_epsilon": 8.0,
@@ -203,6 +203,7 @@ def make_record(
             plan.run_token,
             challenge,
             dict.fromkeys(range(plan.clients), providers),
+            DATA_SHA256,
             sampled,
             openings=_openings(totals, drawn),
             weights=_openings(weights, drawn),

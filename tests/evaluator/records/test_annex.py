@@ -21,6 +21,7 @@ ANNEX = Annex(
     run_token="token-for-one-run-only",
     challenge="c" * 64,
     providers_per_client={0: 20, 10: 7},
+    data_sha256="d" * 64,
     sampled=[{0: 3}, {}, {0: 0, 10: 7}],
     openings={(number, block): open_blocks(U, [block])[0] for number in (1, 3) for block in (0, 2)},
     weights={(3, 1): open_blocks(U, [1])[0]},
@@ -53,6 +54,7 @@ def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
     read = read_annex(path, clients=2, max_rounds=3)
     assert (read.run_token, read.challenge, read.salt) == (ANNEX.run_token, ANNEX.challenge, ANNEX.salt)
     assert (read.providers_per_client, read.sampled) == (ANNEX.providers_per_client, ANNEX.sampled)
+    assert read.data_sha256 == ANNEX.data_sha256
     for found, written in ((read.openings, ANNEX.openings), (read.weights, ANNEX.weights)):
         assert found.keys() == written.keys()
         for place, opening in found.items():
@@ -64,7 +66,7 @@ def test_what_was_written_is_read_back(path: Path, content: bytes) -> None:
 
 def test_the_hash_of_an_annex_reveals_nothing_of_its_counts() -> None:
     first, second = (
-        Annex(None, "c" * 64, {0: 20}, sampled=[{0: 3}], openings={}, weights={}) for _ in range(2)
+        Annex(None, "c" * 64, {0: 20}, "d" * 64, sampled=[{0: 3}], openings={}, weights={}) for _ in range(2)
     )
     assert first.salt != second.salt
     assert first.body_sha256 != second.body_sha256

@@ -12,6 +12,8 @@ import torch
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -458,3 +460,10 @@ def test_the_annex_answers_another_challenge_with_the_same_body(
     with pytest.raises(ProblemError) as caught:
         accounting(run.files(), base, challenge="6" * 64)
     assert [problem.code for problem in caught.value.problems] == [ErrorCode.RECORD_CHALLENGE]
+
+
+def test_the_annex_states_the_data_and_the_record_does_not(private: RunFolder, data: Path) -> None:
+    record, annex = read_both(private.path)
+    assert annex.data_sha256 == manifest_sha256(Dataset(data, "train"))
+    assert annex.data_sha256 not in private.file(ArtifactKind.TRAINING_RECORD).read_text()
+    assert not hasattr(record.run, "data_sha256")
