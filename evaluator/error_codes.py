@@ -281,8 +281,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_DATA: Explanation(
         "The run trained on other data than the organizers gave out: the hash of the data manifest differs.",
-        "Compare `pfl data manifest` of your data folder with the hash that came with the data; if they differ, get the "
-        "data again, and train on it.",
+        "Compare `pfl data manifest` of your data folder with the hash that came with the data; if they differ, get "
+        "the data again, and train on it.",
     ),
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",

@@ -27,7 +27,6 @@ from evaluator.records.noise_checks import noise
 from evaluator.records.sampling_checks import clients, providers
 from evaluator.records.tensor_checks import tensors
 
-
 # What is compared with the annex once it is known to be the record's.
 ANNEX_CHECKS = ("C6", "C8", "C9", "C22", "C23", "C24")
 

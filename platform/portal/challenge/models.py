@@ -170,8 +170,8 @@ class Track(models.Model):
         max_length=64,
         blank=True,
         validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
-        help_text="ANLS ranking: what `pfl data manifest FOLDER` prints for the training data. A run whose annex states "
-        "another one is rejected. Not shown to anyone: give it out with the data. Empty: not compared.",
+        help_text="ANLS ranking: what `pfl data manifest FOLDER` prints for the training data. A run whose annex "
+        "states another one is rejected. Not shown to anyone: give it out with the data. Empty: not compared.",
     )
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
