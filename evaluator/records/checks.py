@@ -200,7 +200,7 @@ def training_data(annex: Annex, sha256: str) -> Check:
     The hashes are not reported: whoever can guess the data could compare.
     """
     if not sha256:
-        return not_applicable("C24", "not compared: the track doesn't say which data it gave out")
+        return not_applicable("C24", "not compared: the track's rules name no data manifest")
     expected = "the data manifest that the organizers set"
     other = Difference(expected, "another one", "annex, data_sha256")
     return judge("C24", [other] if annex.data_sha256 != sha256 else [], otherwise=expected)

@@ -70,11 +70,11 @@ def epsilon(
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
     """Print ε by the official accountant: of a training record, or of equal rounds."""
-    from evaluator.accounting import pld
+    from evaluator.accounting import official
 
     with exit_on_problem():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
+        bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
 
 

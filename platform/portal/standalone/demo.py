@@ -232,7 +232,7 @@ class Demo:
             *TRACK_OVERRIDES,
             f"track-1.anls_threshold={threshold}",
             f"track-2.providers_per_client={providers}",
-            f"track-2.data_sha256={manifest_sha256(Dataset(self.public, 'train'))}",
+            f'track-2.data_sha256="{manifest_sha256(Dataset(self.public, "train"))}"',
         ]
         return [argument for override in overrides for argument in ("--set", override)]
 

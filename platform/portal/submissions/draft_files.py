@@ -12,8 +12,8 @@ EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
     "here: choose its index and all shards together.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. Its run token belongs to the "
-    "first record that is uploaded with it.",
+    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. From its upload on, its run "
+    "token belongs to this record alone.",
     ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against. It is made after the "
     "record's upload.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
