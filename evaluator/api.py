@@ -289,7 +289,7 @@ class NewUpload(Request):
 
 
 class UploadStatus(Response):
-    """An upload, and the size of the parts that its file must be cut into."""
+    """An upload, and the size of the parts that its file must be cut into; a completed one is in its place already."""
 
     id: UUID
     part_size_bytes: int
@@ -334,9 +334,15 @@ class PartUrls(Response):
 
 
 class StoredArtifact(Response):
-    """A completed upload in its role in a draft."""
+    """A completed upload in its role in a draft.
+
+    Attributes:
+        challenge: Of a training record: 32 random bytes in hexadecimal, which the site draws once for the record's run
+            token, and from which the run's annex is made; null for any other file.
+    """
 
     artifact: UUID
     kind: ArtifactKind
     size_bytes: int
     sha256: str
+    challenge: str | None = None

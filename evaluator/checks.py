@@ -82,9 +82,10 @@ CHECKS: dict[str, CheckText] = {
         "behind updates of the expected providers that all point the same way; it has no power where that is half of "
         "it or less.",
         limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
-        "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of up "
-        "to about a fifth of the blocks, by trying many records until the blocks that are drawn miss it. Where "
-        "the track doesn't say how many providers there are, too small a normalizer makes it claim too much power.",
+        "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of a "
+        "share s of all blocks, with a probability of (1 − s)ⁿ where n blocks are opened, for which there is one try "
+        "(C23). Where the track doesn't say how many providers there are, too small a normalizer makes it claim too "
+        "much power.",
         code=ErrorCode.RECORD_ANNEX,
     ),
     "C9": CheckText(
@@ -123,8 +124,8 @@ CHECKS: dict[str, CheckText] = {
     ),
     "C17": CheckText(
         name="annex file",
-        meaning="The annex has the SHA-256 in the record's last line, and the record's run token and number of "
-        "rounds.",
+        meaning="The annex's body, which has the counts and the adapters, has the SHA-256 in the record's last line, "
+        "and the annex has the record's run token and number of rounds.",
         limit="Whether what the annex says is true.",
         code=ErrorCode.RECORD_ANNEX,
     ),
@@ -156,7 +157,7 @@ CHECKS: dict[str, CheckText] = {
         limit="Sums that were made up so that they lead to the wanted model, such as the wanted change with noise "
         "that is taken back over the rounds, which is for C8 and C9 to see; whether the sums are those of clipped "
         "updates, or of any training at all; noise that somebody knows; a change of a share s of all blocks, with a "
-        "probability of (1 − s)ⁿ where n blocks are opened, and more by trying many records; and first values of "
+        "probability of (1 − s)ⁿ where n blocks are opened, for which there is one try (C23); and first values of "
         "adapters that were chosen by looking at private data.",
         code=ErrorCode.RECORD_MODELS,
     ),
@@ -170,6 +171,23 @@ CHECKS: dict[str, CheckText] = {
         "rounded the noise.",
         limit="Missing noise behind a signal that is itself spread like noise; noise that repeats within a round in "
         "another order than between neighbors, halves, mirror images or neighboring blocks; more noise than declared.",
+    ),
+    "C23": CheckText(
+        name="challenge",
+        meaning="The annex opens the blocks that follow from a number that the site drew at random after the record "
+        "was uploaded, once for its run token. So nobody could know them when the vectors were fixed, and nobody "
+        "could try again with another record. Without a site, in a dry run, they follow from the record's own hash: "
+        "whoever made the record could choose it, and the check has no power.",
+        limit="A second training under another token, which C14 counts, and whose blocks are as unknown beforehand.",
+        code=ErrorCode.RECORD_CHALLENGE,
+    ),
+    "C24": CheckText(
+        name="training data",
+        meaning="The annex states the hash of the data manifest that the organizers set: which documents every "
+        "provider and client has, with their words and questions. Where they set none, it wasn't compared.",
+        limit="Whether the run used that data, or other data besides, since the hash can be copied; and the pixels of "
+        "the pages.",
+        code=ErrorCode.RECORD_DATA,
     ),
     "P1": CheckText(
         name="both directions",

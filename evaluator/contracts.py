@@ -8,10 +8,10 @@ carry no other secret of the site, and nothing of the test set but aggregate sco
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.bounds import MembershipBounds
@@ -132,6 +132,8 @@ class TrackRules(Message):
         max_rounds: The longest training run that the track allows.
         providers_per_client: How many protected providers each client has, in the order of their ids; empty where the
             organizers don't say.
+        data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
+            not for the public: whoever can guess the data could compare.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -140,6 +142,7 @@ class TrackRules(Message):
     clients: int = Field(gt=0)
     max_rounds: int = Field(default=10_000, gt=0)
     providers_per_client: list[Annotated[int, Field(ge=0)]] = []
+    data_sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     privacy: PrivacyRules | None = None
 
     def steps(self) -> list[Step]:
@@ -152,6 +155,8 @@ class EvaluationJob(Message):
 
     Attributes:
         secret: What progress and the report are signed with; it is valid for this step of this attempt.
+        challenge: What the site drew when it had the training record, and the annex must answer; None for a run without
+            a record.
     """
 
     evaluation: UUID
@@ -160,6 +165,13 @@ class EvaluationJob(Message):
     secret: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)
     rules: TrackRules
     artifacts: list[ArtifactRef]
+    challenge: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+
+    @model_validator(mode="after")
+    def _is_challenged(self) -> Self:
+        if self.step is Step.ACCOUNTING and self.challenge is None:
+            raise ValueError("a record is accounted with the challenge that the site drew for it")
+        return self
 
     def artifact(self, kind: ArtifactKind) -> ArtifactRef | None:
         """Return the address of an artifact; None if the step doesn't read it."""

@@ -47,6 +47,8 @@ class ErrorCode(StrEnum):
     RECORD_TENSORS = "E_RECORD_TENSORS"
     RECORD_MODELS = "E_RECORD_MODELS"
     RECORD_ANNEX = "E_RECORD_ANNEX"
+    RECORD_CHALLENGE = "E_RECORD_CHALLENGE"
+    RECORD_DATA = "E_RECORD_DATA"
 
     PROOF_FORMAT = "E_PROOF_FORMAT"
 
@@ -265,9 +267,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "Register the key with `pfl key register`, or on your team's page, and submit again.",
     ),
     ErrorCode.RECORD_TOKEN: Explanation(
-        "The training record doesn't carry a run token that the site issued to your team for this track and that no "
-        "other run has used.",
-        "Get a token with `pfl token` before training; every training run needs its own.",
+        "The training record doesn't carry a run token that the site issued to your team for this track and that came "
+        "with no other record before.",
+        "A token belongs to the first record that is uploaded with it, whatever became of that one: upload this very "
+        "record, or train again with a token of its own, which `pfl token` gets before the training.",
     ),
     ErrorCode.RECORD_BYTES: Explanation(
         "The bytes in the training record don't follow from its tensors and codec, or differ from the communication "
@@ -285,6 +288,16 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.RECORD_ANNEX: Explanation(
         "The annex of the training record can't be read, or isn't the one that the record names.",
         "Upload the annex that the trainer wrote beside the record.",
+    ),
+    ErrorCode.RECORD_CHALLENGE: Explanation(
+        "The annex doesn't answer the challenge that the site drew when the training record was uploaded.",
+        "Upload the record first; then make the annex with `pfl privacy annex RUN --challenge ...`, as the draft's "
+        "page says, and upload it. `pfl submit` does all of that.",
+    ),
+    ErrorCode.RECORD_DATA: Explanation(
+        "The run trained on other data than the organizers gave out: the hash of the data manifest differs.",
+        "Compare `pfl data manifest` of your data folder with the hash that came with the data; if they differ, get "
+        "the data again, and train on it.",
     ),
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",

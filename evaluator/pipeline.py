@@ -49,6 +49,7 @@ class StepInputs:
     Attributes:
         files: The run's artifacts.
         rules: The track's rules.
+        challenge: What the site drew for the training record; None on a participant's own disk.
         reference: The folder of the reference architecture and base weights.
         test_set: The data folder, which only scoring reads.
         split: The split of the data folder that is scored.
@@ -59,6 +60,7 @@ class StepInputs:
     files: Mapping[ArtifactKind, Path]
     rules: TrackRules
     reference: Path
+    challenge: str | None = None
     test_set: Path | None = None
     split: str = "test"
     kept: Path | None = None
@@ -144,7 +146,7 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
     }
     # What can't be accounted is rejected here, before the checks, which take longer.
     rules.releases(record, privacy.sampling_rule)
-    checks = check_record(Case(record, inputs.rules, files))
+    checks = check_record(Case(record, inputs.rules, files, inputs.challenge))
     if problems := failures(checks):
         raise ProblemError(*problems)
     return StepOutput(rules.account(record, privacy, checks))

@@ -1,4 +1,9 @@
-"""What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation."""
+"""What `pfl submit` does: choose the files of each run, upload them, submit, and watch the evaluation.
+
+The record of a private run goes first. The site then draws its challenge, from which the run's annex is made, and all
+other files follow. Whatever was interrupted, the same command resumes it: a file that the site has isn't sent again,
+and the same record gets the same challenge.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,14 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from evaluator.api import RunState, RunStatus, Submission, SubmissionState, SubmissionStatus, TrackInfo
+from evaluator.api import (
+    RunState,
+    RunStatus,
+    StoredArtifact,
+    Submission,
+    SubmissionState,
+    SubmissionStatus,
+    TrackInfo,
+)
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
+from starter_kit.runs.opened_round import open_round
 from starter_kit.reporting.rounding import rounded_up
-from starter_kit.runs.folder import RunFolder, budget_of
+from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
+from starter_kit.runs.folder import OPENING, RunFolder, budget_of
+from starter_kit.runs.replayable import remove_secret
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
 
@@ -25,13 +41,22 @@ class PlannedRun:
     """One run and the files to upload for it.
 
     Attributes:
+        folder: The run folder.
         budget: The ε of its board; None for the only board of a track where ε plays no part.
+        files: The opening of a round may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
     """
 
+    folder: Path
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
+
+    def answer(self, challenge: str) -> None:
+        """Make what the site's challenge asks for: the annex, and the opening of a round if one is sent."""
+        answer_challenge(self.folder, challenge)
+        if ArtifactKind.ROUND_OPENING in self.files:
+            open_round(self.folder, challenge)
 
 
 @dataclass(frozen=True)
@@ -50,8 +75,8 @@ class SubmissionPlan:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all files together."""
-        files = [path for run in self.runs for path in run.files.values()]
+        """The size of all files that there are so far."""
+        files = [path for run in self.runs for path in run.files.values() if path.exists()]
         return sum(path.stat().st_size for path in [*files, *([self.proof] if self.proof else [])])
 
 
@@ -64,8 +89,8 @@ def prepare(
         with_code: Whether to attach each run's settings and method file, for the organizers' examinations.
 
     Raises:
-        ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, or two
-            runs are for the same board.
+        ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
+            can't answer a challenge, or two runs are for the same board.
     """
     rules = _rules_of(client, track)
     runs: dict[float | None, PlannedRun] = {}
@@ -102,27 +127,65 @@ def send(
     draft = resumable_draft(client, plan.track, title) or client.create_submission(
         plan.track, title, description
     )
-    total, done = plan.size_bytes, 0
-
-    def count(stored_bytes: int) -> None:
-        nonlocal done
-        done += stored_bytes
-        on_progress(done, total)
-
+    upload = _Uploads(client, draft.id, plan, on_progress)
     for planned in plan.runs:
-        run = client.add_run(draft.id, planned.budget)
+        run = client.add_run(draft.id, planned.budget).id
         for kind, path in planned.files.items():
-            upload_file(client, path, submission=draft.id, run=run.id, kind=kind, on_stored=count)
+            stored = upload(path, run, kind)
+            if kind is ArtifactKind.TRAINING_RECORD:
+                planned.answer(challenge_in(stored))
     if plan.proof:
-        upload_file(
-            client,
-            plan.proof,
-            submission=draft.id,
-            run=None,
-            kind=ArtifactKind.PRIVACY_PROOF,
-            on_stored=count,
-        )
+        upload(plan.proof, None, ArtifactKind.PRIVACY_PROOF)
     return client.submit(draft.id)
+
+
+class _Uploads:
+    """Uploads files of a draft one after the other, and reports how much of the whole plan is stored."""
+
+    def __init__(
+        self, client: SiteClient, draft: UUID, plan: SubmissionPlan, on_progress: OnProgress
+    ) -> None:
+        self._client = client
+        self._draft = draft
+        self._plan = plan
+        self._on_progress = on_progress
+        self._done_bytes = 0
+
+    def __call__(self, path: Path, run: UUID | None, kind: ArtifactKind) -> StoredArtifact:
+        """Upload one file into its place."""
+        return upload_file(
+            self._client, path, submission=self._draft, run=run, kind=kind, on_stored=self._count
+        )
+
+    def _count(self, stored_bytes: int) -> None:
+        self._done_bytes += stored_bytes
+        # Counted again each time, since an annex may change its size when its challenge is known.
+        self._on_progress(self._done_bytes, self._plan.size_bytes)
+
+
+def challenge_in(stored: StoredArtifact) -> str:
+    """Return the challenge that the site drew for a training record. Raises `ProblemError` if it drew none."""
+    if stored.challenge is None:
+        raise ProblemError.of(
+            ErrorCode.SITE_UNREACHABLE,
+            message="The site drew no challenge for the training record.",
+            expected="a challenge",
+            found="none",
+            next_step="Install the version of the starter kit that the site offers.",
+        )
+    return stored.challenge
+
+
+def discard_private_files(plan: SubmissionPlan) -> int:
+    """Delete what only an answer to the challenge is made from, of runs that were submitted: vectors and secrets.
+
+    Returns:
+        How many bytes the vectors took.
+    """
+    private = [run for run in plan.runs if ArtifactKind.TRAINING_RECORD in run.files]
+    for run in private:
+        remove_secret(run.folder)
+    return sum(remove_vectors(run.folder) for run in private)
 
 
 def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
@@ -178,13 +241,17 @@ def status_line(run: RunStatus) -> str:
 def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun:
     """Return the run in the folder `path` with the track's files, and perhaps those for examinations."""
     folder = RunFolder(path)
-    files = {kind: folder.file(kind) for kind in rules.run_artifacts}
+    # The record first: what the annex holds follows from it.
+    kinds = sorted(rules.run_artifacts, key=lambda kind: kind is not ArtifactKind.TRAINING_RECORD)
+    files = {kind: folder.file(kind) for kind in kinds}
     if with_code:
         examined = folder.examined_files()
         files |= {kind: examined[kind] for kind in rules.optional_artifacts if kind in examined}
     if ArtifactKind.TRAINING_RECORD not in files:
-        return PlannedRun(None, files)
+        return PlannedRun(path, None, files)
     record = folder.record(max_rounds=rules.max_rounds)
+    if with_code and record.run.round_keys_root and ArtifactKind.ROUND_OPENING in rules.optional_artifacts:
+        files[ArtifactKind.ROUND_OPENING] = path / OPENING
     if record.run.run_token is None:
         raise ProblemError.of(
             ErrorCode.RECORD_TOKEN,
@@ -192,8 +259,9 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
             expected="a run token, requested before the training",
             found="null",
         )
+    require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
-    return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
+    return PlannedRun(path, budget_of(record, budgets), files, record.end.public_key)
 
 
 def _rules_of(client: SiteClient, track: str) -> TrackInfo:

@@ -1,15 +1,21 @@
 """The annex of a training record: what only organizers may see, for checks that the public record can't carry.
 
-It holds how many providers each client has and how many took part in each round; the blocks of the noised sums and of
-the weights that the record's challenge asks for; and adapters as they were at the start and at the end. The record's
-last line carries its SHA-256. Like the record it is made of canonical JSON lines, and read under hard caps.
+It holds which data the run trained on, how many providers each client has and how many took part in each round;
+adapters as they were at the start and at the end; and the blocks of the noised sums and of the weights that a challenge
+asks for. Like the record it is made of canonical JSON lines, and read under hard caps.
+
+All but the openings are its body, whose SHA-256 the record's last line carries: they are fixed with the record. The
+first line, which names the challenge, and the openings are made when the challenge is known. They need no hash, because
+the record has the roots of all vectors.
 """
 
 import base64
 import binascii
+import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,7 +33,7 @@ from evaluator.records.canonical_lines import (
     values_of,
 )
 from evaluator.records.certificate import MAX_OPENINGS, Floats, Opening
-from evaluator.records.lines import MAX_ADAPTER_NUMEL, Line, RunToken, Sha256
+from evaluator.records.lines import MAX_ADAPTER_NUMEL, Challenge, Line, RunToken, Sha256
 
 ANNEX_SCHEMA = "pfl-dp-annex/2"
 # The openings take at most 60 MiB of it and the adapters 22, which don't come together: adapters are short vectors.
@@ -43,16 +49,25 @@ Counts = dict[ClientId, Count]
 
 
 class AnnexLine(Line):
-    """The first line. `run_token` is that of the record.
-
-    The salt is random and keeps the annex's hash, which is public, from revealing anything about the counts.
-    """
+    """The first line. `run_token` is that of the record, and `challenge` is what the openings were drawn from."""
 
     type: Literal["annex"] = "annex"
     schema_version: Literal["pfl-dp-annex/2"] = Field(default="pfl-dp-annex/2", alias="schema")
-    salt: Sha256
     run_token: RunToken | None
+    challenge: Challenge
+
+
+class DataLine(Line):
+    """The second line, the first of the body: how many providers each client has, and the hash of the data manifest.
+
+    That hash tells whoever can guess the data whether they guessed right, so the public record doesn't have it. The
+    salt is random and keeps the body's hash, which is public, from revealing anything about data and counts.
+    """
+
+    type: Literal["data"] = "data"
+    salt: Sha256
     providers_per_client: Counts
+    data_sha256: Sha256
 
 
 class SampledLine(Line):
@@ -89,7 +104,7 @@ class OpeningLine(Line):
     path: Annotated[list[Sha256], Field(max_length=32)]
 
 
-AnyAnnexLine = AnnexLine | SampledLine | AdapterLine | OpeningLine
+AnyAnnexLine = AnnexLine | DataLine | SampledLine | AdapterLine | OpeningLine
 _LINE: TypeAdapter[AnyAnnexLine] = TypeAdapter(Annotated[AnyAnnexLine, Field(discriminator="type")])
 Openings = dict[tuple[int, int], Opening]
 
@@ -111,32 +126,71 @@ class Annex:
 
     Attributes:
         run_token: The run token of the record.
+        challenge: What the openings were drawn from.
         providers_per_client: The number of providers of each client.
+        data_sha256: The hash of the data manifest (`evaluator.docvqa.manifest`): who has which documents to train on.
         sampled: For each round, from the first, the number of sampled providers of each client that took part.
         openings: The opened block of the round's noised sum for each (round, block), with rounds counted from 1.
         weights: The same block of the weights after the round.
         adapters: Empty where none are trained.
+        salt: Random, in hexadecimal; part of the body, so that an annex keeps it when it answers another challenge.
     """
 
     run_token: str | None
+    challenge: str
     providers_per_client: Mapping[int, int]
+    data_sha256: str
     sampled: Sequence[Mapping[int, int]]
     openings: Openings
     weights: Openings
     adapters: AdapterValues = NO_ADAPTERS
+    salt: str = field(default_factory=lambda: secrets.token_hex(32))
+
+    @property
+    def body_sha256(self) -> str:
+        """The SHA-256 of the lines that are fixed with the record: all but the first one and the openings."""
+        digest = hashlib.sha256()
+        for line in _body(self):
+            digest.update(_encoded_line(line))
+        return digest.hexdigest()
 
 
 def write_annex(path: Path, annex: Annex) -> None:
     """Write `annex` to `path`, replacing a file that is there."""
     with path.open("wb") as file:
-        file.writelines(canonical(values_of(line)) + b"\n" for line in _lines(annex))
+        file.writelines(map(_encoded_line, chain([_first(annex)], _body(annex), _openings(annex))))
 
 
-def _lines(annex: Annex) -> Iterator[AnyAnnexLine]:
-    yield AnnexLine(
-        salt=secrets.token_hex(32),
-        run_token=annex.run_token,
+def read_first_line(raw: bytes) -> AnnexLine:
+    """Read the first line of an annex, with its newline.
+
+    Raises:
+        ProblemError: ``E_RECORD_ANNEX``, naming the field.
+    """
+    line = _read_line(raw, 1)
+    if not isinstance(line, AnnexLine):
+        raise ProblemError.of(
+            ErrorCode.RECORD_ANNEX,
+            where="line 1",
+            expected="a line of type annex",
+            found=f"one of type {line.type}",
+        )
+    return line
+
+
+def _encoded_line(line: AnyAnnexLine) -> bytes:
+    return canonical(values_of(line)) + b"\n"
+
+
+def _first(annex: Annex) -> AnnexLine:
+    return AnnexLine(run_token=annex.run_token, challenge=annex.challenge)
+
+
+def _body(annex: Annex) -> Iterator[AnyAnnexLine]:
+    yield DataLine(
+        salt=annex.salt,
         providers_per_client=dict(annex.providers_per_client),
+        data_sha256=annex.data_sha256,
     )
     for number, sampled in enumerate(annex.sampled, 1):
         yield SampledLine(round=number, sampled=dict(sampled))
@@ -144,6 +198,9 @@ def _lines(annex: Annex) -> Iterator[AnyAnnexLine]:
         yield AdapterLine(at="start", values=_encoded(annex.adapters.start[begin : begin + ADAPTER_VALUES]))
     for begin in range(0, len(annex.adapters.end), ADAPTER_VALUES):
         yield AdapterLine(at="end", values=_encoded(annex.adapters.end[begin : begin + ADAPTER_VALUES]))
+
+
+def _openings(annex: Annex) -> Iterator[OpeningLine]:
     for (number, block), opening in annex.openings.items():
         yield _opening_line("update", number, block, opening)
     for (number, block), opening in annex.weights.items():
@@ -182,6 +239,7 @@ class _Reader:
         self._clients = clients
         self._max_rounds = max_rounds
         self._first: AnnexLine | None = None
+        self._data: DataLine | None = None
         self._sampled: list[Mapping[int, int]] = []
         self._adapters: dict[str, list[Floats]] = {"start": [], "end": []}
         self._openings: dict[str, Openings] = {"update": {}, "weights": {}}
@@ -192,14 +250,16 @@ class _Reader:
             raise ProblemError.of(
                 ErrorCode.RECORD_ANNEX,
                 where=f"line {number}",
-                expected=f"a line of type annex; then rounds in order, at most {self._max_rounds}; then at most "
-                f"{MAX_ADAPTER_NUMEL} coordinates of adapters, and different openings, at most {MAX_OPENINGS} of "
-                f"either vector; and no more than {self._clients} clients in any",
+                expected=f"a line of type annex; one of type data; rounds in order, at most {self._max_rounds}; "
+                f"at most {MAX_ADAPTER_NUMEL} coordinates of adapters, first of the start; then different openings, at "
+                f"most {MAX_OPENINGS} of either vector; and no more than {self._clients} clients in any",
                 found=f"one of type {line.type} that doesn't fit here",
             )
         match line:
             case AnnexLine():
                 self._first = line
+            case DataLine():
+                self._data = line
             case SampledLine():
                 self._sampled.append(line.sampled)
             case AdapterLine():
@@ -210,36 +270,50 @@ class _Reader:
 
     def annex(self) -> Annex:
         """Return what was read. Raises ProblemError where it was nothing."""
-        if self._first is None:
+        if self._first is None or self._data is None:
             raise ProblemError.of(
-                ErrorCode.RECORD_ANNEX, where="line 1", expected="a line of type annex", found="nothing"
+                ErrorCode.RECORD_ANNEX,
+                where="line 1" if self._first is None else "line 2",
+                expected="lines of type annex and data",
+                found="the end of the file",
             )
         start, end = (np.concatenate([NO_ADAPTERS.start, *self._adapters[at]]) for at in ("start", "end"))
         return Annex(
             self._first.run_token,
-            self._first.providers_per_client,
+            self._first.challenge,
+            self._data.providers_per_client,
+            self._data.data_sha256,
             self._sampled,
             self._openings["update"],
             self._openings["weights"],
             AdapterValues(start, end),
+            self._data.salt,
         )
 
     def _fits(self, line: AnyAnnexLine, number: int) -> bool:
         match line:
             case AnnexLine():
-                return number == 1 and len(line.providers_per_client) <= self._clients
+                return number == 1
+            case DataLine():
+                begun = number == 2 and self._first is not None
+                return begun and len(line.providers_per_client) <= self._clients
             case SampledLine():
                 place = len(self._sampled) + 1
-                in_order = line.round == number - 1 == place <= self._max_rounds
+                in_order = line.round == number - 2 == place <= self._max_rounds
                 return in_order and len(line.sampled) <= self._clients
             case AdapterLine():
                 lines = self._adapters[line.at]
                 full = all(len(values) == ADAPTER_VALUES for values in lines)
-                return self._first is not None and full and len(lines) < MAX_ADAPTER_NUMEL // ADAPTER_VALUES
+                before = self._in_body and not (line.at == "start" and self._adapters["end"])
+                return before and full and len(lines) < MAX_ADAPTER_NUMEL // ADAPTER_VALUES
             case OpeningLine():
                 others = self._openings[line.vector]
                 new = (line.round, line.block) not in others and len(others) < MAX_OPENINGS
-                return self._first is not None and new
+                return self._data is not None and new
+
+    @property
+    def _in_body(self) -> bool:
+        return self._data is not None and not any(self._openings.values())
 
 
 def _read_line(raw: bytes, number: int) -> AnyAnnexLine:

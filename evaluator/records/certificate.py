@@ -1,11 +1,14 @@
 """The certificate of a run's vectors: which blocks of them are shown, and proof that they are those blocks.
 
 A record commits to uₜ, the noised sum of every round, and to w₀ … w_T, the weights that the run starts from and those
-after every round, each by the root of a Merkle tree over blocks of `BLOCK` coordinates. The challenge is the hash of
-the record's chain after the last round. So which blocks are shown follows from all the roots, and is known only when no
-root can change any more (Fiat and Shamir, 1986). They are the same blocks of every uₜ and wₜ. What is shown is part of
-what the server released anyway; `noise_tests` asks whether the noise is in it, `linkage_checks` whether it led to the
-weights.
+after every round, each by the root of a Merkle tree over blocks of `BLOCK` coordinates. The challenge is a number that
+the site draws at random when it has the record, once for each run token. So nobody knows which blocks are shown until
+no root can change any more, and nobody can ask again with another record. They are the same blocks of every uₜ and wₜ.
+What is shown is part of what the server released anyway; `noise_tests` asks whether the noise is in it,
+`linkage_checks` whether it led to the weights.
+
+In a dry run on one's own disk, the hash of the record's chain takes the challenge's place (Fiat and Shamir, 1986).
+Whoever makes the record can then make another one until the blocks suit; against that there is the site's number.
 
 A leaf is SHA-256(0x00 ‖ block), a block being little-endian float32; `merkle` has the tree.
 """
@@ -83,13 +86,18 @@ def drawn_openings(challenge: str, rounds: int, numel: int) -> list[tuple[int, i
     """Return the (round, block) pairs to be opened, in order: the same blocks in every round, without replacement.
 
     Args:
-        challenge: Hash of the record's chain after the last round, in hexadecimal.
+        challenge: 32 bytes in hexadecimal.
         rounds: Number of rounds; they count from 1.
         numel: d, the length of each vector.
     """
-    seed = b"blocks" + bytes.fromhex(challenge)
-    blocks = _drawn(seed, block_count(numel), blocks_of_a_round(rounds))
+    blocks = drawn_blocks(challenge, rounds, numel)
     return [(number, block) for number in range(1, rounds + 1) for block in blocks]
+
+
+def drawn_blocks(challenge: str, rounds: int, numel: int) -> list[int]:
+    """Return the blocks to be opened in every round, in order: see `drawn_openings`."""
+    seed = b"blocks" + bytes.fromhex(challenge)
+    return _drawn(seed, block_count(numel), blocks_of_a_round(rounds))
 
 
 def blocks_of_a_round(rounds: int) -> int:

@@ -27,6 +27,9 @@ from evaluator.records.noise_checks import noise
 from evaluator.records.sampling_checks import clients, providers
 from evaluator.records.tensor_checks import tensors
 
+# What is compared with the annex once it is known to be the record's.
+ANNEX_CHECKS = ("C6", "C8", "C9", "C22", "C23", "C24")
+
 
 class RunFile(StrEnum):
     """The files that a record is compared with; `BASE` are the track's base weights."""
@@ -39,11 +42,16 @@ class RunFile(StrEnum):
 
 @dataclass(frozen=True)
 class Case:
-    """A record, the rules of a track with a privacy budget, and the files beside the record."""
+    """A record, the rules of a track with a privacy budget, and the files beside the record.
+
+    Attributes:
+        challenge: What the site drew for the record; None in a dry run.
+    """
 
     record: TrainingRecord
     rules: TrackRules
     files: Mapping[RunFile, Path]
+    challenge: str | None = None
 
     @property
     def privacy(self) -> PrivacyRules:
@@ -61,7 +69,7 @@ class Case:
     @cached_property
     def annex_file(self) -> Check:
         """The outcome of check C17: whether the annex is this record's."""
-        return checks.annex_file(self.record, self.annex, sha256_of(self.files[RunFile.ANNEX]))
+        return checks.annex_file(self.record, self.annex)
 
     @cached_property
     def changes(self) -> list[TensorChange]:
@@ -127,10 +135,15 @@ def _annex(case: Case) -> list[Check]:
     if own.status is CheckStatus.PASSED:
         return [
             own,
+            checks.challenge(case.record, case.annex, case.challenge),
+            checks.training_data(case.annex, case.rules.data_sha256),
             providers(case.record, case.annex, case.rules.providers_per_client),
             *noise(case.record, case.annex, case.rules.providers_per_client),
         ]
-    return [own, *(not_applicable(name, "the annex is another run's") for name in ("C6", "C8", "C9", "C22"))]
+    return [
+        own,
+        *(not_applicable(name, "the annex is another run's") for name in ANNEX_CHECKS),
+    ]
 
 
 def _linkage(case: Case) -> list[Check]:
@@ -157,7 +170,7 @@ GROUPS = [
     CheckGroup(("C2", "C5", "C19", "C20"), (), _alone),
     CheckGroup(("C3", "C10"), (RunFile.BASE, RunFile.CHECKPOINT), _models),
     CheckGroup(("C4",), (RunFile.LOG,), _messages),
-    CheckGroup(("C6", "C8", "C9", "C17", "C22"), (RunFile.ANNEX,), _annex),
+    CheckGroup(("C17", *ANNEX_CHECKS), (RunFile.ANNEX,), _annex),
     CheckGroup(("C21",), (RunFile.BASE, RunFile.CHECKPOINT, RunFile.ANNEX), _linkage),
     CheckGroup(("C16",), (RunFile.CHECKPOINT,), _checkpoint),
     CheckGroup(("C18",), (RunFile.BASE,), _base),

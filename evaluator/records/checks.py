@@ -12,7 +12,7 @@ from evaluator.communication.log import Exchange, read_log
 from evaluator.contracts import Check, PrivacyRules, TrackRules
 from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.records.annex import Annex
-from evaluator.records.difference import Difference, judge, not_applicable
+from evaluator.records.difference import Difference, judge, no_power, not_applicable
 from evaluator.records.lines import RunLine, TrainingRecord
 
 # The share of a message's bytes that may be sent around the tensors.
@@ -161,10 +161,11 @@ def _same(check: str, expected: str, found: str, where: str) -> Check:
     return judge(check, [Difference(expected, found, where)] if expected != found else [], otherwise=expected)
 
 
-def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
+def annex_file(record: TrainingRecord, annex: Annex) -> Check:
     """Check C17: the annex is the one that the record names, with the same token and as many rounds."""
+    sha256 = annex.body_sha256
     pairs = {
-        "end line, annex_sha256": (sha256, record.end.annex_sha256),
+        "end line, annex_body_sha256": (sha256, record.end.annex_body_sha256),
         "annex, run_token": (record.run.run_token, annex.run_token),
         "annex, rounds": (len(record.rounds), len(annex.sampled)),
     }
@@ -172,6 +173,37 @@ def annex_file(record: TrainingRecord, annex: Annex, sha256: str) -> Check:
         Difference(expected, found, where) for where, (expected, found) in pairs.items() if expected != found
     ]
     return judge("C17", differences, otherwise=sha256)
+
+
+def challenge(record: TrainingRecord, annex: Annex, drawn: str | None) -> Check:
+    """Check C23: the annex answers the challenge that was drawn after the record.
+
+    Args:
+        drawn: What the site drew; None where no site was asked, as on a participant's own disk.
+    """
+    if drawn is not None:
+        return _same("C23", drawn, annex.challenge, "annex, challenge")
+    if annex.challenge == record.own_challenge:
+        return no_power(
+            "C23",
+            "a dry run: the opened blocks follow from the record's own hash; when the record is uploaded, the site "
+            "draws other ones",
+        )
+    return not_applicable(
+        "C23", "the annex answers a challenge, and only the site knows whether it drew that one"
+    )
+
+
+def training_data(annex: Annex, sha256: str) -> Check:
+    """Check C24: the run trained on the data that the organizers gave out; `sha256` is empty where they don't say.
+
+    The hashes are not reported: whoever can guess the data could compare.
+    """
+    if not sha256:
+        return not_applicable("C24", "not compared: the track's rules name no data manifest")
+    expected = "the data manifest that the organizers set"
+    other = Difference(expected, "another one", "annex, data_sha256")
+    return judge("C24", [other] if annex.data_sha256 != sha256 else [], otherwise=expected)
 
 
 def track_rules(run: RunLine, rules: PrivacyRules, clients_of_track: int) -> Check:

@@ -16,13 +16,13 @@ from importlib.metadata import version
 
 from pydantic import ValidationError
 
-from evaluator.accounting import pld
+from evaluator.accounting import official, pld
 from evaluator.accounting.accountant import Accountant
-from evaluator.accounting.comparison import ACCOUNTANTS, distinct
+from evaluator.accounting.comparison import distinct
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.contracts import AccountingResult, Check, CheckStatus, Epsilon, PrivacyRules, evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.mechanisms.events import Event, UnsupportedError, merged
+from evaluator.mechanisms.events import Event, merged
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.noise import Placement
 from evaluator.mechanisms.sampling import Sampling
@@ -67,12 +67,15 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
             recomputed.
     """
     compositions = {rule: releases(record, rule) for rule in SamplingRule}
-    epsilons = [
-        _epsilon_row(rule, accountant, epsilon, rules)
+    bounds = {
+        (rule, accountant): bound
         for composition, same in distinct(compositions).items()
         for accountant in Accountant
-        for epsilon in [_bound(accountant, composition, rules.delta)]
+        for bound in [official.bound(composition, rules.delta, accountant)]
         for rule in same
+    }
+    epsilons = [
+        _epsilon_row(rule, accountant, bound.epsilon, rules) for (rule, accountant), bound in bounds.items()
     ]
     epsilon = next(row.epsilon for row in epsilons if row.decides)
     if epsilon is None:
@@ -103,7 +106,11 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
         epsilon_claimed=claimed,
         delta=rules.delta,
         rounds=len(record.rounds),
-        accountant=_name(rules.accountant, compositions[rules.sampling_rule]),
+        accountant=_name(
+            bounds[rules.sampling_rule, rules.accountant].accountant,
+            compositions[rules.sampling_rule],
+            asked=rules.accountant,
+        ),
         within_budget=within_budget,
         membership=membership_bounds(privacy_profiles(compositions[rules.sampling_rule]), rules.delta),
         events=compositions[SamplingRule.TWO_STAGE],
@@ -115,12 +122,12 @@ def account(record: TrainingRecord, rules: PrivacyRules, checks: list[Check]) ->
 
 
 def joint_epsilon(events: Iterable[Event], delta: float) -> float:
-    """Return ε of everything that was released together, such as all runs of one team; infinite where none holds.
+    """Return ε of everything that was released together, such as all runs of one team; infinite where none is known.
 
     Raises:
         ValueError: The events protect different privacy units, or are meant for different neighbors.
     """
-    return pld.epsilon(events, delta)
+    return official.epsilon(list(events), delta)
 
 
 def _seen_unrecorded(record: TrainingRecord) -> list[RoundLine]:
@@ -147,14 +154,6 @@ def _released(run: RunLine, lines: Sequence[RoundLine], rule: SamplingRule) -> l
         ) from error
 
 
-def _bound(accountant: Accountant, composition: Sequence[Event], delta: float) -> float:
-    """Return ε, infinite where the accountant has no proof for the composition."""
-    try:
-        return ACCOUNTANTS[accountant](composition, delta)
-    except UnsupportedError:
-        return math.inf
-
-
 def _epsilon_row(rule: SamplingRule, accountant: Accountant, epsilon: float, rules: PrivacyRules) -> Epsilon:
     known = math.isfinite(epsilon)
     return Epsilon(
@@ -167,10 +166,11 @@ def _epsilon_row(rule: SamplingRule, accountant: Accountant, epsilon: float, rul
     )
 
 
-def _name(accountant: Accountant, composition: list[Event]) -> str:
-    if accountant is Accountant.PLD:
-        return f"PLD, evaluator {evaluator_version()}, connect-the-dots, {pld.precision(composition)}"
-    return f"RDP, dp-accounting {version('dp-accounting')}"
+def _name(accountant: Accountant, composition: list[Event], *, asked: Accountant) -> str:
+    if accountant is Accountant.RDP:
+        instead = "" if asked is accountant else ", as PLD gives no ε at this δ"
+        return f"RDP, dp-accounting {version('dp-accounting')}{instead}"
+    return f"PLD, evaluator {evaluator_version()}, connect-the-dots, {pld.precision(composition)}"
 
 
 def _reason(error: ValueError) -> str:

@@ -30,6 +30,8 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # Raw Ed25519, in hexadecimal.
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+# Drawn by the site after the record was uploaded; in a dry run, the record's own hash.
+Challenge = Sha256
 RunToken = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 # Far beyond any ε that means something, and small enough for every database.
@@ -248,14 +250,14 @@ class ResumeLine(Line):
 
 
 class EndLine(Line):
-    """The last line, signed: the number of rounds, and the hashes of the checkpoint and annex files."""
+    """The last line, signed: the number of rounds, and the hashes of the checkpoint's file and the annex's body."""
 
     type: Literal["end"] = "end"
     rounds: Count
     bytes_down: Count
     bytes_up: Count
     checkpoint_sha256: Sha256
-    annex_sha256: Sha256
+    annex_body_sha256: Sha256
     public_key: PublicKey
 
 
@@ -267,14 +269,15 @@ class TrainingRecord:
     """A record whose chain and signature hold.
 
     Attributes:
-        challenge: The hash of the chain before the end line, from which the annex's openings are drawn.
+        own_challenge: The hash of the chain before the end line, from which the annex's openings are drawn in a dry
+            run. Whoever makes the record can try others until it suits, so it is no evidence for anybody else.
         resumes: Where the run was resumed after an interruption.
     """
 
     run: RunLine
     rounds: list[RoundLine]
     end: EndLine
-    challenge: str
+    own_challenge: str
     resumes: list[ResumeLine] = field(default_factory=list)
 
     @property

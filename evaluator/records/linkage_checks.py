@@ -48,9 +48,9 @@ class Ends:
 
 def linkage(record: TrainingRecord, annex: Annex, ends: Ends) -> Check:
     """Check C21."""
-    drawn = drawn_openings(record.challenge, len(record.rounds), record.run.numel)
+    drawn = drawn_openings(annex.challenge, len(record.rounds), record.run.numel)
     if annex.openings.keys() != set(drawn) or _wrong(annex.openings, record, "update_root"):
-        return not_applicable("C21", "the noised sums in the annex aren't those that the record asks for")
+        return not_applicable("C21", "the noised sums in the annex aren't those that its challenge asks for")
     blocks = sorted({block for _, block in drawn})
     return judge(
         "C21",
@@ -65,7 +65,7 @@ def _differences(
 ) -> Iterator[Difference]:
     run = record.run
     if annex.weights.keys() != annex.openings.keys():
-        yield Difference("the blocks of the weights that the record asks for", "others", "annex")
+        yield Difference("the blocks of the weights that the challenge asks for", "others", "annex")
         return
     if where := _wrong(annex.weights, record, "weights_root"):
         yield Difference("values with the record's weights_root", "others", where)

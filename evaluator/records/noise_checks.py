@@ -107,11 +107,11 @@ def _shape_check(opened: Sequence[OpenedRound], sizes: Sequence[RoundSize]) -> C
 
 def _wrong_openings(record: TrainingRecord, annex: Annex) -> list[Difference]:
     numel = record.run.numel
-    drawn = drawn_openings(record.challenge, len(record.rounds), numel)
+    drawn = drawn_openings(annex.challenge, len(record.rounds), numel)
     if annex.openings.keys() != set(drawn):
         right = len(annex.openings.keys() & set(drawn))
         found = f"{right} of them and {len(annex.openings) - right} others"
-        return [Difference(f"the {len(drawn)} openings that the record asks for", found, "annex")]
+        return [Difference(f"the {len(drawn)} openings that the challenge asks for", found, "annex")]
     return [
         Difference("values with the record's update_root", "others", f"annex, round {number}, block {block}")
         for number, block in drawn

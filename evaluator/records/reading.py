@@ -74,6 +74,18 @@ def read_record(path: Path, *, max_rounds: int) -> TrainingRecord:
     raise _misplaced(len(rounds) + len(resumes) + 2, "a line of type round, resume or end", None)
 
 
+def read_first_line(raw: bytes) -> RunLine:
+    """Read the first line of a record, with its newline.
+
+    Raises:
+        ProblemError: ``E_RECORD_FORMAT`` naming the field, or ``E_RECORD_CHAIN``.
+    """
+    line = _read_line(raw, 1, Chain(SCHEMA))
+    if not isinstance(line, RunLine):
+        raise _misplaced(1, "a line of type run", _Link(1, line, ""))
+    return line
+
+
 @dataclass(frozen=True)
 class _Link:
     """A line that follows from those before it, after which the chain's head was `before`."""

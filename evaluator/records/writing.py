@@ -27,8 +27,8 @@ class RecordWriter:
         self._write(values_of(run))
 
     @property
-    def challenge(self) -> str:
-        """The hash of the chain so far; after the last round, the annex's openings are drawn from it."""
+    def own_challenge(self) -> str:
+        """The hash of the chain so far; after the last round, an annex for a dry run is drawn from it."""
         return self._chain.head
 
     def round(self, line: RoundLine) -> None:

@@ -28,6 +28,7 @@ class WorkerFolder:
             rules=job.rules,
             files=files,
             reference=self._existing("references", job.rules.reference),
+            challenge=job.challenge,
         )
         if job.step is not Step.SCORING:
             return request

@@ -29,6 +29,7 @@ class StepRequest(Message):
     rules: TrackRules
     files: dict[ArtifactKind, Path]
     reference: Path
+    challenge: str | None = None
     test_set: Path | None = None
     kept: Path | None = None
     answers: Path | None = None
@@ -38,6 +39,7 @@ class StepRequest(Message):
             files=self.files,
             rules=self.rules,
             reference=self.reference,
+            challenge=self.challenge,
             test_set=self.test_set,
             kept=self.kept,
             answers=self.answers,

@@ -71,7 +71,10 @@ def check(
             _print_outcome(outcome, rules)
             accepted = accepted and outcome.accepted
     if privacy:
-        print_lines("Whether the run token and the key belong to your team is checked by the site.")
+        print_lines(
+            "The site also checks whether the run token and the key belong to your team; and when it has the record, "
+            "it draws which blocks the annex must open (C23)."
+        )
     print_lines("docs/checks.md describes what each check means, and what none can detect.")
     if not accepted:
         raise typer.Exit(EXIT_REJECTED)

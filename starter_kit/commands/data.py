@@ -154,6 +154,21 @@ def inspect(folder: Source) -> None:
         raise typer.Exit(EXIT_REJECTED)
 
 
+@app.command()
+def manifest(folder: Source) -> None:
+    """Print the hash of the data manifest of FOLDER: which documents every client's providers have to train on.
+
+    Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting,
+    and give it out with the data; `pfl train` writes it into the annex, which only they read.
+    """
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.docvqa.manifest import manifest_sha256
+
+    with exit_on_problem():
+        sha256 = manifest_sha256(Dataset(folder, "train"))
+    print_lines(sha256)
+
+
 def _write_pair(out: Path, force: bool, write: "Callable[[Path, Path], ImportSummary]") -> "ImportSummary":
     from starter_kit.data.folders import PUBLIC, SECRET, atomic_folder
 

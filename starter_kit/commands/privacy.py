@@ -1,6 +1,7 @@
 """`pfl privacy`: ε, noise, comparisons and the checks on a record, computed by the code that the workers run."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -8,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.table import Table
 
+from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, Release
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
@@ -15,6 +17,7 @@ from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
 from starter_kit.commands.app import new_app
+from starter_kit.commands.options import RunDirectory
 from starter_kit.console import console, exit_on_problem, print_lines
 from starter_kit.reporting.rounding import rounded_up
 
@@ -67,11 +70,11 @@ def epsilon(
     sampling_rule: Rule = SamplingRule.TWO_STAGE,
 ) -> None:
     """Print ε by the official accountant: of a training record, or of equal rounds."""
-    from evaluator.accounting import pld
+    from evaluator.accounting import official
 
     with exit_on_problem():
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
-        bound = _within_range(lambda: pld.epsilon(releases[sampling_rule], delta))
+        bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
 
 
@@ -176,7 +179,7 @@ def explain(
     ] = False,
 ) -> None:
     """Explain what each check finds, means and can't detect. Other files of the run are found beside the record."""
-    from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+    from evaluator.contracts import PrivacyRules, TrackRules
     from evaluator.pipeline import WEIGHTS
     from evaluator.records.check_groups import RunFile
     from evaluator.records.reading import read_record
@@ -214,6 +217,32 @@ def explain(
         explained = list(explain_checks(case))
         shown = [check for check in explained if check.needs_reading or not flagged]
         print_lines(verdict(case, explained), *shown)
+
+
+@app.command()
+def annex(
+    run: RunDirectory,
+    challenge: Annotated[
+        str, typer.Option(help="What the draft's page shows after the record's upload.", show_default=False)
+    ],
+) -> None:
+    """Make the annex of a run for the site's challenge. `pfl submit` does it by itself."""
+    from starter_kit.runs.answering import answer_challenge
+    from starter_kit.runs.folder import FILES
+
+    with exit_on_problem():
+        if not re.fullmatch("[0-9a-f]{64}", challenge):
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="--challenge",
+                expected="64 hexadecimal digits in lower case, as the draft's page shows them",
+                found=challenge,
+            )
+        made = answer_challenge(run, challenge)
+    path = run / FILES[ArtifactKind.TRAINING_ANNEX]
+    print_lines(
+        f"{path}: {'made for this challenge' if made else 'answers this challenge already'}. Upload it now."
+    )
 
 
 def _percent_up(share: float) -> str:

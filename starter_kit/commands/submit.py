@@ -34,9 +34,13 @@ def submit(
     site: Site = "",
     token: ApiToken = "",
 ) -> None:
-    """Upload runs and submit them. After an interrupted connection, the same command resumes the upload."""
+    """Upload runs and submit them. After an interruption, the same command resumes where it stopped.
+
+    In a track with privacy budgets, the site draws a challenge when it has a run's record; the run's annex is made from
+    it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
+    """
     from evaluator.api import RunState
-    from starter_kit.submitting import prepare, register_keys, send, watch
+    from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():
         client = connect(site, token)
@@ -50,6 +54,8 @@ def submit(
                 client, plan, title, description, lambda done, total: show(done // 10**6, total // 10**6)
             )
         print_lines(f"Submitted: {submission.url}")
+        if removed_bytes := discard_private_files(plan):
+            print_lines(f"Deleted what the runs kept for the site's challenge: {removed_bytes / 1e6:,.1f} MB")
         if wait:
             final = watch(client, submission.id, print_lines)
             print_problems([problem for run in final.runs for problem in run.problems])

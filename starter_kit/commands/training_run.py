@@ -133,6 +133,7 @@ def _outcome(run: Path, rounds: int) -> list[str]:
     """A finished run in a few lines; `rounds` is how many its settings name."""
     from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.rounding import epsilon_text, size_text
+    from starter_kit.runs.vectors import FOLDER, VectorFolder
 
     summary = read_summary(run / SUMMARY)
     line = f"{run}: trained with {summary.method}, {_rounds(summary.rounds)}, {size_text(summary.bytes_total)} sent"
@@ -142,5 +143,9 @@ def _outcome(run: Path, rounds: int) -> list[str]:
     if summary.budget is not None and summary.rounds < rounds:
         lines.append(
             f"Fewer rounds than the {rounds} of the settings: another would exceed ε = {summary.budget:g}"
+        )
+    if kept := VectorFolder.of(run, 0).size_bytes:
+        lines.append(
+            f"{run / FOLDER}: {size_text(kept)} that `pfl submit` needs, and deletes when it is done"
         )
     return [*lines, f"{run / 'report.html'} shows it; score it with `pfl evaluate {run}`"]

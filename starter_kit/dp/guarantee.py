@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pydantic import ValidationError
 
-from evaluator.accounting import pld
+from evaluator.accounting import official
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.events import Event, UnsupportedError
 from evaluator.mechanisms.units import PrivacyUnit
@@ -77,12 +77,12 @@ def rounds_within(budget: float, delta: float, released: Callable[[int], list[Ev
         low, high = 0, at_most + 1
         while high - low > 1:
             middle = (low + high) // 2
-            if pld.epsilon(released(middle), delta) <= budget:
+            if official.epsilon(released(middle), delta) <= budget:
                 low = middle
             else:
                 high = middle
         if low == 0:
-            raise _over(budget, pld.epsilon(released(1), delta), "round 1")
+            raise _over(budget, official.epsilon(released(1), delta), "round 1")
     return low
 
 
@@ -92,7 +92,7 @@ def spent(events: Sequence[Event], delta: float) -> float:
     Raises:
         UnsupportedError: No finite ε holds.
     """
-    bound = pld.epsilon(events, delta)
+    bound = official.epsilon(events, delta)
     if math.isinf(bound):
         raise UnsupportedError(f"no finite ε holds at δ = {delta:g}")
     return bound

@@ -56,8 +56,7 @@ class RunFolder:
         return {kind: self.path / name for kind, name in FILES.items() if (self.path / name).is_file()}
 
     def examined_files(self) -> dict[ArtifactKind, Path]:
-        """Return what an examination of the run needs: the settings, the file of a method that isn't the kit's, and the
-        opening of a round.
+        """Return what an examination of the run needs: the settings, and the file of a method that isn't the kit's.
 
         There are none where the settings can't be read, for the folder may be of other software.
         """
@@ -70,8 +69,6 @@ class RunFolder:
         own = self.path / Path(method).name
         if own.suffix == ".py" and own.is_file():
             files[ArtifactKind.METHOD_FILE] = own
-        if (self.path / OPENING).is_file():
-            files[ArtifactKind.ROUND_OPENING] = self.path / OPENING
         return files
 
     def record(self, *, max_rounds: int) -> TrainingRecord:

@@ -8,7 +8,8 @@
     report.html, plots/     all of these numbers as tables and plots
     training_record.jsonl   with provider-level privacy only: see private_record.py
     training_annex.jsonl    with provider-level privacy only; for the organizers
-    replay/, vectors/       of a replayable run only; secret: see replayable.py
+    vectors/                with a run token only, until the run was submitted: see vectors.py
+    replay/                 of a replayable run only; secret: see replayable.py
 
 The folder is written under another name, `<folder>.unfinished`, and renamed at the end: a folder by its proper name is
 complete. An unfinished one holds what a later process needs to resume the run (`starter_kit.runs.resuming`). It is
@@ -30,8 +31,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.files import replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.private_record import VECTORS
-from starter_kit.runs.replayable import REPLAY
+from starter_kit.runs.private_record import remove_private_files
 from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
 
 
@@ -181,9 +181,7 @@ def give_proper_name(paths: RunPaths) -> None:
         ProblemError: (`E_RUN_FOLDER`) The folder could not be renamed.
     """
     with writing_run(paths):
-        kept = (paths.unfinished / REPLAY).exists()
-        if (paths.unfinished / VECTORS).exists() and not kept:
-            shutil.rmtree(paths.unfinished / VECTORS)
+        remove_private_files(paths.unfinished)
         ResumeFolder(paths.unfinished).remove()
     try:
         paths.unfinished.rename(paths.folder)

@@ -1,9 +1,9 @@
 """The training record of a private run, written during training, and its annex, written at the end.
 
 The record is public: it names no provider and shows neither how many took part nor how long that took. How many of each
-client's providers took part goes into the annex, which is for the organizers. Until the end the noised sums uₜ of all
-rounds and the weights wₜ after them are stored on disk, 4·d bytes each: the finished record determines which blocks of
-them the annex shows, so that nobody can choose convenient ones. A replayable run keeps them for its opening.
+client's providers took part goes into the annex, which is for the organizers. The annex that is written at the end is
+for a dry run: it shows the blocks that the record's own hash determines. When the record is uploaded the site draws
+others, for which the vectors stay on disk (`vectors`) and the annex is made again (`answering`).
 """
 
 import json
@@ -21,8 +21,8 @@ from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
-from evaluator.records.annex import AdapterValues, Annex, Openings, write_annex
-from evaluator.records.certificate import Floats, drawn_openings, open_blocks, vector_root
+from evaluator.records.annex import AdapterValues, Annex, write_annex
+from evaluator.records.certificate import Floats, vector_root
 from evaluator.records.lines import (
     AnyLine,
     EndLine,
@@ -35,14 +35,25 @@ from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
+from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
-VECTORS = "vectors"
-# The vectors of a round: the noised sum, and the weights after it.
-UPDATE, WEIGHTS = "update", "weights"
 # Private; one line per round, converted into the annex at the end.
 SAMPLED = "sampled.jsonl"
 
 _LINE: TypeAdapter[RunLine | RoundLine | ResumeLine | EndLine] = TypeAdapter(AnyLine)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a run trains on, as its annex states it.
+
+    Attributes:
+        providers: How many providers each client has.
+        sha256: The hash of the data manifest.
+    """
+
+    providers: Mapping[int, int]
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,17 @@ def recover_record(folder: Path, rounds: int) -> RecordedRounds:
         ]
         if [line.round for line in lines if isinstance(line, RoundLine)] != list(range(1, rounds + 1)):
             raise ValueError(f"the training record lacks some of the first {rounds} rounds")
-        return RecordedRounds(run, lines, _sampled_counts(folder / VECTORS, rounds, run.numel))
+        return RecordedRounds(run, lines, _sampled_counts(VectorFolder.of(folder, run.numel), rounds))
+
+
+def remove_private_files(folder: Path) -> None:
+    """Delete what a complete run has no use for: the counts, which the annex has, and vectors that it can't submit."""
+    vectors = VectorFolder.of(folder, 0)
+    (vectors.path / SAMPLED).unlink(missing_ok=True)
+    record = folder / FILES[ArtifactKind.TRAINING_RECORD]
+    run = _run_line(record) if record.is_file() else None
+    if run and run.run_token is None and run.round_keys_root is None:
+        vectors.remove()
 
 
 @contextmanager
@@ -96,7 +117,7 @@ def open_record(
     folder: Path,
     run: RunLine,
     key: Ed25519PrivateKey,
-    providers: Mapping[int, int],
+    data: TrainingData,
     start: Tensor,
     state: RunState | None = None,
 ) -> Iterator["PrivateRecordWriter"]:
@@ -106,7 +127,7 @@ def open_record(
         folder: The folder of the unfinished run.
         run: The record's first line.
         key: Signs the last line.
-        providers: How many providers each client has.
+        data: What the run trains on.
         start: w₀ (d,), the weights before the first round.
         state: Where the run resumes, if it was interrupted: the record of earlier rounds stays, including its first
             line with its run token. The claim of `run` replaces the earlier one from there on.
@@ -118,7 +139,7 @@ def open_record(
     recorded = RecordedRounds(run)
     if state is not None:
         recorded = recover_record(folder, state.round).resumed(state, run.claimed_epsilon)
-    record = PrivateRecordWriter(folder, recorded, key, providers, start)
+    record = PrivateRecordWriter(folder, recorded, key, data, start)
     try:
         yield record
     except BaseException:
@@ -136,7 +157,7 @@ class PrivateRecordWriter:
         folder: The folder of the unfinished run.
         recorded: The record so far, which replaces the one in the folder.
         key: Signs the last line.
-        providers: How many providers each client has.
+        data: What the run trains on.
         start: w₀ (d,), the weights before the first round.
 
     Raises:
@@ -148,24 +169,24 @@ class PrivateRecordWriter:
         folder: Path,
         recorded: RecordedRounds,
         key: Ed25519PrivateKey,
-        providers: Mapping[int, int],
+        data: TrainingData,
         start: Tensor,
     ) -> None:
         self._key = key
         self._start: Floats = start.numpy()
-        self._providers = providers
+        self._data = data
         self._run = recorded.run
         self._rounds = [line for line in recorded.lines if isinstance(line, RoundLine)]
         self._sampled = list(recorded.sampled)
         self._annex = folder / FILES[ArtifactKind.TRAINING_ANNEX]
-        self._vectors = folder / VECTORS
-        self._vectors.mkdir(mode=0o700, exist_ok=bool(recorded.lines))
+        self._vectors = VectorFolder.of(folder, recorded.run.numel)
+        self._vectors.create(exist_ok=bool(recorded.lines))
         if self._run.round_keys_root is not None:
             # An opening of the first round shows the weights before it, too.
-            self._store(WEIGHTS, 0, start)
+            self._vectors.store_start(start)
         self._file, self._record = _write_lines(folder / FILES[ArtifactKind.TRAINING_RECORD], recorded)
-        _write_counts(self._vectors / SAMPLED, recorded.sampled)
-        fsync_path(self._vectors)
+        _write_counts(self._vectors.path / SAMPLED, recorded.sampled)
+        fsync_path(self._vectors.path)
         fsync_path(folder)
 
     @property
@@ -175,37 +196,37 @@ class PrivateRecordWriter:
 
     def round(self, finished: Round) -> None:
         """Record a finished round: first its vectors, last its line."""
-        self._store(UPDATE, finished.number, finished.aggregate.total)
-        self._store(WEIGHTS, finished.number, finished.weights)
+        self._vectors.store(finished.number, finished.aggregate.total, finished.weights)
         line = self._round_line(finished)
         self._record.round(line)
         self._rounds.append(line)
         self._sampled.append(finished.sampled)
-        with (self._vectors / SAMPLED).open("a", encoding="utf-8") as file:
+        with (self._vectors.path / SAMPLED).open("a", encoding="utf-8") as file:
             file.write(_counts_line(finished.sampled))
-        fsync_path(self._vectors / SAMPLED)
+        fsync_path(self._vectors.path / SAMPLED)
         _flush(self._file)
 
     def finish(self, checkpoint: Path) -> None:
-        """Write the annex and the record's last line, and close the record."""
-        self._annex.touch(mode=0o600)
-        write_annex(
-            self._annex,
-            Annex(
-                self._run.run_token,
-                self._providers,
-                self._sampled,
-                openings=self._openings(UPDATE),
-                weights=self._openings(WEIGHTS),
-                adapters=AdapterValues(self._adapters(self._start), self._adapters(self._last_weights())),
-            ),
+        """Write the annex of a dry run and the record's last line, and close the record."""
+        challenge, rounds = self._record.own_challenge, len(self._sampled)
+        annex = Annex(
+            self._run.run_token,
+            challenge,
+            self._data.providers,
+            self._data.sha256,
+            self._sampled,
+            openings=self._vectors.openings(UPDATE, challenge, rounds),
+            weights=self._vectors.openings(WEIGHTS, challenge, rounds),
+            adapters=AdapterValues(self._adapters(self._start), self._adapters(self._last_weights())),
         )
+        self._annex.touch(mode=0o600)
+        write_annex(self._annex, annex)
         end = EndLine(
             rounds=len(self._rounds),
             bytes_down=sum(line.bytes_down for line in self._rounds),
             bytes_up=sum(line.bytes_up for line in self._rounds),
             checkpoint_sha256=sha256_of(checkpoint),
-            annex_sha256=sha256_of(self._annex),
+            annex_body_sha256=annex.body_sha256,
             public_key=public_key_of(self._key),
         )
         self._record.end(end, self._key)
@@ -215,11 +236,6 @@ class PrivateRecordWriter:
     def close(self) -> None:
         """Close the record."""
         self._file.close()
-
-    def _store(self, kind: str, number: int, vector: Tensor) -> None:
-        path = vector_file(self._vectors, kind, number)
-        vector.numpy().astype("<f4", copy=False).tofile(path)
-        fsync_path(path)
 
     def _round_line(self, finished: Round) -> RoundLine:
         return RoundLine(
@@ -234,22 +250,8 @@ class PrivateRecordWriter:
             weights_root=vector_root(finished.weights.numpy()),
         )
 
-    def _openings(self, kind: str) -> Openings:
-        """Return the blocks of the rounds' vectors of this kind that the record's challenge requires."""
-        blocks: dict[int, list[int]] = {}
-        for number, block in drawn_openings(self._record.challenge, len(self._sampled), self._run.numel):
-            blocks.setdefault(number, []).append(block)
-        return {
-            (number, opening.block): opening
-            for number, indexes in blocks.items()
-            for opening in open_blocks(self._stored(kind, number), indexes)
-        }
-
     def _last_weights(self) -> Floats:
-        return self._stored(WEIGHTS, len(self._rounds)) if self._rounds else self._start
-
-    def _stored(self, kind: str, number: int) -> Floats:
-        return np.memmap(vector_file(self._vectors, kind, number), "<f4", "r")
+        return self._vectors.read(WEIGHTS, len(self._rounds)) if self._rounds else self._start
 
     def _adapters(self, weights: Floats) -> Floats:
         """Return the coordinates of all adapters in `weights` (d,), end to end."""
@@ -302,25 +304,24 @@ def _whole_lines(record: Path) -> list[RunLine | RoundLine | ResumeLine | EndLin
     return lines
 
 
-def _sampled_counts(vectors: Path, rounds: int, numel: int) -> list[Mapping[int, int]]:
+def _run_line(record: Path) -> RunLine | None:
+    """Read the first line of a record, if there is a whole one."""
+    whole = _whole_lines(record)
+    return whole[0] if whole and isinstance(whole[0], RunLine) else None
+
+
+def _sampled_counts(vectors: VectorFolder, rounds: int) -> list[Mapping[int, int]]:
     """Read how many providers took part in each of the first `rounds` rounds, and check that their vectors exist.
 
     Raises:
         ValueError: A vector or a line of counts is missing.
     """
-    for number in range(1, rounds + 1):
-        for path in (vector_file(vectors, kind, number) for kind in (UPDATE, WEIGHTS)):
-            if path.stat().st_size != 4 * numel:
-                raise ValueError(f"{path.name} is not a vector of a round")
-    lines = (vectors / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
+    if missing := vectors.missing(rounds):
+        raise ValueError(f"{missing.name} is not a vector of a round")
+    lines = (vectors.path / SAMPLED).read_text(encoding="utf-8").splitlines()[:rounds]
     if len(lines) < rounds:
         raise ValueError(f"{SAMPLED} ends with round {len(lines)}, not {rounds}")
     return [{int(client): n for client, n in json.loads(line).items()} for line in lines]
-
-
-def vector_file(vectors: Path, kind: str, number: int) -> Path:
-    """Return the file of a round's vector in the folder `vectors`; number 0 is for the weights before the first."""
-    return vectors / f"{kind}-{number}.f32"
 
 
 def _counts_line(sampled: Mapping[int, int]) -> str:

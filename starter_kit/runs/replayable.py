@@ -6,6 +6,7 @@ folder also keeps the vectors of all rounds until one of them was opened, with 8
 """
 
 import os
+import shutil
 from pathlib import Path
 from secrets import token_bytes
 
@@ -90,6 +91,12 @@ def read_secret(folder: Path) -> bytes:
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"{SECRET} has {len(secret)} bytes, not {SECRET_BYTES}")
     return secret
+
+
+def remove_secret(folder: Path) -> None:
+    """Delete the secret of a run in its `folder`, if it has one: no other round can be opened from then on."""
+    if (folder / REPLAY).exists():
+        shutil.rmtree(folder / REPLAY)
 
 
 def _unsupported(found: str, why: str) -> ProblemError:

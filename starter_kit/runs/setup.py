@@ -13,6 +13,7 @@ import torch
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
@@ -136,6 +137,11 @@ class RunSetup:
     def base_sha256(self) -> str:
         """The SHA-256 of the file of the base weights."""
         return sha256_of(self._base / WEIGHTS)
+
+    @cached_property
+    def data_sha256(self) -> str:
+        """The hash of the data manifest: see `evaluator.docvqa.manifest`."""
+        return manifest_sha256(self.dataset)
 
     @property
     def inputs(self) -> str:

@@ -11,7 +11,7 @@ from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
-from starter_kit.runs.private_record import PrivateRecordWriter, open_record
+from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.record_line import run_line
 from starter_kit.runs.replayable import (
@@ -196,11 +196,11 @@ def _open_record(
     claim = spending.epsilon(setup.rounds) or 0.0
     root = keys_root(secret, setup.rounds) if secret else None
     line = run_line(setup, claim, track=track, run_token=signed.run_token, apart=apart, round_keys_root=root)
-    providers = {client.id: len(client.providers) for client in setup.clients}
+    data = TrainingData({client.id: len(client.providers) for client in setup.clients}, setup.data_sha256)
     with ExitStack() as stack:
         with writing_run(run.paths):
             record = stack.enter_context(
-                open_record(run.paths.unfinished, line, signed.key, providers, setup.model.start, run.state)
+                open_record(run.paths.unfinished, line, signed.key, data, setup.model.start, run.state)
             )
         yield record
 

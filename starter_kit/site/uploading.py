@@ -32,6 +32,8 @@ def upload_file(
 ) -> StoredArtifact:
     """Upload `path` into its place in a draft, resuming an unfinished upload of the same file to the same place.
 
+    A file that is in its place already isn't sent again.
+
     Args:
         run: The run that the file belongs to; None for a file of the submission as a whole.
 
@@ -49,6 +51,9 @@ def upload_file(
             sha256=sha256_of(path),
         )
     )
+    if upload.state == "completed":
+        on_stored(before.st_size)
+        return client.complete_upload(upload.id)
     stored = set(client.stored_parts(upload.id))
     sender = _Sender(client, upload, path)
     with ThreadPoolExecutor(PARALLEL_PARTS) as pool:

@@ -130,9 +130,14 @@ def test_a_private_run_goes_up_by_hand_with_its_key_token_and_annex(
             "checkpoint": run / "model.safetensors",
             "communication_log": run / "communication_log.csv",
             "training_record": run / "training_record.jsonl",
-            "training_annex": run / "training_annex.jsonl",
-            "privacy_proof": tmp_path / "proof.md",
         },
+    )
+    command = page.locator("code", has_text="pfl privacy annex RUN --challenge")
+    expect(command).to_be_visible(timeout=60_000)
+    pfl("privacy", "annex", str(run), "--challenge", command.inner_text().split()[-1], environment=access)
+    upload(
+        page,
+        {"training_annex": run / "training_annex.jsonl", "privacy_proof": tmp_path / "proof.md"},
     )
     submit_and_wait(page)
     page.goto(f"{stack.url}/leaderboard/track-2/")

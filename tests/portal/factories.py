@@ -98,6 +98,7 @@ def make_run(
         submission = make_submission(state=SubmissionState.DRAFT if drafted else SubmissionState.SUBMITTED)
     if state != RunState.DRAFT:
         fields.setdefault("rules", submission.track.rules(budget).model_dump(mode="json"))
+        fields.setdefault("challenge", make_challenge())
     results = {name: fields.pop(name) for name in RunResults.model_fields.keys() & fields.keys()}
     if state == RunState.SCORED:
         fields.setdefault("scored_at", timezone.now())
@@ -140,8 +141,15 @@ def make_epsilons(
     ]
 
 
+def make_challenge() -> str:
+    return hashlib.sha256(f"challenge {next(numbers)}".encode()).hexdigest()
+
+
 def make_token(team: Team, track: Track, **fields: Any) -> RunToken:
+    """A token; that of a run or record has come with a record, and has its challenge."""
     defaults = {"token": f"token-{next(numbers):016}", "issued_to": owner_of(team)}
+    if fields.keys() & {"run", "record_sha256"}:
+        defaults |= {"record_sha256": make_challenge(), "challenge": make_challenge()}
     return RunToken.objects.create(team=team, track=track, **{**defaults, **fields})
 
 

@@ -14,25 +14,35 @@ from typing import Any
 import pytest
 
 from evaluator.api import RunState, RunStatus, SubmissionState, SubmissionStatus
-from evaluator.contracts import PROGRESS_TASK, REPORT_TASK, ArtifactKind, Outcome, Step
+from evaluator.contracts import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.signing import public_key_of
 from portal.celery import app
+from portal.challenge.models import Track
 from portal.evaluation.models import Evaluation
-from portal.submissions.models import Artifact, Submission
+from portal.submissions.models import Artifact, Run, Submission
 from portal.teams.models import TeamKey
+from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
+from starter_kit.runs.answering import read_both, remove_vectors
+from starter_kit.runs.folder import RunFolder
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
 from tests.portal.evaluation.messages import make_progress, make_report, signed
+from tests.portal.factories import make_token
 from tests.portal.submissions.drafts import make_complete_draft
 from tests.services.live_site import LiveSite
-from tests.starter_kit.training_runs import KEY, trained
+from tests.starter_kit.training_runs import KEY, accounting, trained
 
 app.loader.import_default_modules()  # registers the tasks that workers call
 
 PFL = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
 Event = Callable[[], object]
+TOKENS: dict[float, str] = {
+    0.9: "token-of-the-run-at-0-9",
+    1: "token-of-the-run-at-1",
+    8: "token-of-the-run-at-8",
+}
 
 PROBLEM = Problem.of(ErrorCode.CHECKPOINT_NOT_FINITE)
 
@@ -43,10 +53,22 @@ def runs(tmp_path_factory: pytest.TempPathFactory, base: Path, data: Path) -> di
     folder = tmp_path_factory.mktemp("runs")
     return {
         epsilon: trained(
-            "fl-provider-dp", base, data, folder / f"{epsilon}", ["rounds=1", f"target_epsilon={epsilon}"]
+            "fl-provider-dp",
+            base,
+            data,
+            folder / f"{epsilon}",
+            ["rounds=1", f"target_epsilon={epsilon}"],
+            run_token=token,
         ).path
-        for epsilon in (0.9, 1, 8)
+        for epsilon, token in TOKENS.items()
     }
+
+
+@pytest.fixture
+def tokens(team: Any) -> None:
+    """The tokens of the runs, issued to the team."""
+    for token in TOKENS.values():
+        make_token(team, Track.objects.get(slug="track-2"), token=token)
 
 
 @pytest.fixture
@@ -108,7 +130,7 @@ def report(step: Step, outcome: Outcome = Outcome.PASSED, **fields: Any) -> Even
 
 
 def test_each_run_goes_to_the_board_that_its_record_claims(
-    site_client: SiteClient, runs: dict[float, Path], proof: Path
+    site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
 ) -> None:
     submission = submitted(site_client, "track-2", [runs[8], runs[1]], proof)
     assert {run.budget for run in submission.runs} == {1.0, 8.0}
@@ -124,6 +146,60 @@ def test_each_run_goes_to_the_board_that_its_record_claims(
             assert files[budget, kind] == (folder / name).read_bytes()
     assert files[None, ArtifactKind.PRIVACY_PROOF] == proof.read_bytes()
     assert len(files) == 11
+
+
+def test_the_annex_answers_the_challenge_that_the_site_drew(
+    site_client: SiteClient, runs: dict[float, Path], proof: Path, base: Path, tokens: None
+) -> None:
+    submitted(site_client, "track-2", [runs[8]], proof)
+    challenge = Run.objects.get().challenge
+    _, annex = read_both(runs[8])
+    assert annex.challenge == challenge != ""
+    found = accounting(RunFolder(runs[8]).files(), base, challenge=challenge)
+    assert next(check.status for check in found.checks if check.id == "C23") is CheckStatus.PASSED
+
+
+@pytest.mark.parametrize("failing", ["uploads", "uploads/*/complete", "submissions/*/submit"])
+def test_a_private_submission_is_resumed_wherever_it_was_interrupted(
+    site: LiveSite, site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None, failing: str
+) -> None:
+    """Before the record, with the record stored and its challenge lost on the way, and after everything."""
+    site.break_down(f"POST /api/v1/{failing}")
+    with pytest.raises(ProblemError):
+        submitted(site_client, "track-2", [runs[8]], proof)
+    site.recover()
+    uploads = Upload.objects.filter(state="completed").count()
+    assert submitted(site_client, "track-2", [runs[8]], proof).state == SubmissionState.SUBMITTED
+    assert len(files_at_the_site()) == 5
+    if failing == "submissions/*/submit":
+        assert Upload.objects.count() == uploads == 5
+
+
+def test_a_second_record_with_the_same_token_is_rejected_before_anything_else_is_sent(
+    site_client: SiteClient,
+    runs: dict[float, Path],
+    proof: Path,
+    base: Path,
+    data: Path,
+    tmp_path: Path,
+    tokens: None,
+) -> None:
+    submitted(site_client, "track-2", [runs[8]], proof)
+    other = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=TOKENS[8])
+    plan = prepare(site_client, "track-2", [other.path], proof)
+    with pytest.raises(ProblemError) as caught:
+        send(site_client, plan, "Another", "", lambda done, total: None)
+    assert caught.value.problem.code is ErrorCode.RECORD_TOKEN
+    assert not Artifact.objects.filter(submission__title="Another").exists()
+
+
+def test_a_run_without_its_vectors_is_rejected_before_anything_is_sent(
+    site_client: SiteClient, base: Path, data: Path, proof: Path, tmp_path: Path
+) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"])
+    assert remove_vectors(run.path) > 0
+    assert rejection(site_client, "track-2", [run.path], proof) is ErrorCode.RECORD_CHALLENGE
+    assert not Submission.objects.exists()
 
 
 def test_track_1_takes_what_it_requires_and_no_record(
@@ -204,7 +280,9 @@ def test_only_a_draft_of_the_same_track_and_title_is_resumed(site_client: SiteCl
     assert found.id == mine[-1].id
 
 
-def test_progress_ends_at_all_bytes(site_client: SiteClient, runs: dict[float, Path], proof: Path) -> None:
+def test_progress_ends_at_all_bytes(
+    site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
+) -> None:
     plan = prepare(site_client, "track-2", [runs[8]], proof)
     reported: list[tuple[int, int]] = []
     send(site_client, plan, "Mine", "", lambda *step: reported.append(step))

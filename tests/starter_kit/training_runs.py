@@ -51,10 +51,11 @@ def trained(
     return RunFolder(out)
 
 
-def accounting(files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES) -> AccountingResult:
+def accounting(
+    files: Mapping[ArtifactKind, Path], base: Path, rules: TrackRules = RULES, challenge: str | None = None
+) -> AccountingResult:
     """What the evaluator finds of the privacy of a run with these files."""
-    result = run_step(
-        Step.ACCOUNTING, StepInputs(files, rules, reference=base), lambda done, total: None
-    ).result
+    inputs = StepInputs(files, rules, reference=base, challenge=challenge)
+    result = run_step(Step.ACCOUNTING, inputs, lambda done, total: None).result
     assert isinstance(result, AccountingResult)
     return result

@@ -14,6 +14,7 @@ from evaluator.api import (
     UploadStatus,
     WantedParts,
 )
+from evaluator.contracts import ArtifactKind
 from portal.api.authentication import ApiRequest, team_in
 from portal.submissions import services as submissions
 from portal.submissions.selectors import own_submission, own_upload
@@ -25,7 +26,7 @@ router = Router(tags=["uploads"])
 
 @router.post("", response=UploadStatus, summary="Start or resume an upload")
 def start_upload(request: ApiRequest, body: NewUpload) -> UploadStatus:
-    """Returns the unfinished upload of the same file to the same place if there is one."""
+    """Returns the unfinished upload of the same file to the same place, or the completed one if the file is there."""
     submission = own_submission(team_in(request), body.submission)
     run = submission.runs.get(pk=body.run) if body.run else None
     upload = submissions.start_upload(
@@ -61,11 +62,20 @@ def part_urls(request: ApiRequest, upload_id: UUID, body: WantedParts) -> PartUr
 
 @router.post("/{upload_id}/complete", response=StoredArtifact, summary="Assemble the file from its parts")
 def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
-    """Puts the file into its place in the draft, replacing an earlier file. May be called again."""
+    """Puts the file into its place in the draft, replacing an earlier file. May be called again.
+
+    The response to a training record has the challenge that the run's annex must answer: the same for the same record,
+    and none for another record with the same run token.
+    """
     upload = own_upload(team_in(request), upload_id)
     artifact = submissions.finish_upload(upload, request.auth)
+    run = artifact.run if artifact.kind == ArtifactKind.TRAINING_RECORD else None
     return StoredArtifact(
-        artifact=artifact.pk, kind=artifact.kind, size_bytes=upload.size_bytes, sha256=upload.sha256
+        artifact=artifact.pk,
+        kind=artifact.kind,
+        size_bytes=upload.size_bytes,
+        sha256=upload.sha256,
+        challenge=run.challenge if run else None,
     )
 
 

@@ -39,7 +39,14 @@ class TrackAdmin(AuditedAdmin[Track]):
             "Privacy accounting",
             {
                 "description": "Submitted runs keep the rules of the time of their submission.",
-                "fields": ["delta", "sampling_rule", "accountant", "adjacency", "providers_per_client"],
+                "fields": [
+                    "delta",
+                    "sampling_rule",
+                    "accountant",
+                    "adjacency",
+                    "providers_per_client",
+                    "data_sha256",
+                ],
             },
         ),
     ]

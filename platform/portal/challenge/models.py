@@ -165,6 +165,14 @@ class Track(models.Model):
         help_text="ANLS ranking: how many providers of the training data each client has, in the order of the ids. A "
         "training record that counts on more is rejected. Empty: not compared.",
     )
+    data_sha256 = models.CharField(
+        "data manifest",
+        max_length=64,
+        blank=True,
+        validators=[RegexValidator(r"^[0-9a-f]{64}$", "64 hexadecimal digits in lower case.")],
+        help_text="ANLS ranking: what `pfl data manifest FOLDER` prints for the training data. A run whose annex "
+        "states another one is rejected. Not shown to anyone: give it out with the data. Empty: not compared.",
+    )
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
     )
@@ -239,5 +247,6 @@ class Track(models.Model):
             clients=self.clients,
             max_rounds=self.max_rounds,
             providers_per_client=self.providers_per_client,
+            data_sha256=self.data_sha256,
             privacy=privacy,
         )

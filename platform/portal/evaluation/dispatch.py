@@ -161,6 +161,7 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         step=step,
         secret=step_secret(evaluation.pk, evaluation.attempt, step),
         rules=TrackRules.model_validate(run.rules),
+        challenge=run.challenge or None,
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind(artifact.kind),

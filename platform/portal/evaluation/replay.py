@@ -26,13 +26,11 @@ class ReplayOptions:
     """What a replay is made with.
 
     Attributes:
-        challenge: What the site drew after the record was uploaded, in hexadecimal.
         data: The data folder with the training split.
         base: The folder of the base weights.
         hours: How long one training of the round may take.
     """
 
-    challenge: str
     data: Path
     base: Path
     hours: float
@@ -68,20 +66,20 @@ def replay_round(run: Run, options: ReplayOptions, *, by: User | None) -> Examin
         KitSandbox() as kit,
     ):
         identity = kit.identify(files)
-        report = _report(kit, files, options)
+        report = _report(kit, files, run.challenge, options)
     return conclude(run, TrustLevel.REPLAYED, "replay", report, identity, by=by)
 
 
-def _report(kit: KitSandbox, files: RunFiles, options: ReplayOptions) -> ReplayReport:
+def _report(kit: KitSandbox, files: RunFiles, challenge: str, options: ReplayOptions) -> ReplayReport:
     inputs = {
         "record": str(files.paths[ArtifactKind.TRAINING_RECORD]),
         "annex": str(files.paths[ArtifactKind.TRAINING_ANNEX]),
         "opening": str(files.paths[ArtifactKind.ROUND_OPENING]),
         "settings": str(files.settings),
-        "challenge": options.challenge,
+        "challenge": challenge,
         "data": str(options.data.resolve()),
         "base": str(options.base.resolve()),
     }
     timeout_s = HOUR_S * (2 * options.hours + OTHER_HOURS)
     written = kit.judge(JUDGE, {"inputs": inputs, "hours": options.hours}, timeout_s=timeout_s)
-    return ReplayReport(challenge=options.challenge, **dict(ReplayResult.model_validate_json(written)))
+    return ReplayReport(challenge=challenge, **dict(ReplayResult.model_validate_json(written)))

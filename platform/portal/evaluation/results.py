@@ -36,7 +36,7 @@ RULE_NAMES = {SamplingRule.TWO_STAGE: "two-stage", SamplingRule.PRODUCT: "produc
 # The findings of a check may come from the annex or name the clients of a round. In a private track the public reads
 # only those that the published numbers disclose anyway; the team and the organizers alone read those of other checks.
 PUBLIC_FINDINGS = frozenset(
-    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20"},
+    {"C1", "C2", "C3", "C4", "C10", "C14", "C15", "C16", "C18", "C19", "C20", "C23", "C24"},
 )
 # Where these find nothing, they report what they would have found, by the record's numbers alone.
 PUBLIC_POWER = frozenset({"C8", "C9", "C22"})

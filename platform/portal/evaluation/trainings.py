@@ -40,7 +40,7 @@ def joint_privacy_loss(run: Run, delta: float) -> JointPrivacyLoss:
     # Imported here: the accountants take a second to load, and the web process never needs them.
     from evaluator.records.epsilon import MAX_DIFFERENT_ROUNDS, joint_epsilon
 
-    ledger = list(_tokens(run).exclude(record_sha256="").values_list("events", flat=True))
+    ledger = list(_tokens(run).filter(run__isnull=False).values_list("events", flat=True))
     if len(ledger) > MAX_TRAININGS:
         return JointPrivacyLoss(len(ledger), reason=f"more than {MAX_TRAININGS} are not composed")
     try:
@@ -61,7 +61,7 @@ def check_tokens(run: Run, tuning_runs: int) -> Check:
     Either it is a run that was submitted, or one of the `tuning_runs` that the run's record declares.
     """
     tokens = _tokens(run)
-    issued, used = tokens.count(), tokens.exclude(record_sha256="").count()
+    issued, used = tokens.count(), tokens.filter(run__isnull=False).count()
     submission = run.submission
     waiting = Run.objects.filter(
         submission__team=submission.team_id,

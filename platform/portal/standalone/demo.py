@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.manifest import manifest_sha256
 from portal.standalone.parallel import Command, CommandError, SideBySide
 from portal.standalone.stack import Stack, StackError
 
@@ -234,6 +235,7 @@ class Demo:
             *TRACK_OVERRIDES,
             f"track-1.anls_threshold={threshold}",
             f"track-2.providers_per_client={providers}",
+            f'track-2.data_sha256="{manifest_sha256(Dataset(self.public, "train"))}"',
         ]
         return [argument for override in overrides for argument in ("--set", override)]
 

@@ -12,14 +12,16 @@ EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. In shards, it is joined "
     "here: choose its index and all shards together.",
     ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
-    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again.",
-    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against.",
+    ArtifactKind.TRAINING_RECORD: "What each round did, from which ε is computed again. From its upload on, its run "
+    "token belongs to this record alone.",
+    ArtifactKind.TRAINING_ANNEX: "For the organizers only: what the record is checked against. It is made after the "
+    "record's upload.",
     ArtifactKind.SETTINGS: "Optional, for a higher trust level: settings.yaml of the run folder. Only your team and "
     "the organizers read it.",
     ArtifactKind.METHOD_FILE: "Optional, for a higher trust level: the Python file that the settings name, if the "
     "method is your own. The organizers run it in a sandbox; nobody else reads it.",
     ArtifactKind.ROUND_OPENING: "Optional, for a higher trust level: what `pfl replay open` writes of a replayable "
-    "run. For the organizers only: whoever has it can subtract the noise of this round.",
+    "run, with the annex's challenge. For the organizers only: whoever has it can subtract the noise of this round.",
     ArtifactKind.PRIVACY_PROOF: "Why the method is differentially private. Reviewers read it.",
 }
 
@@ -58,6 +60,11 @@ class DraftFile:
     def accept(self) -> str:
         """The endings that the browser's file dialog shows."""
         return f"{self.suffixes},.json" if self.in_shards else self.suffixes
+
+    @property
+    def answers_challenge(self) -> bool:
+        """Whether the file is made from the challenge that the site draws when it has the run's record."""
+        return self.kind is ArtifactKind.TRAINING_ANNEX
 
     @property
     def in_shards(self) -> bool:

@@ -113,8 +113,9 @@ def _result_column(name: str, kind: "models.Field[Any, Any]") -> "models.Generat
 class Run(models.Model):
     """One checkpoint. `results` are those of the steps of its last attempt that have passed so far.
 
-    `rules` are frozen at submission. The results by which boards are ordered have columns too, for queries only: an
-    instance has their values of the time at which it was loaded.
+    `rules` are frozen at submission. `challenge` is that of the run token in its training record, which its annex
+    answers; empty while it has no record. The results by which boards are ordered have columns too, for queries only:
+    an instance has their values of the time at which it was loaded.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -123,6 +124,7 @@ class Run(models.Model):
         null=True, blank=True, help_text="ε of the board; empty where ε plays no part."
     )
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.DRAFT)
+    challenge = models.CharField(max_length=64, blank=True, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -178,9 +180,10 @@ class Run(models.Model):
 class RunToken(models.Model):
     """A token that the site issued for one training, and the releases of that training.
 
-    A token belongs to the first training record that is accepted with it. The run of that record has the
-    token; see `portal.submissions.tokens` for when another run may claim it. `events` are the releases of that
-    training, as evaluator.mechanisms.events; they stay whatever happens to the run, for no release can be undone.
+    A token belongs to the first training record that is uploaded with it, for which the site draws `challenge`; see
+    `portal.submissions.challenges`. The run whose record is accepted has the token; see `portal.submissions.tokens` for
+    when another run may claim it. `events` are the releases of that training, as evaluator.mechanisms.events; they stay
+    whatever happens to the run, for no release can be undone.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="run_tokens")
@@ -190,11 +193,19 @@ class RunToken(models.Model):
     issued_at = models.DateTimeField(default=timezone.now)
     run = models.OneToOneField(Run, on_delete=models.PROTECT, related_name="token", null=True, blank=True)
     record_sha256 = models.CharField(max_length=64, blank=True)
+    challenge = models.CharField(max_length=64, blank=True)
     events = models.JSONField(default=list)
 
     class Meta:
         ordering = ["-issued_at", "-pk"]
         indexes = [models.Index(fields=["team", "track"])]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(record_sha256="", challenge="", run__isnull=True)
+                | ~(models.Q(record_sha256="") | models.Q(challenge="")),
+                name="a_record_has_a_challenge",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.token} of {self.team}"

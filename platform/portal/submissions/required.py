@@ -2,13 +2,14 @@
 
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records import annex
 from portal.challenge.models import Track
 
 MEGABYTE = 10**6
 MAX_BYTES = {
     ArtifactKind.COMMUNICATION_LOG: 200 * MEGABYTE,
     ArtifactKind.TRAINING_RECORD: 500 * MEGABYTE,
-    ArtifactKind.TRAINING_ANNEX: 33 * MEGABYTE,
+    ArtifactKind.TRAINING_ANNEX: annex.MAX_BYTES,
     ArtifactKind.SETTINGS: MEGABYTE,
     ArtifactKind.METHOD_FILE: MEGABYTE,
     # Three vectors of a model of 250 million parameters, and a line.

@@ -6,11 +6,18 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
+from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
+from portal.submissions.challenges import (
+    FIRST_LINE_BYTES,
+    draw_challenge,
+    first_line,
+    reject_other_answer,
+)
 from portal.submissions.draft_problems import no_such_budget, problems_of
 from portal.submissions.models import Artifact, PendingArtifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.required import validate_artifact
@@ -100,7 +107,8 @@ def start_upload(
 ) -> Upload:
     """Start or resume the upload of a file of a draft; `run` is None for a privacy proof.
 
-    An unfinished upload of the same file in the same role is resumed; one of another file is aborted.
+    An unfinished upload of the same file in the same role is resumed; one of another file is aborted. If the very file
+    is in that role already, its completed upload is returned.
     Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
     draft.
     """
@@ -109,6 +117,11 @@ def start_upload(
     known = validate_artifact(
         submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
     )
+    stored = Artifact.objects.select_related("upload").filter(
+        submission=submission, run=run, kind=known, upload__state=UploadState.COMPLETED
+    )
+    for artifact in stored.filter(upload__size_bytes=size_bytes, upload__sha256=sha256):
+        return artifact.upload
     pending = PendingArtifact.objects.select_related("upload").filter(
         submission=submission, run=run, kind=known, upload__state=UploadState.OPEN
     )
@@ -126,15 +139,22 @@ def start_upload(
 def finish_upload(upload: Upload, user: User) -> Artifact:
     """Complete an upload and attach its file to the draft, in place of an earlier file. May be called again.
 
-    Raises `ProblemError` as `uploads.complete`, and `E_SUBMISSION_STATE` when the submission is no draft any more.
+    For a training record, the site draws its challenge; an annex must answer it.
+    Raises `ProblemError` as `uploads.complete`, `draw_challenge` and `reject_other_answer`, and `E_SUBMISSION_STATE`
+    when the submission is no draft any more.
     """
     uploads.complete(upload, actor=user)
-    return attach(upload, user)
+    # The store is never asked inside a transaction, since it may take long.
+    role = PendingArtifact.objects.filter(upload=upload, kind__in=FIRST_LINE_BYTES).first()
+    return attach(upload, user, first_line(upload, ArtifactKind(role.kind)) if role else b"")
 
 
 @transaction.atomic
-def attach(upload: Upload, user: User) -> Artifact:
-    """Attach a completed upload's file in the role that it was uploaded for; see `finish_upload`."""
+def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
+    """Attach a completed upload's file in the role that it was uploaded for; see `finish_upload`.
+
+    `line` is the first one of a training record or annex.
+    """
     roles = PendingArtifact.objects.filter(upload=upload).select_related("submission", "run")
     # At most one, and none by the time the lock is held if another request was faster.
     for role in roles:
@@ -148,8 +168,15 @@ def attach(upload: Upload, user: User) -> Artifact:
     submission = pending.submission
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
+    replaced = [pending.kind]
+    if pending.run and pending.kind == ArtifactKind.TRAINING_RECORD:
+        draw_challenge(pending.run, line, upload.sha256, user)
+        # It answers the challenge of another record.
+        replaced.append(ArtifactKind.TRAINING_ANNEX)
+    elif pending.run and pending.kind == ArtifactKind.TRAINING_ANNEX:
+        reject_other_answer(pending.run, line)
     _discard_files(
-        Artifact.objects.filter(submission=submission, run=pending.run, kind=pending.kind), [], user
+        Artifact.objects.filter(submission=submission, run=pending.run, kind__in=replaced), [], user
     )
     artifact = Artifact.objects.create(
         submission=submission, run=pending.run, kind=pending.kind, upload=upload

@@ -1,8 +1,9 @@
 """Run tokens: issued before a training, carried by its record, and claimed by the run that the record belongs to.
 
-One token is for one training: it belongs to the first record that is accepted with it, and one run at a time
-has it. A team that must submit the very same training again, after its run was rejected, failed or was withdrawn,
-submits the very same record; the new run then takes the token over.
+One token is for one training: it belongs to the first record that is uploaded with it
+(`portal.submissions.challenges`), and one run at a time has it. A team that must submit the very same training again,
+after its run was rejected, failed or was withdrawn, submits the very same record; the new run then takes the token
+over.
 """
 
 import secrets
@@ -51,11 +52,8 @@ def issue_token(team: Team, track: Track, user: User) -> RunToken:
     return token
 
 
-def find_token(run: Run, text: str | None) -> RunToken:
-    """Return the token that the run's training record carries, its row locked, if the run may have it.
-
-    Raises `ProblemError` (`E_RECORD_TOKEN`).
-    """
+def token_of(run: Run, text: str | None) -> RunToken:
+    """Return the team's token for the run's track, its row locked. Raises `ProblemError` (`E_RECORD_TOKEN`)."""
     submission = run.submission
     token = (
         RunToken.objects.select_for_update()
@@ -64,7 +62,16 @@ def find_token(run: Run, text: str | None) -> RunToken:
     )
     if token is None:
         raise _rejected("a token that the site issued to your team for this track", text or "none")
-    if token.record_sha256 not in ("", _record_sha256(run)):
+    return token
+
+
+def find_token(run: Run, text: str | None) -> RunToken:
+    """Return the token that the run's training record carries, its row locked, if the run may have it.
+
+    Raises `ProblemError` (`E_RECORD_TOKEN`).
+    """
+    token = token_of(run, text)
+    if (token.record_sha256, token.challenge) != (_record_sha256(run), run.challenge):
         raise _rejected("a token for this training alone", "one that another training record came with")
     if token.run not in (None, run) and not _is_over(token.run):
         raise _rejected("a token that no other run has", f"one that a run of “{token.run.submission}” has")
@@ -74,9 +81,8 @@ def find_token(run: Run, text: str | None) -> RunToken:
 def claim_token(token: RunToken, run: Run, events: Sequence[Event]) -> None:
     """Give `run` a token that `find_token` returned, in the same transaction. `events` are its releases."""
     before, token.run = token.run, run
-    token.record_sha256 = _record_sha256(run)
     token.events = [event.model_dump(mode="json") for event in events]
-    token.save(update_fields=["run", "record_sha256", "events"])
+    token.save(update_fields=["run", "events"])
     if before != run:
         record(None, "run_token.claimed", token, run=str(run.pk), before=str(before.pk) if before else None)
 

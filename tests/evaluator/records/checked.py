@@ -13,12 +13,19 @@ from tests.evaluator.records.factories import MadeRun
 PRIVACY = PrivacyRules(epsilon=8, delta=1e-5)
 
 
-def checks(made: MadeRun, clients: int = 2, providers: Sequence[int] = ()) -> dict[str, Check]:
+def checks(
+    made: MadeRun,
+    clients: int = 2,
+    providers: Sequence[int] = (),
+    data_sha256: str = "",
+    challenge: str | None = None,
+) -> dict[str, Check]:
     rules = TrackRules(
         reference="tiny",
         test_set="secret",
         clients=clients,
         providers_per_client=list(providers),
+        data_sha256=data_sha256,
         privacy=PRIVACY,
     )
     files = {
@@ -27,7 +34,7 @@ def checks(made: MadeRun, clients: int = 2, providers: Sequence[int] = ()) -> di
         RunFile.LOG: made.log,
         RunFile.ANNEX: made.annex,
     }
-    found = check_record(Case(read_record(made.record, max_rounds=100), rules, files))
+    found = check_record(Case(read_record(made.record, max_rounds=100), rules, files, challenge))
     assert len({check.id for check in found}) == len(found)
     return {check.id: check for check in found}
 

@@ -32,6 +32,7 @@ from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 
 RUN_TOKEN = "token-for-one-run-only"
+DATA_SHA256 = "d" * 64
 TRAINABLE = [TrainableTensor(name="encoder.weight", shape=[60, 40]), TrainableTensor(name="bias", shape=[9])]
 
 Sums = Callable[
@@ -148,6 +149,7 @@ def make_record(
     change_round: Callable[[RoundLine], RoundLine] = lambda line: line,
     change_annex: Callable[[Annex], Annex] = lambda annex: annex,
     end: dict[str, Any] | None = None,
+    challenge: str = "",
     **run: Any,
 ) -> MadeRun:
     """A consistent run in `folder`, made where it is missing.
@@ -162,6 +164,7 @@ def make_record(
         change_round: Applied to every round line before it is hashed and signed.
         change_annex: Applied to the annex before the record names its hash.
         end: Changes to the end line.
+        challenge: What the annex answers; the record's own if it is empty, as in a dry run.
         run: Changes to the run line.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -194,22 +197,26 @@ def make_record(
         for line, total, vector in zip(lines, totals, weights, strict=True):
             roots = {"update_root": vector_root(total), "weights_root": vector_root(vector)}
             writer.round(line.model_copy(update=roots))
-        drawn = drawn_openings(writer.challenge, plan.rounds, plan.numel)
+        challenge = challenge or writer.own_challenge
+        drawn = drawn_openings(challenge, plan.rounds, plan.numel)
         annex = Annex(
             plan.run_token,
+            challenge,
             dict.fromkeys(range(plan.clients), providers),
+            DATA_SHA256,
             sampled,
             openings=_openings(totals, drawn),
             weights=_openings(weights, drawn),
             adapters=AdapterValues(adapters_of(plan, start), adapters_of(plan, last)),
         )
-        write_annex(made.annex, change_annex(annex))
+        annex = change_annex(annex)
+        write_annex(made.annex, annex)
         values: dict[str, Any] = {
             "rounds": len(lines),
             "bytes_down": sum(line.bytes_down for line in lines),
             "bytes_up": sum(line.bytes_up for line in lines),
             "checkpoint_sha256": sha256_of(made.checkpoint),
-            "annex_sha256": sha256_of(made.annex),
+            "annex_body_sha256": annex.body_sha256,
             "public_key": public_key_of(made.key),
         }
         writer.end(EndLine(**values | (end or {})), made.key)

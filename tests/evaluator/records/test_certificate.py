@@ -14,6 +14,7 @@ from evaluator.records.certificate import (
     MAX_OPENINGS,
     Floats,
     blocks_of_a_round,
+    drawn_blocks,
     drawn_openings,
     is_opening_of,
     open_blocks,
@@ -124,6 +125,20 @@ def test_every_block_is_as_likely_as_any_other() -> None:
             counts[block] += 1
     expected, variance = trials * 0.64, trials * 0.64 * 0.36
     assert np.abs(counts - expected).max() < 5 * variance**0.5
+
+
+def test_who_tries_ten_thousand_records_knows_no_more_of_what_the_site_draws() -> None:
+    """Half of all blocks lack their noise, and none of the eight that the record's own hash draws shows it."""
+    rounds, numel = 256, 1000 * BLOCK
+    bare = set(range(0, 1000, 2))
+
+    def is_missed(challenge: bytes) -> bool:
+        return not bare & set(drawn_blocks(challenge.hex(), rounds, numel))
+
+    tried = [is_missed(sha(f"record {number}".encode())) for number in range(10_000)]
+    assert 1 <= sum(tried) < 120  # 39 expected: whoever chooses the record gets what they want in a dry run
+    drawn = [is_missed(sha(f"drawn by the site {number}".encode())) for number in range(10_000)]
+    assert sum(drawn) < 120  # whatever the record is: 1 try of 256, and there is one
 
 
 @pytest.mark.parametrize("numel", [1, BLOCK - 1, BLOCK, BLOCK + 1])

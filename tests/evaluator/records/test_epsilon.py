@@ -96,10 +96,10 @@ def record(
         bytes_down=0,
         bytes_up=0,
         checkpoint_sha256=zero,
-        annex_sha256=zero,
+        annex_body_sha256=zero,
         public_key="f" * 64,
     )
-    return TrainingRecord(run=run, rounds=lines, end=end, challenge=zero)
+    return TrainingRecord(run=run, rounds=lines, end=end, own_challenge=zero)
 
 
 def rejection(record: TrainingRecord, rules: PrivacyRules = RULES) -> Problem:
@@ -231,6 +231,15 @@ def test_a_deciding_accountant_without_a_bound_rejects() -> None:
     replaced = record((0.2, 0.125, 2.0), adjacency=Adjacency.REPLACE)
     problem = rejection(replaced, PrivacyRules(epsilon=8, delta=DELTA, accountant=Accountant.RDP))
     assert (problem.code, problem.found) == (ErrorCode.ACCOUNTING_UNSUPPORTED, "none")
+
+
+def test_where_rounding_hides_delta_the_renyi_bound_decides_and_is_named() -> None:
+    result = account(record((0.2, 0.125, 4.0)), PrivacyRules(epsilon=8, delta=1e-14), [])
+    by_pld, by_rdp = (row for row in result.epsilons if row.sampling_rule is SamplingRule.TWO_STAGE)
+    assert result.epsilon == by_pld.epsilon == by_rdp.epsilon
+    assert by_pld.decides
+    assert result.accountant.startswith("RDP, dp-accounting")
+    assert result.accountant.endswith("as PLD gives no ε at this δ")
 
 
 SHARED = Noise(multiplier=1.0, placement=Placement.CLIENT_SHARE)

@@ -14,6 +14,7 @@ from evaluator.checkpoints.weight_changes import TensorChange
 from evaluator.checks import CHECKS, failures
 from evaluator.communication.log import LogEntry, write_log
 from evaluator.contracts import CheckStatus
+from evaluator.errors import ErrorCode
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, Full, Poisson
 from evaluator.mechanisms.units import Adjacency, PrivacyUnit
@@ -28,7 +29,7 @@ from evaluator.records.lines import (
 from evaluator.records.tensor_checks import tensors
 from starter_kit.compression.nf4 import dequantize, quantize
 from tests.evaluator.records.checked import adapter, checks, odd
-from tests.evaluator.records.factories import make_record, noise_only, write_weights
+from tests.evaluator.records.factories import DATA_SHA256, make_record, noise_only, write_weights
 
 TWO_STAGE = Poisson(client_rate=0.5, provider_rate=0.25)
 FIXED = FixedSize(clients_per_round=2, providers_per_client=5, fewest_providers=20)
@@ -85,6 +86,8 @@ def test_a_run_of_no_rounds_leaves_the_base_weights(tmp_path: Path) -> None:
     }
 
 
+# More blocks than are opened.
+LONG = [TrainableTensor(name="encoder.weight", shape=[300, 400])]
 REJECTED: list[tuple[str, dict[str, Any], str]] = [
     ("C2", {"change_round": changing(2, round=3)}, "line 3"),
     ("C2", {"end": {"rounds": 3}}, "end line, rounds"),
@@ -108,8 +111,9 @@ REJECTED: list[tuple[str, dict[str, Any], str]] = [
         "annex, client 0",
     ),
     ("C8", {"change_annex": lambda annex: replace(annex, openings={})}, "annex"),
+    ("C8", {"change_annex": lambda annex: replace(annex, challenge="f" * 64), "trainable": LONG}, "annex"),
     ("C16", {"end": {"checkpoint_sha256": "f" * 64}}, "end line, checkpoint_sha256"),
-    ("C17", {"end": {"annex_sha256": "f" * 64}}, "end line, annex_sha256"),
+    ("C17", {"end": {"annex_body_sha256": "f" * 64}}, "end line, annex_body_sha256"),
     ("C17", {"change_annex": lambda annex: replace(annex, run_token=None)}, "annex, run_token"),
     ("C17", {"change_annex": lambda annex: replace(annex, sampled=annex.sampled[:1])}, "annex, rounds"),
     ("C18", {"base_sha256": "f" * 64}, "line 1, base_sha256"),
@@ -407,3 +411,38 @@ def test_one_adapter_doesnt_explain_the_changes_of_two_matrices(tmp_path: Path) 
     made = make_record(tmp_path, base=base, checkpoint=tmp_path / "model.safetensors", trainable=one)
     found = checks(made)["C10"]
     assert (found.status, found.where) == (CheckStatus.FAILED, "undeclared tensors")
+
+
+CHALLENGE = "5" * 64
+
+
+def test_the_annex_must_answer_the_challenge_that_the_site_drew(tmp_path: Path) -> None:
+    dry_run = checks(make_record(tmp_path / "dry"), challenge=CHALLENGE)
+    assert odd(dry_run) == {"C23": CheckStatus.FAILED}
+    assert [problem.code for problem in failures(list(dry_run.values()))] == [ErrorCode.RECORD_CHALLENGE]
+    made = make_record(tmp_path / "answer", challenge=CHALLENGE)
+    found = checks(made, challenge=CHALLENGE)
+    assert odd(found) == {}
+    assert found["C23"].status is CheckStatus.PASSED
+    assert odd(checks(made, challenge="6" * 64)) == {"C23": CheckStatus.FAILED}
+
+
+def test_without_a_site_the_challenge_shows_nothing_and_says_so(tmp_path: Path) -> None:
+    dry_run = checks(make_record(tmp_path / "dry"))["C23"]
+    assert dry_run.status is CheckStatus.NO_POWER
+    assert "the site draws other ones" in dry_run.found
+    answered = checks(make_record(tmp_path / "answer", challenge=CHALLENGE))["C23"]
+    assert answered.status is CheckStatus.NOT_APPLICABLE
+
+
+def test_the_training_data_must_be_the_tracks(tmp_path: Path) -> None:
+    made = make_record(tmp_path)
+    assert checks(made, data_sha256=DATA_SHA256)["C24"].status is CheckStatus.PASSED
+    other = checks(made, data_sha256="b" * 64)
+    assert odd(other) == {"C24": CheckStatus.FAILED}
+    (problem,) = failures(list(other.values()))
+    assert problem.code is ErrorCode.RECORD_DATA
+    assert DATA_SHA256 not in str(problem)
+    assert "b" * 64 not in str(problem)
+    unknown = checks(made)["C24"]
+    assert (unknown.status, "not compared" in unknown.found) == (CheckStatus.NOT_APPLICABLE, True)

@@ -61,7 +61,7 @@ def test_what_was_written_is_read_back(made: MadeRun) -> None:
     assert [line.round for line in record.rounds] == [1, 2]
     assert record.run.run_token == "token-for-one-run-only"
     before_the_end = json.loads(made.record.read_bytes().splitlines()[-2])["h"]
-    assert record.challenge == before_the_end
+    assert record.own_challenge == before_the_end
 
 
 def test_a_tensor_is_named_once(tmp_path: Path) -> None:

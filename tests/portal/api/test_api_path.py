@@ -8,8 +8,9 @@ from evaluator.results import RunResults
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller, announcement, codes
-from tests.portal.factories import make_run, make_submission, make_team, make_track
+from tests.portal.factories import make_run, make_submission, make_team, make_token, make_track
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
+from tests.portal.submissions.records import annex_for, record_of
 from tests.portal.uploads.sending import cut, sha
 
 pytestmark = pytest.mark.django_db
@@ -53,18 +54,20 @@ def test_a_submission_to_the_track_without_budgets(api):
     assert api.client.get(submitted["url"]).status_code == 404  # the token opens the API, no page
 
 
-def test_a_submission_to_the_track_with_budgets(api):
-    submission = draft(api, make_private_track())
+def test_a_submission_to_the_track_with_budgets(api, team, settings):
+    settings.UPLOAD_PART_SIZE_BYTES = 10_000
+    track = make_private_track()
+    submission = draft(api, track)
     for budget in (1, 8):
         run = api.post(f"submissions/{submission['id']}/runs", {"budget": budget})
         assert api.post(f"submissions/{submission['id']}/runs", {"budget": budget}) == run
-        for kind, filename in (
-            ("checkpoint", "model.safetensors"),
-            ("communication_log", "log.csv"),
-            ("training_record", "record.jsonl"),
-            ("training_annex", "annex.jsonl"),
-        ):
-            api.upload(submission["id"], kind, f"{kind} {budget}".encode(), run["id"], filename)
+        for kind, filename in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
+            stored = api.upload(submission["id"], kind, f"{kind} {budget}".encode(), run["id"], filename)
+            assert stored["challenge"] is None
+        record = record_of(make_token(team, track).token)
+        stored = api.upload(submission["id"], "training_record", record, run["id"], "record.jsonl")
+        annex = annex_for(stored["challenge"])
+        api.upload(submission["id"], "training_annex", annex, run["id"], "annex.jsonl")
     api.upload(submission["id"], "privacy_proof", b"# Proof", None, "proof.md")
     api.post(f"submissions/{submission['id']}/submit")
     assert {run.budget for run in Run.objects.filter(state=RunState.QUEUED)} == {1, 8}
@@ -87,6 +90,18 @@ def test_an_upload_resumes_where_it_stopped(api):
     first = api.post(f"uploads/{again['id']}/complete")
     assert api.post(f"uploads/{again['id']}/complete") == first
     assert api.stored(again["id"]) == []
+
+
+def test_a_file_that_is_in_its_place_is_not_sent_again(api, team, settings):
+    settings.UPLOAD_PART_SIZE_BYTES = 10_000
+    track = make_private_track()
+    submission = draft(api, track)
+    run = api.post(f"submissions/{submission['id']}/runs", {"budget": 1})["id"]
+    record = record_of(make_token(team, track).token)
+    stored = api.upload(submission["id"], "training_record", record, run, "record.jsonl")
+    again = api.announce(submission["id"], "training_record", record, run, "record.jsonl")
+    assert again["state"] == "completed"
+    assert api.post(f"uploads/{again['id']}/complete") == stored
 
 
 def test_an_upload_is_given_up(api):

@@ -25,6 +25,7 @@ from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.signed_messages import sign
 from portal.evaluation.step_secrets import step_secret
+from portal.submissions.models import RunToken
 from tests.portal.factories import make_artifact, make_key, make_token, numbers
 
 SHA256 = "0" * 64
@@ -72,6 +73,7 @@ def make_accounting(run, record=None, **changes):
         make_artifact(run, ArtifactKind.TRAINING_RECORD, record or f"record {next(numbers)}".encode())
     if "run_token" not in changes:
         changes["run_token"] = make_token(team, run.submission.track).token
+    take_up(run, changes["run_token"])
     if "public_key" not in changes:
         changes["public_key"] = (team.keys.first() or make_key(team)).public_key
     privacy = TrackRules.model_validate(run.rules).privacy
@@ -102,6 +104,18 @@ def make_accounting(run, record=None, **changes):
         ],
     }
     return AccountingResult(**{**result, **changes})
+
+
+def take_up(run, text):
+    """What the site does with the run's record when it is uploaded, except that it rejects nothing."""
+    token = RunToken.objects.filter(token=text or "").first()
+    sha256 = run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD).upload.sha256
+    if token and not token.record_sha256:
+        token.record_sha256, token.challenge = sha256, run.challenge
+        token.save()
+    elif token and token.record_sha256 == sha256:
+        run.challenge = token.challenge
+        run.save(update_fields=["challenge"])
 
 
 def make_result(evaluation, step):

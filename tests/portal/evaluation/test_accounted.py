@@ -22,6 +22,7 @@ from portal.teams.keys import revoke_key
 from tests.portal.evaluation.messages import make_accounting, make_report
 from tests.portal.factories import (
     change_results,
+    make_challenge,
     make_key,
     make_run,
     make_submission,
@@ -161,6 +162,13 @@ class TestToken:
         second = account(queued_run(team, track), b"another record", run_token=first.token.token)
         assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
 
+    def test_the_challenge_that_was_answered_must_be_the_tokens(self, team, track):
+        run = queued_run(team, track)
+        evaluation, result = at_accounting(run), make_accounting(run)
+        Run.objects.filter(pk=run.pk).update(challenge=make_challenge())
+        intake.receive_report(make_report(evaluation, Step.ACCOUNTING, result=result))
+        assert (Run.objects.get(pk=run.pk).state, problems(run)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])
+
     def test_a_run_that_lost_its_token_to_a_later_one_is_never_scored_again(self, team, track):
         first = account(queued_run(team, track))
         token = first.token.token
@@ -263,8 +271,8 @@ class TestJointEpsilon:
 
     def test_a_hundred_trainings_are_not_composed(self, team, track):
         events = [Gaussian(effective_noise_multiplier=4).model_dump(mode="json")]
-        for number in range(51):
-            make_token(team, track, record_sha256=f"{number:064}", events=events)
+        for _ in range(51):
+            make_token(team, track, run=make_run(make_submission(team, track), budget=4.0), events=events)
         run = account(queued_run(team, track))
         assert (run.results.joint_runs, run.results.joint_epsilon) == (52, None)
         assert "more than 51" in check(run, "C15").found

@@ -222,7 +222,7 @@ class TestAttaching:
         assert 'data-kind="method_file"' in html
         assert "The draft is complete" in html
         run = draft.runs.get()
-        user, file = draft.created_by, {"size_bytes": 10, "sha256": "a" * 64}
+        user, file = draft.created_by, cast(Any, {"size_bytes": 10, "sha256": "a" * 64})
         start_upload(draft, run, "method_file", user, filename="mine.py", **file)
         with pytest.raises(ProblemError, match="E_ARTIFACT_KIND"):
             start_upload(draft, run, "method_file", user, filename="mine.zip", **file)

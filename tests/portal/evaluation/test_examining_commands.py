@@ -114,7 +114,7 @@ class TestRerun:
         with pytest.raises(CommandError, match="not been passed"):
             self.rerun(first, folders, SETTINGS)
         report = first.examinations.get().read_report()
-        assert isinstance(report, rerun.RerunReport)
+        assert isinstance(report, RerunReport)
         assert [one.is_explained for one in report.comparisons] == [False, False]
         first.refresh_from_db()
         assert first.results.trust_level is TrustLevel.RECOMPUTED

@@ -31,6 +31,7 @@ def run() -> Run:
         make_submission(track=make_private_track(), state="submitted"),
         state=RunState.SCORED,
         budget=4.0,
+        challenge=CHALLENGE,
         epsilon=3.0,
         scored_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
     )
@@ -62,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> dict[str
 
 
 def command(run: Run, **options: Any) -> None:
-    call_command("replay", str(run.pk), data="data", base="base", challenge=CHALLENGE, **options)
+    call_command("replay", str(run.pk), data="data", base="base", **options)
 
 
 def test_a_round_that_agrees_gives_level_2_and_says_by_whom(run: Run, asked: dict[str, Any]) -> None:

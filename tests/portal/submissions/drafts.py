@@ -3,11 +3,21 @@
 from evaluator.contracts import ArtifactKind
 from portal.challenge.models import Ranking
 from portal.submissions.required import SUFFIXES
-from tests.portal.factories import make_artifact, make_run, make_submission, make_track, numbers
+from tests.portal.factories import (
+    make_artifact,
+    make_challenge,
+    make_run,
+    make_submission,
+    make_track,
+    numbers,
+)
 
 
 def fill(run, leave_out=()):
     """Give the run every file that its track asks for, each with content of its own."""
+    if run.submission.track.is_private:
+        run.challenge = make_challenge()
+        run.save()
     for kind in run.submission.track.run_artifacts():
         if kind not in leave_out:
             make_artifact(run, kind, f"content {next(numbers)}".encode(), kind + SUFFIXES[kind][0])

@@ -17,7 +17,7 @@ from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
-from starter_kit.replay.opening import open_round
+from starter_kit.runs.opened_round import open_round
 from starter_kit.runs import replayable
 from starter_kit.runs.folder import OPENING, RunFolder
 from tests.starter_kit.cut_off import CutError, CutOff

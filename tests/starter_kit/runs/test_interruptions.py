@@ -21,7 +21,7 @@ from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_s
 from starter_kit.runs import writing
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.opening import RunPaths, Unfinished, recover
-from starter_kit.runs.private_record import PrivateRecordWriter, RecordedRounds, recover_record
+from starter_kit.runs.private_record import PrivateRecordWriter, RecordedRounds, TrainingData, recover_record
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.resuming import ResumeFolder
 from tests.starter_kit.cut_off import CutError, CutOff
@@ -307,7 +307,9 @@ def test_a_round_that_the_record_has_no_room_for_is_not_recorded_in_part(
 ) -> None:
     line = trained("fl-provider-dp", base, data, tmp_path / "run").record(max_rounds=10).run
     few = line.model_copy(update={"trainable": [TrainableTensor(name="few", shape=[8])]})
-    writer = PrivateRecordWriter(tmp_path, RecordedRounds(few), KEY, {0: 1}, torch.zeros(8))
+    writer = PrivateRecordWriter(
+        tmp_path, RecordedRounds(few), KEY, TrainingData({0: 1}, "d" * 64), torch.zeros(8)
+    )
     size_bytes = (tmp_path / FILES[ArtifactKind.TRAINING_RECORD]).stat().st_size
     finished = Round(1, [0], [], torch.zeros(8), Aggregate(torch.ones(8), torch.ones(8)), {0: 1})
     with files_up_to(size_bytes + 50), pytest.raises(OSError, match="too large"):

@@ -12,6 +12,8 @@ import torch
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.checkpoints.weight_vector import weight_vector
 from evaluator.contracts import AccountingResult, ArtifactKind, CheckStatus, PrivacyRules, Step, TrackRules
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.weights import read_safetensors
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
@@ -22,6 +24,7 @@ from evaluator.records.certificate import BLOCK, root_of_pieces
 from evaluator.records.signing import public_key_of
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
+from starter_kit.runs.answering import answer_challenge, read_both
 from starter_kit.runs.folder import FILES, RunFolder, budget_of
 from starter_kit.settings.configuration import config_names, load_settings
 from tests.starter_kit.cut_off import CutOff
@@ -108,7 +111,7 @@ def test_the_record_states_what_was_done(private: RunFolder) -> None:
     assert record.run.run_token == RUN_TOKEN
     assert record.end.public_key == public_key_of(KEY)
     assert record.end.checkpoint_sha256 == sha256_of(private.file(ArtifactKind.CHECKPOINT))
-    assert record.end.annex_sha256 == sha256_of(private.file(ArtifactKind.TRAINING_ANNEX))
+    assert record.end.annex_body_sha256 == read_both(private.path)[1].body_sha256
     assert {line.bytes_down for line in record.rounds} == {3 * 4 * record.run.numel}
     assert budget_of(record, [1, 4, 8]) == 4
 
@@ -425,3 +428,42 @@ def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in vars(test_the_evaluator_accepts_what_a_baseline_leaves)["pytestmark"]
              for n in range(len(mark.args[1]))}  # fmt: skip
     assert tried | {"centralized-dp"} == set(config_names())  # which has one client: see its own tests
+
+
+def test_a_run_to_be_submitted_keeps_the_vectors_of_all_rounds_for_the_sites_challenge(
+    private: RunFolder, tmp_path: Path
+) -> None:
+    numel = private.record(max_rounds=10).run.numel
+    kept = {path.name: path.stat().st_size for path in (private.path / "vectors").iterdir()}
+    assert kept == {f"{kind}-{number}.f32": 4 * numel for kind in ("update", "weights") for number in (1, 2)}
+    assert stat.S_IMODE((private.path / "vectors").stat().st_mode) == 0o700
+
+
+def test_a_run_without_a_token_keeps_none(base: Path, data: Path, tmp_path: Path) -> None:
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=None)
+    assert not (run.path / "vectors").exists()
+
+
+def test_the_annex_answers_another_challenge_with_the_same_body(
+    private: RunFolder, base: Path, tmp_path: Path
+) -> None:
+    run = RunFolder(shutil.copytree(private.path, tmp_path / "run"))
+    record, before = read_both(run.path)
+    assert before.challenge == record.own_challenge
+    assert answer_challenge(run.path, "5" * 64)
+    assert not answer_challenge(run.path, "5" * 64)
+    _, after = read_both(run.path)
+    assert (after.challenge, after.body_sha256) == ("5" * 64, before.body_sha256)
+    assert stat.S_IMODE(run.file(ArtifactKind.TRAINING_ANNEX).stat().st_mode) == 0o600
+    found = {check.id: check.status for check in accounting(run.files(), base, challenge="5" * 64).checks}
+    assert (found["C23"], found["C17"], found["C21"]) == (CheckStatus.PASSED,) * 3
+    with pytest.raises(ProblemError) as caught:
+        accounting(run.files(), base, challenge="6" * 64)
+    assert [problem.code for problem in caught.value.problems] == [ErrorCode.RECORD_CHALLENGE]
+
+
+def test_the_annex_states_the_data_and_the_record_does_not(private: RunFolder, data: Path) -> None:
+    record, annex = read_both(private.path)
+    assert annex.data_sha256 == manifest_sha256(Dataset(data, "train"))
+    assert annex.data_sha256 not in private.file(ArtifactKind.TRAINING_RECORD).read_text()
+    assert not hasattr(record.run, "data_sha256")

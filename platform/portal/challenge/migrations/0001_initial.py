@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
                 ('accountant', models.CharField(choices=[('pld', 'PLD: privacy loss distributions'), ('rdp', 'RDP: Rényi differential privacy')], default='pld', help_text="ANLS ranking: the accountant whose ε decides. The other one's is shown beside it.", max_length=3)),
                 ('adjacency', models.CharField(choices=[('add_remove', 'add or remove one provider'), ('replace', 'replace one provider')], default='add_remove', help_text='ANLS ranking: what training records must declare.', max_length=10)),
                 ('providers_per_client', models.JSONField(blank=True, default=list, help_text='ANLS ranking: how many providers of the training data each client has, in the order of the ids. A training record that counts on more is rejected. Empty: not compared.', validators=[portal.challenge.models.validate_providers])),
+                ('data_sha256', models.CharField(blank=True, help_text='ANLS ranking: what `pfl data manifest FOLDER` prints for the training data. A run whose annex states another one is rejected. Not shown to anyone: give it out with the data. Empty: not compared.', max_length=64, validators=[django.core.validators.RegexValidator('^[0-9a-f]{64}$', '64 hexadecimal digits in lower case.')], verbose_name='data manifest')),
                 ('required_reviews', models.PositiveSmallIntegerField(default=2, help_text='ANLS ranking: accepting reviewers that make a result verified.')),
             ],
             options={

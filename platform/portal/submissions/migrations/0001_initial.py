@@ -51,6 +51,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('budget', models.FloatField(blank=True, help_text='ε of the board; empty where ε plays no part.', null=True)),
                 ('state', models.CharField(choices=[('draft', 'draft'), ('queued', 'queued'), ('running', 'running'), ('scored', 'scored'), ('rejected', 'rejected'), ('failed', 'failed')], default='draft', max_length=10)),
+                ('challenge', models.CharField(blank=True, editable=False, max_length=64)),
                 ('rules', models.JSONField(default=dict, editable=False)),
                 ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
@@ -94,6 +95,7 @@ class Migration(migrations.Migration):
                 ('token', models.CharField(max_length=64, unique=True)),
                 ('issued_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('record_sha256', models.CharField(blank=True, max_length=64)),
+                ('challenge', models.CharField(blank=True, max_length=64)),
                 ('events', models.JSONField(default=list)),
                 ('issued_to', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('run', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='token', to='submissions.run')),
@@ -103,6 +105,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-issued_at', '-pk'],
                 'indexes': [models.Index(fields=['team', 'track'], name='submissions_team_id_131ac0_idx')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('challenge', ''), ('record_sha256', ''), ('run__isnull', True)), models.Q(('record_sha256', ''), ('challenge', ''), _connector='OR', _negated=True), _connector='OR'), name='a_record_has_a_challenge')],
             },
         ),
         migrations.AddConstraint(

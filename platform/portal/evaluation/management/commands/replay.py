@@ -22,15 +22,10 @@ class Command(ExaminingCommand):
         parser.add_argument("--data", type=Path, required=True, help="data folder with the training split")
         parser.add_argument("--base", type=Path, required=True, help="folder of the base weights")
         parser.add_argument(
-            "--challenge",
-            required=True,
-            help="what the site drew after the record was uploaded, in hexadecimal",
-        )
-        parser.add_argument(
             "--hours", type=float, default=6, help="how long one training of the round may take"
         )
 
     @override
     def examine(self, run: Run, by: User | None, options: dict[str, Any]) -> Examination:
-        given = ReplayOptions(options["challenge"], options["data"], options["base"], options["hours"])
+        given = ReplayOptions(options["data"], options["base"], options["hours"])
         return replay_round(run, given, by=by)

@@ -43,7 +43,8 @@ export class FileUpload {
     );
     this.id = upload.id;
     for (let round = 0; ; round++) {
-      await this.sendMissing(upload);
+      // A completed one is in its place already.
+      if (upload.state !== "completed") await this.sendMissing(upload);
       try {
         return await this.retrying(() => this.call("POST", `uploads/${this.id}/complete`));
       } catch (error) {

@@ -3,16 +3,14 @@
 import re
 from pathlib import Path
 
-import numpy as np
-
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.records.certificate import MAX_ROUNDS, Floats
+from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.round_keys import drawn_round, key_path, round_key
 from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
 from starter_kit.runs.folder import OPENING, RunFolder
-from starter_kit.runs.private_record import UPDATE, VECTORS, WEIGHTS, vector_file
 from starter_kit.runs.replayable import read_secret
+from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 
 def open_round(run: Path, challenge: str) -> int:
@@ -31,10 +29,11 @@ def open_round(run: Path, challenge: str) -> int:
     _check_not_opened(path, record, number)
     try:
         line = _line(run, record, number)
+        stored = VectorFolder.of(run, record.run.numel)
         vectors = [
-            _vector(run, WEIGHTS, number - 1),
-            _vector(run, UPDATE, number),
-            _vector(run, WEIGHTS, number),
+            stored.read(WEIGHTS, number - 1),
+            stored.read(UPDATE, number),
+            stored.read(WEIGHTS, number),
         ]
     except (OSError, ValueError) as error:
         raise ProblemError.of(
@@ -87,7 +86,3 @@ def _line(run: Path, record: TrainingRecord, number: int) -> OpeningLine:
         key=round_key(secret, number).hex(),
         path=key_path(secret, record.run.rounds, number),
     )
-
-
-def _vector(run: Path, kind: str, number: int) -> Floats:
-    return np.memmap(vector_file(run / VECTORS, kind, number), "<f4", "r")
