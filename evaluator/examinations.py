@@ -78,9 +78,12 @@ class ConformanceReport(Finding):
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
+        if failed := self.named("failed"):
+            return f"The method doesn't keep what it claims: {', '.join(failed)}."
         if not self.passed:
-            failed = ", ".join(self.named("failed")) or ", ".join(problem.code for problem in self.problems)
-            return f"The method doesn't keep what it claims: {failed}."
+            return (
+                f"The method could not be examined: {', '.join(problem.code for problem in self.problems)}."
+            )
         blind = ", ".join(self.named("no_power"))
         without = f" Without power, so that they show nothing: {blind}." if blind else ""
         return f"The method kept what it claims for one {self.unit} in {len(self.tests)} tests.{without}"

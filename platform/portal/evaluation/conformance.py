@@ -1,7 +1,6 @@
 """L1: the harness of `pfl conformance` on a run's attached method, in the sandbox."""
 
 import secrets
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,7 +15,9 @@ from portal.evaluation.run_files import RunFiles, fetched
 from portal.submissions.models import Run
 
 JUDGE = "starter_kit.conformance.confined"
-JUDGE_TIMEOUT_S = 3600
+# An examination asks the method's processes so many questions at most; each has ten times its computing time to wait.
+QUESTIONS = 40
+WAITING = 10
 
 
 class HarnessResult(BaseModel):
@@ -52,9 +53,11 @@ def examine_method(run: Run, *, by: User | None, timeout_s: int, seed: int | Non
 
 def _report(kit: KitSandbox, files: RunFiles, seed: int, timeout_s: int) -> ConformanceReport:
     inputs = {
-        "inputs": {"method": str(Path(files.settings)), "seed": seed},
+        "inputs": {"method": str(files.settings), "seed": seed},
         "method_sha256": files.sha256.get(ArtifactKind.METHOD_FILE, ""),
         "timeout_s": timeout_s,
     }
-    result = HarnessResult.model_validate_json(kit.judge(JUDGE, inputs, timeout_s=JUDGE_TIMEOUT_S))
+    result = HarnessResult.model_validate_json(
+        kit.judge(JUDGE, inputs, timeout_s=QUESTIONS * WAITING * timeout_s)
+    )
     return ConformanceReport(**dict(result))

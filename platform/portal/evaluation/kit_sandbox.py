@@ -98,16 +98,19 @@ class KitSandbox:
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="judge-") as folder:
             output = Path(folder, "result.json")
-            ended = subprocess.run(
-                [sys.executable, "-m", module, str(output)],
-                input=json.dumps(inputs),
-                env=kept | {"PYTHONPATH": str(self.kit.parent)},
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=timeout_s,
-                check=False,
-            )
+            try:
+                ended = subprocess.run(
+                    [sys.executable, "-m", module, str(output)],
+                    input=json.dumps(inputs),
+                    env=kept | {"PYTHONPATH": str(self.kit.parent)},
+                    cwd=folder,
+                    capture_output=True,
+                    text=True,
+                    timeout=timeout_s,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise CannotExamineError(f"{module} took more than {timeout_s:g} s") from error
             if ended.returncode != 0 or not output.is_file():
                 raise CannotExamineError(f"{module} ended with {ended.returncode}: {ended.stderr[-2000:]}")
             return output.read_bytes()

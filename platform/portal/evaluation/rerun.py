@@ -260,11 +260,8 @@ def regular_file(folder: Path, path: Path) -> Path:
 
     Raises `ProblemError` (`E_RERUN_TRAINING`) for a link, or one that is elsewhere: the next reader has other rights.
     """
-    if (
-        path.is_symlink()
-        or not path.is_file()
-        or path.resolve() != folder.resolve() / path.relative_to(folder)
-    ):
+    is_below = path.resolve().is_relative_to(folder.resolve())
+    if path.is_symlink() or not path.is_file() or not is_below:
         raise _failed(f"{path.name} is no file of the run")
     return path
 

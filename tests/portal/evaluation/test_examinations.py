@@ -93,7 +93,9 @@ class TestReports:
 
     def test_tests_without_power_are_named(self):
         assert "show nothing: test-1" in PASSED.in_words
-        assert "test-1" in FAILED.in_words
+        assert FAILED.in_words == "The method doesn't keep what it claims: test-1."
+        stopped = conformance(problems=[Problem.of(ErrorCode.CONFORMANCE_TIMEOUT)])
+        assert stopped.in_words == "The method could not be examined: E_CONFORMANCE_TIMEOUT."
 
     def test_a_rerun_passes_if_every_difference_is_explained_on_the_recorded_terms(self):
         assert rerun(0.09).passed

@@ -137,5 +137,11 @@ def test_a_link_in_a_run_folder_is_no_file_of_the_run(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     link = tmp_path / "folder" / "model.safetensors"
     link.symlink_to(tmp_path / "secret")
-    with pytest.raises(ProblemError, match="E_RERUN_TRAINING"):
-        rerun.regular_file(tmp_path / "folder", link)
+    for path in (
+        link,
+        tmp_path / "folder" / ".." / "secret",
+        tmp_path / "secret",
+        tmp_path / "folder" / "none",
+    ):
+        with pytest.raises(ProblemError, match="E_RERUN_TRAINING"):
+            rerun.regular_file(tmp_path / "folder", path)

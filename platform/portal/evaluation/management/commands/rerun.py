@@ -35,11 +35,10 @@ class Command(ExaminingCommand):
 
     @override
     def examine(self, run: Run, by: User | None, options: dict[str, Any]) -> Examination:
-        track = run.submission.track
         chosen = RerunOptions(
             data=_folder(options["data"]),
             base=_folder(options["base"] or _of_worker("references", run.rules.get("reference", ""))),
-            test_set=_folder(options["test_set"] or _of_worker("test_sets", track.test_set)),
+            test_set=_folder(options["test_set"] or _of_worker("test_sets", run.rules.get("test_set", ""))),
             repeat=max(1, options["repeat"]),
             hours=options["hours"],
         )
