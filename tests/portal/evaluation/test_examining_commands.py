@@ -1,6 +1,8 @@
 """The commands that examine runs, from the attached files to the page, the API and the board."""
 
 import json
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ from django.test import Client
 
 from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.errors import ProblemError
+from evaluator.examinations import RerunReport
 from portal.accounts.services import create_token
-from portal.evaluation import rerun
+from portal.evaluation import conformance, rerun
 from portal.evaluation.kit_sandbox import CannotExamineError, KitSandbox
 from portal.submissions.models import Run, RunState
 from starter_kit.scaffolding.writing import write_method
@@ -48,6 +51,22 @@ def attach(run: Run, settings: str, method: str = "", name: str = "odd.py") -> N
         make_artifact(run, ArtifactKind.METHOD_FILE, method.encode(), name)
 
 
+@pytest.fixture(scope="module")
+def started_kit() -> Iterator[KitSandbox]:
+    """One sandbox for all tests: it takes seconds to load the kit."""
+    with KitSandbox() as kit:
+        yield kit
+
+
+@pytest.fixture
+def kit(started_kit: KitSandbox, monkeypatch: pytest.MonkeyPatch) -> KitSandbox:
+    """The sandbox that the commands use."""
+    for module in (conformance, rerun):
+        monkeypatch.setattr(module, "KitSandbox", lambda: nullcontext(started_kit))
+    return started_kit
+
+
+@pytest.mark.usefixtures("kit")
 class TestConformance:
     def test_an_attached_method_earns_its_level_which_page_and_api_show(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -83,15 +102,16 @@ class TestConformance:
         run = scored_run(make_private_track(), budget=4.0)
         attach(run, SETTINGS)
 
-        def broken(self: KitSandbox) -> KitSandbox:
+        def broken(*_: object) -> None:
             raise CannotExamineError("no kernel")
 
-        monkeypatch.setattr(KitSandbox, "__enter__", broken)
+        monkeypatch.setattr(KitSandbox, "identify", broken)
         with pytest.raises(CommandError, match="nothing is stored"):
             call_command("conformance", str(run.pk))
         assert not run.examinations.exists()
 
 
+@pytest.mark.usefixtures("kit")
 class TestRerun:
     @pytest.fixture(scope="class")
     def folders(self, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
@@ -106,8 +126,8 @@ class TestRerun:
         attach(run, settings)
         call_command("rerun", str(run.pk), *folders, "--repeat=1")
 
-    def test_scores_that_agree_earn_the_level_and_others_are_stored_as_failed(
-        self, folders: list[str]
+    def test_scores_that_differ_are_stored_as_failed_and_those_that_agree_earn_the_level(
+        self, folders: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         track = make_track(clients=3)
         first = scored_run(track, anls=0.99, bytes_total=1)
@@ -115,10 +135,14 @@ class TestRerun:
             self.rerun(first, folders, SETTINGS)
         report = first.examinations.get().read_report()
         assert isinstance(report, RerunReport)
+        assert report.problems == []
         assert [one.is_explained for one in report.comparisons] == [False, False]
         first.refresh_from_db()
         assert first.results.trust_level is TrustLevel.RECOMPUTED
         (scores,) = report.repeats
+        # What a second training of the same seed gives, without the time that it takes.
+        monkeypatch.setattr(rerun._Rerun, "_trained", lambda *_: {})
+        monkeypatch.setattr(rerun._Rerun, "_scored", lambda *_: scores)
         honest = scored_run(track, anls=scores.anls, bytes_total=scores.bytes_total)
         self.rerun(honest, folders, SETTINGS)
         honest.refresh_from_db()
