@@ -20,11 +20,12 @@ in `evaluator.examinations`, and a management command in this app. Nothing else 
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
 from evaluator.contracts import TrustLevel
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.errors import ErrorCode, ProblemError, shorten
 from evaluator.examinations import AnyReport, CodeIdentity
 from portal.accounts.models import User
 from portal.audit.models import record
@@ -33,6 +34,8 @@ from portal.evaluation import clock
 from portal.evaluation.models import Examination
 from portal.evaluation.trust import earned, examiner, with_trust
 from portal.submissions.models import Run, RunState, SubmissionState
+
+MAX_TEXT_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def conclude(
         level=level,
         command=command,
         passed=report.passed,
-        report=report.model_dump(mode="json"),
+        report=_storable(report.model_dump(mode="json")),
         identity=identity.model_dump(mode="json"),
         by=by,
         at=clock.now(),
@@ -112,3 +115,16 @@ def shown(run: Run) -> list[ShownExamination]:
         )
         for row in rows
     ]
+
+
+def _storable(value: Any) -> Any:
+    """Return JSON whose texts the database stores: a method chooses what its problems quote."""
+    match value:
+        case str():
+            return shorten(value, MAX_TEXT_CHARACTERS)
+        case list():
+            return [_storable(item) for item in value]
+        case dict():
+            return {name: _storable(item) for name, item in value.items()}
+        case _:
+            return value
