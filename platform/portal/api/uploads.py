@@ -69,13 +69,13 @@ def complete_upload(request: ApiRequest, upload_id: UUID) -> StoredArtifact:
     """
     upload = own_upload(team_in(request), upload_id)
     artifact = submissions.finish_upload(upload, request.auth)
-    is_record = artifact.run and artifact.kind == ArtifactKind.TRAINING_RECORD
+    challenged = artifact.run if artifact.kind == ArtifactKind.TRAINING_RECORD else None
     return StoredArtifact(
         artifact=artifact.pk,
         kind=artifact.kind,
         size_bytes=upload.size_bytes,
         sha256=upload.sha256,
-        challenge=artifact.run.challenge if is_record else None,
+        challenge=challenged.challenge if challenged else None,
     )
 
 
