@@ -23,8 +23,8 @@ Challenge = Annotated[
 @app.command("open")
 def open_(run: RunDirectory, challenge: Challenge) -> None:
     """Write RUN/round_opening.bin: the drawn round's key and vectors. It is secret, and for the organizers only."""
-    from starter_kit.runs.opened_round import open_round
     from starter_kit.runs.folder import OPENING
+    from starter_kit.runs.opened_round import open_round
 
     with exit_on_problem():
         number = open_round(run, challenge)

@@ -38,7 +38,7 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     # Eve trains herself, with a token that the site issued to Ada.
     lent = pfl("token", "--track", "track-2", environment=ada).strip()
     borrowed = train_privately(trained, tmp_path / "borrowed", {**eve, "PFL_RUN_TOKEN": lent})
-    rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=1, environment=eve)
+    rejected = pfl("submit", borrowed, "--title", "Borrowed", *command, status=2, environment=eve)
     assert "E_RECORD_TOKEN" in rejected
 
     offline = train_privately(trained, tmp_path / "offline", {"PFL_KEY": ada["PFL_KEY"]})

@@ -17,9 +17,9 @@ from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
-from starter_kit.runs.opened_round import open_round
 from starter_kit.runs import replayable
 from starter_kit.runs.folder import OPENING, RunFolder
+from starter_kit.runs.opened_round import open_round
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.pocket_data import make_base
 from tests.starter_kit.replay.opened_runs import (
