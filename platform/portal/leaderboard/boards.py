@@ -1,13 +1,13 @@
 """The boards of a track: its scored runs, ranked."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import QuerySet
 
 from portal.challenge.models import Track
-from portal.leaderboard.ordering import Place, listed_runs, places
+from portal.leaderboard.ordering import Place, listed_runs, places, places_of
 from portal.leaderboard.ranking import (
     Entry,
     Row,
@@ -15,9 +15,9 @@ from portal.leaderboard.ranking import (
     rank_by_bytes,
     rejection,
 )
-from portal.reviews.models import ProofReview
-from portal.reviews.selectors import verdict_on
+from portal.reviews.selectors import verdicts_on
 from portal.submissions.models import Run, RunState, SubmissionState
+from portal.submissions.selectors import submission_addresses
 from portal.teams.models import Team
 
 # The rows that are loaded at once where all are needed.
@@ -51,13 +51,13 @@ class StoredBoard:
         for start in range(0, len(found), BATCH):
             yield from self._rows(found[start : start + BATCH])
 
-    def rows_of(self, team: Team) -> list[Row]:
-        """Return the team's rows with the ranks that they have among all."""
-        return self._rows([place for place in places(self.track, self.budget) if place.team == team.pk])
-
     def places(self, start: int, stop: int) -> list[Place]:
         """Return which runs are in a part of the board."""
         return places(self.track, self.budget, start, stop)
+
+    def places_of(self, team: Team) -> list[Place]:
+        """Return which runs of the board are the team's, with the ranks that they have among all."""
+        return places_of(team, self.track, self.budget)
 
     def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
         """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
@@ -77,7 +77,15 @@ class StoredBoard:
 
 def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     """Return the first rows of each of a track's boards, all of which are loaded together."""
-    found = [board.places(0, length) for board in boards]
+    return _rows_at(boards, [board.places(0, length) for board in boards])
+
+
+def rows_of(team: Team, boards: Sequence[StoredBoard]) -> list[list[Row]]:
+    """Return the team's rows of each of a track's boards, all of which are loaded together."""
+    return _rows_at(boards, [board.places_of(team) for board in boards])
+
+
+def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
     entries = entries_at(boards[0].track, [place for places_ in found for place in places_])
     return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
 
@@ -89,7 +97,7 @@ def entries_at(track: Track, found: Sequence[Place]) -> dict[UUID, Entry]:
         state=RunState.SCORED,
         submission__state=SubmissionState.SUBMITTED,
     )
-    return {run.pk: _entry(run, track) for run in _loaded(runs, track)}
+    return {entry.run: entry for entry in _entries(runs, track)}
 
 
 def stored_boards(track: Track) -> list[StoredBoard]:
@@ -103,37 +111,36 @@ def boards_of(track: Track) -> list[Board]:
 
 
 def _ranked(track: Track, budget: float | None) -> list[Row]:
-    entries = [_entry(run, track) for run in _loaded(listed_runs(track, budget), track)]
+    entries = _entries(listed_runs(track, budget), track)
     return rank_by_bytes(entries, track.anls_threshold) if budget is None else rank_by_anls(entries, budget)
 
 
-def _loaded(runs: QuerySet[Run], track: Track) -> Iterable[Run]:
-    """Load the runs with all that a row shows, and without descriptions and rules."""
-    runs = runs.select_related("submission__team").only(
-        "budget",
-        "results",
-        "submission__title",
-        "submission__submitted_at",
-        "submission__is_baseline",
-        "submission__team__name",
+def _entries(runs: QuerySet[Run], track: Track) -> list[Entry]:
+    """Load what a row shows of these runs of the track, and nothing else of them."""
+    rows = list(
+        runs.order_by().values_list(
+            "pk",
+            "results",
+            "submission_id",
+            "submission__title",
+            "submission__submitted_at",
+            "submission__is_baseline",
+            "submission__team__name",
+        )
     )
-    reviews = ProofReview.objects.only("submission", "decision", "reason")
-    return runs.prefetch_related(Prefetch("submission__reviews", reviews)) if track.is_private else runs
-
-
-def _entry(run: Run, track: Track) -> Entry:
-    submission = run.submission
-    submission.track = track
-    assert submission.submitted_at is not None  # noqa: S101  (a database constraint)
-    verdict = verdict_on(submission)
-    return Entry(
-        run=run.pk,
-        method=submission.title,
-        team=submission.team.name,
-        url=submission.get_absolute_url(),
-        submitted_at=submission.submitted_at,
-        results=run.results,
-        status=verdict.status,
-        status_reason=verdict.reason,
-        is_baseline=submission.is_baseline,
-    )
+    verdicts = verdicts_on(track, {row[2] for row in rows})
+    addresses = submission_addresses({row[2] for row in rows})
+    return [
+        Entry(
+            run=run,
+            method=title,
+            team=team,
+            url=addresses[submission],
+            submitted_at=submitted_at,
+            results=results,
+            status=verdicts[submission].status,
+            status_reason=verdicts[submission].reason,
+            is_baseline=is_baseline,
+        )
+        for run, results, submission, title, submitted_at, is_baseline, team in rows
+    ]

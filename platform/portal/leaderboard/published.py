@@ -93,7 +93,7 @@ def as_csv(track: Track) -> str:
     """Return the boards as a CSV file, one below the other, with one line for each run."""
     file = io.StringIO()
     # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
-    writer = csv.DictWriter(file, CSV_COLUMNS, quoting=csv.QUOTE_ALL)
+    writer = csv.DictWriter(file, CSV_COLUMNS, quoting=csv.QUOTE_ALL, extrasaction="ignore")
     writer.writeheader()
     for board in stored_boards(track):
         for row in board:

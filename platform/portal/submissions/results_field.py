@@ -16,11 +16,10 @@ class ResultsField(JSONField[RunResults, RunResults]):
         self, value: str | None, expression: Expression, connection: BaseDatabaseWrapper
     ) -> Any:
         """Return the column's document as `RunResults`, and a lookup of one of its keys as it is."""
-        document = super().from_db_value(value, expression, connection)
         # An outer join yields no document where there is no run.
-        return (
-            document if document is None or isinstance(expression, KeyTransform) else self.to_python(document)
-        )
+        if value is None or isinstance(expression, KeyTransform):
+            return super().from_db_value(value, expression, connection)
+        return RunResults.model_validate_json(value)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         """Return the document to store."""
