@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from portal.challenge.models import Track
 from portal.leaderboard.ordering import Place, listed_runs, places, places_of
@@ -17,6 +17,7 @@ from portal.leaderboard.ranking import (
 )
 from portal.reviews.selectors import verdicts_on
 from portal.submissions.models import Run, RunState, SubmissionState
+from portal.submissions.results_field import FlaggedChecks, WithoutChecks
 from portal.submissions.selectors import submission_addresses
 from portal.teams.models import Team
 
@@ -34,10 +35,14 @@ class Board:
 
 @dataclass(frozen=True)
 class StoredBoard:
-    """One table in the database, of which a slice is loaded in three queries; see `Board`."""
+    """One table in the database, of which a slice is loaded in three queries; see `Board`.
+
+    Its results have no checks unless `with_checks` says so.
+    """
 
     track: Track
     budget: float | None
+    with_checks: bool = False
 
     def __len__(self) -> int:
         return listed_runs(self.track, self.budget).count()
@@ -72,7 +77,7 @@ class StoredBoard:
         ]
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
-        return self.rows(found, entries_at(self.track, found))
+        return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
 
 
 def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
@@ -90,19 +95,19 @@ def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) ->
     return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
 
 
-def entries_at(track: Track, found: Sequence[Place]) -> dict[UUID, Entry]:
+def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
     """Return the entries at these places of the track's boards, in two queries."""
     runs = Run.objects.filter(
         pk__in=[place.run for place in found],
         state=RunState.SCORED,
         submission__state=SubmissionState.SUBMITTED,
     )
-    return {entry.run: entry for entry in _entries(runs, track)}
+    return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
 
 
-def stored_boards(track: Track) -> list[StoredBoard]:
+def stored_boards(track: Track, *, with_checks: bool = False) -> list[StoredBoard]:
     """Return all boards of the track, with every scored run of a submission that was not withdrawn."""
-    return [StoredBoard(track, budget) for budget in track.run_budgets()]
+    return [StoredBoard(track, budget, with_checks) for budget in track.run_budgets()]
 
 
 def boards_of(track: Track) -> list[Board]:
@@ -115,12 +120,13 @@ def _ranked(track: Track, budget: float | None) -> list[Row]:
     return rank_by_bytes(entries, track.anls_threshold) if budget is None else rank_by_anls(entries, budget)
 
 
-def _entries(runs: QuerySet[Run], track: Track) -> list[Entry]:
+def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:
     """Load what a row shows of these runs of the track, and nothing else of them."""
     rows = list(
         runs.order_by().values_list(
             "pk",
-            "results",
+            F("results") if with_checks else WithoutChecks("results"),
+            FlaggedChecks("results"),
             "submission_id",
             "submission__title",
             "submission__submitted_at",
@@ -128,8 +134,8 @@ def _entries(runs: QuerySet[Run], track: Track) -> list[Entry]:
             "submission__team__name",
         )
     )
-    verdicts = verdicts_on(track, {row[2] for row in rows})
-    addresses = submission_addresses({row[2] for row in rows})
+    submissions = {row[3] for row in rows}
+    verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
     return [
         Entry(
             run=run,
@@ -140,7 +146,8 @@ def _entries(runs: QuerySet[Run], track: Track) -> list[Entry]:
             results=results,
             status=verdicts[submission].status,
             status_reason=verdicts[submission].reason,
+            flagged_checks=flagged,
             is_baseline=is_baseline,
         )
-        for run, results, submission, title, submitted_at, is_baseline, team in rows
+        for run, results, flagged, submission, title, submitted_at, is_baseline, team in rows
     ]

@@ -1,6 +1,6 @@
 """Queries about reviews."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
@@ -28,11 +28,19 @@ def verdicts_on(track: Track, submissions: Collection[UUID]) -> dict[UUID, Verdi
     """Return the status of the results of these submissions of the track, in one query where it requires proofs."""
     if not track.is_private:
         return dict.fromkeys(submissions, Verdict(ResultStatus.SCORED))
+    return {
+        submission: verdict(decisions, track.required_reviews)
+        for submission, decisions in decisions_on(submissions).items()
+    }
+
+
+def decisions_on(submissions: Iterable[UUID]) -> dict[UUID, list[tuple[Decision, str]]]:
+    """Return every reviewer's decision on each of these submissions, with its reason."""
     decisions: dict[UUID, list[tuple[Decision, str]]] = {submission: [] for submission in submissions}
     reviews = ProofReview.objects.filter(submission__in=decisions)
     for submission, decision, reason in reviews.values_list("submission_id", "decision", "reason"):
         decisions[submission].append((Decision(decision), reason))
-    return {submission: verdict(found, track.required_reviews) for submission, found in decisions.items()}
+    return decisions
 
 
 def conflict_of_interest(submission: Submission, user: User) -> str:
@@ -73,8 +81,6 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
         .filter(~Exists(rejected))
         .annotate(accepted=accepted)
         .filter(accepted__lt=F("track__required_reviews"))
-        .select_related("team", "track")
-        .prefetch_related("reviews")
         .order_by("submitted_at", "pk")
     )
 
