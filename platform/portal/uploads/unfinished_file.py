@@ -1,7 +1,7 @@
 """A file in a folder of its own, as far as its parts have arrived.
 
 Guarantees: a part is listed only while the file holds exactly its bytes, whoever else sends the same part at the same
-time, and wherever a process is killed.
+time, and wherever a process is killed or the power is cut.
 
 A part that nobody has sent before is written where it belongs while it is being received and hashed, so that every byte
 is written once. Whoever does so has claimed the part. Anybody else who sends it meanwhile, or again, has it verified in
@@ -25,7 +25,8 @@ from typing import BinaryIO
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
 
-CHUNK_BYTES = 1024 * 1024
+# Stays in the processor's cache from being received to being written.
+CHUNK_BYTES = 256 * 1024
 PART_NAME = re.compile(r"(\d{5})-(\d+)-([0-9a-f]{64})")
 # A file system, or a kernel, that can't copy within itself.
 NOT_COPIED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -78,12 +79,12 @@ class UnfinishedFile:
     @contextmanager
     def locked(self) -> Iterator[BinaryIO]:
         """Open the file, locked: no byte of it and no part's name changes meanwhile."""
-        with self.path.open("r+b", buffering=0) as file, self._lock(file):
+        with self.path.open("r+b", buffering=0) as file, self._lock(file, fcntl.LOCK_EX):
             yield file
 
     @contextmanager
-    def _lock(self, file: BinaryIO) -> Iterator[None]:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    def _lock(self, file: BinaryIO, kind: int) -> Iterator[None]:
+        fcntl.flock(file, kind)
         try:
             # It may have been completed or removed while this waited for the lock.
             if not _is_at(file, self.path):
@@ -105,7 +106,7 @@ class UnfinishedFile:
 
     def _claim(self, file: BinaryIO, part: Part) -> BinaryIO | None:
         """Claim the part and return the open claim; None if it is stored, or somebody else writes it."""
-        with self._lock(file):
+        with self._lock(file, fcntl.LOCK_EX):
             if any(stored.number == part.number for stored in self._markers().values()):
                 return None
             try:
@@ -117,18 +118,21 @@ class UnfinishedFile:
         path, start = self._claim_path(part), self._start(part)
 
         def write(chunk: bytes, at: int) -> None:
-            with self._lock(file):
+            # Shared with those who write other parts, but not with somebody who takes the claim away.
+            with self._lock(file, fcntl.LOCK_SH):
                 if _is_at(claim, path):
                     _write(file, chunk, start + at)
 
         try:
             _reject_unless(part, _received(chunks, part, write))
-            with self._lock(file):
+            # By part, so that no request waits for a whole file to reach the disk.
+            os.fdatasync(file.fileno())
+            with self._lock(file, fcntl.LOCK_EX):
                 # Whoever has taken it away has stored the part.
                 if _is_at(claim, path):
                     self._mark(part)
         finally:
-            with self._lock(file):
+            with self._lock(file, fcntl.LOCK_EX):
                 if _is_at(claim, path):
                     path.unlink()
 
@@ -138,7 +142,7 @@ class UnfinishedFile:
             with create(path, self.file_mode) as incoming:
                 received = _received(chunks, part, lambda chunk, at: _write(incoming, chunk, at))
                 _reject_unless(part, received)
-                with self._lock(file):
+                with self._lock(file, fcntl.LOCK_EX):
                     self._replace(file, part, incoming)
         finally:
             path.unlink(missing_ok=True)
@@ -151,6 +155,7 @@ class UnfinishedFile:
         for path in [*others, self._claim_path(part)]:
             path.unlink(missing_ok=True)
         _copy_range(incoming, file, self._start(part), part.size_bytes)
+        os.fdatasync(file.fileno())
         self._mark(part)
 
     def _marker(self, part: Part) -> Path:
