@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from evaluator.results import RunResults
 from portal.challenge.models import Track
-from portal.evaluation.results import EPSILON_COLUMNS, public_results, with_cut_scores
+from portal.evaluation.results import EPSILON_COLUMNS, cut_scores, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
 
@@ -114,7 +114,8 @@ def _values(row: Row) -> dict[str, object]:
         "flagged_checks": entry.flagged_checks,
         "submitted_at": entry.submitted_at.isoformat(),
         "url": settings.SITE_URL + entry.url,
-        **with_cut_scores(entry.results).values(),
+        **entry.results.values(),
+        **cut_scores(entry.results),
         **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
     }
 
