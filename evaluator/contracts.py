@@ -7,6 +7,7 @@ carry no other secret of the site, and nothing of the test set but aggregate sco
 
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 from uuid import UUID
@@ -34,6 +35,7 @@ PROGRESS_TASK = "portal.receive_progress"  # (progress)
 SERVER = -1
 
 
+@cache
 def evaluator_version() -> str:
     """Return the version that every score is stamped with."""
     try:

@@ -3,6 +3,7 @@
 Each protection is independent of the others, needs no privilege, and is reported as on or off:
 
 - a user and network namespace of its own, without any interface (many container runtimes forbid it);
+- a mount namespace with a `/dev/shm` of its own, of limited size, which ends with it (where the former is allowed);
 - a seccomp filter that rejects sockets, tracing and, if wanted, new processes and signals to others (Linux 3.17);
 - Landlock rules that leave it the named files only, no TCP, and no signals to others (since Linux 5.13, 6.7 and 6.12).
 
@@ -24,6 +25,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET, CLONE_THREAD = 0x08000000, 0x10000000, 0x40000000, 0x00010000
+CLONE_NEWNS, MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE = 0x00020000, 2, 4, 0x4000, 0x40000
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  (nothing is left there)
+# Of what is in memory there no limit of the process takes account.
+SHARED_MEMORY_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Protection:
     namespaces: bool
     seccomp: bool
     landlock: int
+    shared_memory: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -41,12 +48,18 @@ class Protection:
             "no network": not (self.namespaces or self.seccomp),
             "no new processes": not self.seccomp,
             "no files but its own": not self.landlock,
+            "no shared memory but its own": not (self.shared_memory or self.landlock),
         }
         return [name for name, is_missing in lacks.items() if is_missing]
 
     def __str__(self) -> str:
         landlock = f"landlock {self.landlock}" if self.landlock else ""
-        parts = ["namespaces" if self.namespaces else "", "seccomp" if self.seccomp else "", landlock]
+        parts = [
+            "namespaces" if self.namespaces else "",
+            "shared memory" if self.shared_memory else "",
+            "seccomp" if self.seccomp else "",
+            landlock,
+        ]
         return ", ".join(filter(None, parts)) or "none"
 
 
@@ -71,10 +84,11 @@ def confine(*, readable: Iterable[Path], writable: Iterable[Path], processes: bo
         processes: Whether it may start processes.
     """
     namespaces = _enter_namespaces()
+    shared_memory = _have_own_shared_memory()
     _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _drop_capabilities()
-    landlock = _apply_landlock(readable, writable)
-    return Protection(namespaces, _filter_calls(processes), landlock)
+    landlock = _apply_landlock(readable, [*writable, *([SHARED_MEMORY] if shared_memory else [])])
+    return Protection(namespaces, _filter_calls(processes), landlock, shared_memory)
 
 
 def _enter_namespaces() -> bool:
@@ -87,6 +101,18 @@ def _enter_namespaces() -> bool:
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     return True
+
+
+def _have_own_shared_memory() -> bool:
+    """Put an empty file system of limited size over the one that all processes share; return whether it is there."""
+    if not SHARED_MEMORY.is_dir() or _libc.unshare(CLONE_NEWNS) != 0:
+        return False
+    # What is mounted from here on stays in this namespace.
+    if _libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return False
+    options = f"size={SHARED_MEMORY_BYTES},nr_inodes=1024,mode=1777".encode()
+    target = os.fsencode(SHARED_MEMORY)
+    return bool(_libc.mount(b"tmpfs", target, b"tmpfs", MS_NOSUID | MS_NODEV, options) == 0)
 
 
 def _drop_capabilities() -> None:

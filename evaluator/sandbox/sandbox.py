@@ -31,8 +31,9 @@ from evaluator.sandbox.confinement import Protection, hide_from_others
 from evaluator.sandbox.limits import Limits
 
 SYSTEM = [Path(path) for path in ("/usr", "/lib", "/lib64", "/bin", "/etc", "/sys", "/proc")]
-# Devices such as GPUs are opened for writing; the file system's permissions say who may.
-DEVICES = [Path("/dev")]
+DEVICES = Path("/dev")
+# What processes leave there others find: a process gets shared memory of its own instead, where the kernel allows it.
+SHARED = {"shm", "mqueue", "hugepages"}
 CODE = [Path(sys.prefix), Path(sys.base_prefix), Path(evaluator.__file__).parent]
 # What a process may know of its surroundings: how to use the hardware.
 KEPT_VARIABLES = (
@@ -165,6 +166,12 @@ def _resident_bytes(process: psutil.Process) -> int:
         return 0
 
 
+def _devices() -> list[Path]:
+    """Return the devices: some, such as GPUs, are opened for writing, and the file system says who may."""
+    # A link leads to this process's own descriptors.
+    return [path for path in DEVICES.iterdir() if path.name not in SHARED and not path.is_symlink()]
+
+
 class Sandbox:
     """A place to run functions in, one at a time; starts its server when the first one is run."""
 
@@ -220,7 +227,7 @@ class Sandbox:
                 "preload": list(preload),
                 "folder": str((folder or Path(temporary)).resolve()),
                 "readable": [str(path.resolve()) for path in [*SYSTEM, *CODE, *readable]],
-                "writable": [str(path.resolve()) for path in [*DEVICES, *writable]],
+                "writable": [*map(str, _devices()), *(str(path.resolve()) for path in writable)],
                 "limits": asdict(limits),
             }
             process = _Process(limits, on_message)

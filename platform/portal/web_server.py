@@ -7,6 +7,10 @@ whole. Options on the command line and in GUNICORN_CMD_ARGS win over those here.
 
 import os
 
+from gunicorn.http.unreader import SocketUnreader
+
+from portal.uploads.unfinished_file import CHUNK_BYTES
+
 bind = os.environ.get("PFL_WEB_BIND", "127.0.0.1:8000")
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 worker_class = "gthread"
@@ -22,3 +26,6 @@ control_socket_disable = True
 worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108  (no file is left there)
 # Nobody here uses it, and all sites of one account would share its file.
 control_socket_disable = True
+# What is received at once is as much as a part of an upload is written at once: a megabyte, as gunicorn's own, is moved
+# through memory several times on its way.
+SocketUnreader.max_body_chunk = CHUNK_BYTES

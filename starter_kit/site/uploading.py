@@ -1,18 +1,19 @@
 """Resumable uploads: a file is sent in parts, and parts that the site has stored are not sent again."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
 from evaluator.api import NewUpload, PartUrl, StoredArtifact, UploadPart, UploadStatus
-from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.site.client import SiteClient
 
+# What the site cuts files into unless they are huge.
+USUAL_PART_BYTES = 8 * 1024 * 1024
 PARALLEL_PARTS = 3
 # So many are requested together.
 ADDRESSES = 8
@@ -41,6 +42,7 @@ def upload_file(
         ProblemError: The site rejects the file, or the connection failed; parts that were stored remain stored.
     """
     before = path.stat()
+    sha256, parts = hashes_of(path, USUAL_PART_BYTES)
     upload = client.start_upload(
         NewUpload(
             submission=submission,
@@ -48,17 +50,19 @@ def upload_file(
             kind=kind,
             filename=path.name,
             size_bytes=before.st_size,
-            sha256=sha256_of(path),
+            sha256=sha256,
         )
     )
     if upload.state == "completed":
         on_stored(before.st_size)
         return client.complete_upload(upload.id)
+    if upload.part_size_bytes != USUAL_PART_BYTES:
+        _, parts = hashes_of(path, upload.part_size_bytes)
     stored = set(client.stored_parts(upload.id))
     sender = _Sender(client, upload, path)
     with ThreadPoolExecutor(PARALLEL_PARTS) as pool:
         missing: list[Future[int]] = []
-        for part in parts_of(path, upload.part_size_bytes):
+        for part in parts:
             if part in stored:
                 on_stored(part.size_bytes)
             else:
@@ -75,15 +79,16 @@ def upload_file(
     return client.complete_upload(upload.id)
 
 
-def parts_of(path: Path, part_size_bytes: int) -> Iterator[UploadPart]:
-    """Yield the parts of a file, reading one at a time."""
-    with path.open("rb") as file:
-        number = 1
+def hashes_of(path: Path, part_size_bytes: int) -> tuple[str, list[UploadPart]]:
+    """Return the SHA-256 of a file, and its parts with theirs; the file is read once, and hashed by two threads."""
+    whole, parts = hashlib.sha256(), list[UploadPart]()
+    with path.open("rb") as file, ThreadPoolExecutor(1) as pool:
         while content := file.read(part_size_bytes):
-            yield UploadPart(
-                number=number, size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
-            )
-            number += 1
+            in_whole = pool.submit(whole.update, content)
+            sha256 = hashlib.sha256(content).hexdigest()
+            parts.append(UploadPart(number=len(parts) + 1, size_bytes=len(content), sha256=sha256))
+            in_whole.result()
+    return whole.hexdigest(), parts
 
 
 class _Sender:

@@ -79,6 +79,7 @@ def _cells(group: GroupScore) -> tuple[str, ...]:
 class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
     """The evaluations with their progress, which organizers may run again."""
 
+    show_full_result_count = False
     list_display = (
         "run",
         "attempt",

@@ -181,10 +181,13 @@ def with_cut_scores(results: RunResults) -> RunResults:
 
     Exact scores of many submissions would reveal the answers of single questions of the secret test set.
     """
+    return results.model_copy(update=cut_scores(results))
+
+
+def cut_scores(results: RunResults) -> dict[str, float | None]:
+    """Return what `with_cut_scores` replaces."""
     scores = {"anls": results.anls, "accuracy": results.accuracy}
-    return results.model_copy(
-        update={name: None if score is None else float(cut(score)) for name, score in scores.items()}
-    )
+    return {name: None if score is None else float(cut(score)) for name, score in scores.items()}
 
 
 def public_results(results: RunResults, budget: float | None) -> RunResults:

@@ -30,7 +30,7 @@ def read_leaderboard(
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponse:
-        boards = [board for board in stored_boards(track) if budget in (None, board.budget)]
+        boards = [board for board in stored_boards(track, with_checks=True) if budget in (None, board.budget)]
         published = publish(track, boards, slice(offset, offset + limit))
         return HttpResponse(published.model_dump_json(), content_type="application/json; charset=utf-8")
 

@@ -1,13 +1,13 @@
 """The boards of a track: its scored runs, ranked."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, QuerySet
 
 from portal.challenge.models import Track
-from portal.leaderboard.ordering import Place, listed_runs, places
+from portal.leaderboard.ordering import Place, listed_runs, places, places_of
 from portal.leaderboard.ranking import (
     Entry,
     Row,
@@ -15,9 +15,10 @@ from portal.leaderboard.ranking import (
     rank_by_bytes,
     rejection,
 )
-from portal.reviews.models import ProofReview
-from portal.reviews.selectors import verdict_on
+from portal.reviews.selectors import verdicts_on
 from portal.submissions.models import Run, RunState, SubmissionState
+from portal.submissions.results_field import FlaggedChecks, WithoutChecks
+from portal.submissions.selectors import submission_addresses
 from portal.teams.models import Team
 
 # The rows that are loaded at once where all are needed.
@@ -34,10 +35,14 @@ class Board:
 
 @dataclass(frozen=True)
 class StoredBoard:
-    """One table in the database, of which a slice is loaded in three queries; see `Board`."""
+    """One table in the database, of which a slice is loaded in three queries; see `Board`.
+
+    Its results have no checks unless `with_checks` says so.
+    """
 
     track: Track
     budget: float | None
+    with_checks: bool = False
 
     def __len__(self) -> int:
         return listed_runs(self.track, self.budget).count()
@@ -51,13 +56,13 @@ class StoredBoard:
         for start in range(0, len(found), BATCH):
             yield from self._rows(found[start : start + BATCH])
 
-    def rows_of(self, team: Team) -> list[Row]:
-        """Return the team's rows with the ranks that they have among all."""
-        return self._rows([place for place in places(self.track, self.budget) if place.team == team.pk])
-
     def places(self, start: int, stop: int) -> list[Place]:
         """Return which runs are in a part of the board."""
         return places(self.track, self.budget, start, stop)
+
+    def places_of(self, team: Team) -> list[Place]:
+        """Return which runs of the board are the team's, with the ranks that they have among all."""
+        return places_of(team, self.track, self.budget)
 
     def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
         """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
@@ -72,29 +77,37 @@ class StoredBoard:
         ]
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
-        return self.rows(found, entries_at(self.track, found))
+        return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
 
 
 def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     """Return the first rows of each of a track's boards, all of which are loaded together."""
-    found = [board.places(0, length) for board in boards]
+    return _rows_at(boards, [board.places(0, length) for board in boards])
+
+
+def rows_of(team: Team, boards: Sequence[StoredBoard]) -> list[list[Row]]:
+    """Return the team's rows of each of a track's boards, all of which are loaded together."""
+    return _rows_at(boards, [board.places_of(team) for board in boards])
+
+
+def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
     entries = entries_at(boards[0].track, [place for places_ in found for place in places_])
     return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
 
 
-def entries_at(track: Track, found: Sequence[Place]) -> dict[UUID, Entry]:
+def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
     """Return the entries at these places of the track's boards, in two queries."""
     runs = Run.objects.filter(
         pk__in=[place.run for place in found],
         state=RunState.SCORED,
         submission__state=SubmissionState.SUBMITTED,
     )
-    return {run.pk: _entry(run, track) for run in _loaded(runs, track)}
+    return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
 
 
-def stored_boards(track: Track) -> list[StoredBoard]:
+def stored_boards(track: Track, *, with_checks: bool = False) -> list[StoredBoard]:
     """Return all boards of the track, with every scored run of a submission that was not withdrawn."""
-    return [StoredBoard(track, budget) for budget in track.run_budgets()]
+    return [StoredBoard(track, budget, with_checks) for budget in track.run_budgets()]
 
 
 def boards_of(track: Track) -> list[Board]:
@@ -103,37 +116,38 @@ def boards_of(track: Track) -> list[Board]:
 
 
 def _ranked(track: Track, budget: float | None) -> list[Row]:
-    entries = [_entry(run, track) for run in _loaded(listed_runs(track, budget), track)]
+    entries = _entries(listed_runs(track, budget), track)
     return rank_by_bytes(entries, track.anls_threshold) if budget is None else rank_by_anls(entries, budget)
 
 
-def _loaded(runs: QuerySet[Run], track: Track) -> Iterable[Run]:
-    """Load the runs with all that a row shows, and without descriptions and rules."""
-    runs = runs.select_related("submission__team").only(
-        "budget",
-        "results",
-        "submission__title",
-        "submission__submitted_at",
-        "submission__is_baseline",
-        "submission__team__name",
+def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:
+    """Load what a row shows of these runs of the track, and nothing else of them."""
+    rows = list(
+        runs.order_by().values_list(
+            "pk",
+            F("results") if with_checks else WithoutChecks("results"),
+            FlaggedChecks("results"),
+            "submission_id",
+            "submission__title",
+            "submission__submitted_at",
+            "submission__is_baseline",
+            "submission__team__name",
+        )
     )
-    reviews = ProofReview.objects.only("submission", "decision", "reason")
-    return runs.prefetch_related(Prefetch("submission__reviews", reviews)) if track.is_private else runs
-
-
-def _entry(run: Run, track: Track) -> Entry:
-    submission = run.submission
-    submission.track = track
-    assert submission.submitted_at is not None  # noqa: S101  (a database constraint)
-    verdict = verdict_on(submission)
-    return Entry(
-        run=run.pk,
-        method=submission.title,
-        team=submission.team.name,
-        url=submission.get_absolute_url(),
-        submitted_at=submission.submitted_at,
-        results=run.results,
-        status=verdict.status,
-        status_reason=verdict.reason,
-        is_baseline=submission.is_baseline,
-    )
+    submissions = {row[3] for row in rows}
+    verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
+    return [
+        Entry(
+            run=run,
+            method=title,
+            team=team,
+            url=addresses[submission],
+            submitted_at=submitted_at,
+            results=results,
+            status=verdicts[submission].status,
+            status_reason=verdicts[submission].reason,
+            flagged_checks=flagged,
+            is_baseline=is_baseline,
+        )
+        for run, results, flagged, submission, title, submitted_at, is_baseline, team in rows
+    ]

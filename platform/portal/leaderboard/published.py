@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from evaluator.results import RunResults
 from portal.challenge.models import Track
-from portal.evaluation.results import EPSILON_COLUMNS, public_results, with_cut_scores
+from portal.evaluation.results import EPSILON_COLUMNS, cut_scores, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
 
@@ -83,7 +83,7 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
         method=entry.method,
         team=entry.team,
         results=public_results(entry.results, budget),
-        flagged_checks=entry.results.flagged_checks,
+        flagged_checks=entry.flagged_checks,
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
     )
@@ -93,12 +93,12 @@ def as_csv(track: Track) -> str:
     """Return the boards as a CSV file, one below the other, with one line for each run."""
     file = io.StringIO()
     # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
-    writer = csv.DictWriter(file, CSV_COLUMNS, quoting=csv.QUOTE_ALL)
-    writer.writeheader()
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+    writer.writerow(CSV_COLUMNS)
     for board in stored_boards(track):
         for row in board:
-            cells = {name: _cell(value) for name, value in _values(row).items()}
-            writer.writerow({"track": track.slug, "budget": board.budget, **cells})
+            values = {"track": track.slug, "budget": board.budget, **_values(row)}
+            writer.writerow([_cell(values[name]) for name in CSV_COLUMNS])
     return file.getvalue()
 
 
@@ -111,10 +111,11 @@ def _values(row: Row) -> dict[str, object]:
         "is_baseline": entry.is_baseline,
         "method": entry.method,
         "team": entry.team,
-        "flagged_checks": entry.results.flagged_checks,
+        "flagged_checks": entry.flagged_checks,
         "submitted_at": entry.submitted_at.isoformat(),
         "url": settings.SITE_URL + entry.url,
-        **with_cut_scores(entry.results).values(),
+        **entry.results.values(),
+        **cut_scores(entry.results),
         **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
     }
 

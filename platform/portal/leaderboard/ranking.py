@@ -22,6 +22,7 @@ class Entry:
     """One scored run, with results of which not all is public.
 
     Attributes:
+        results: Without checks, except where they are published.
         status_reason: Why the result has its status, where reviewers decide on it.
     """
 
@@ -33,6 +34,7 @@ class Entry:
     results: RunResults
     status: ResultStatus = ResultStatus.SCORED
     status_reason: str = ""
+    flagged_checks: int = 0
     is_baseline: bool = False
 
     @property

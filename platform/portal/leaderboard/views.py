@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.evaluation.results import EPSILON_COLUMNS, TRUST
-from portal.leaderboard.boards import Board, StoredBoard, heads_of, stored_boards
+from portal.leaderboard.boards import Board, StoredBoard, heads_of, rows_of, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged, unless_unchanged
 from portal.leaderboard.published import as_csv
 from portal.leaderboard.ranking import Row
@@ -127,8 +127,11 @@ def _heads(boards: Sequence[StoredBoard]) -> list[ShownBoard]:
 
 
 def _boards_of_team(track: Track, team: Team) -> str:
-    found = [(board.budget, board.rows_of(team)) for board in stored_boards(track)]
-    return _drawn_boards(track, [ShownBoard(budget, rows) for budget, rows in found], team=team)
+    boards = stored_boards(track)
+    shown = [
+        ShownBoard(board.budget, rows) for board, rows in zip(boards, rows_of(team, boards), strict=True)
+    ]
+    return _drawn_boards(track, shown, team=team)
 
 
 def _selected(track: Track, epsilon: str | None) -> list[StoredBoard]:

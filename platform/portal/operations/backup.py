@@ -26,10 +26,11 @@ from pydantic import BaseModel
 
 from evaluator.checkpoints.contents import sha256_of
 from portal.operations.snapshots import StoredFile, snapshot
-from portal.uploads.folder_store import CHUNK_BYTES, FolderStore
+from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.store import Store
 from portal.uploads.stores import current_store
+from portal.uploads.unfinished_file import CHUNK_BYTES
 
 MANIFEST = "manifest.json"
 DATABASE = "database"

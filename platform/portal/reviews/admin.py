@@ -21,8 +21,9 @@ from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, reviewable_submissions, verdict_on
+from portal.reviews.selectors import awaiting_review, decisions_on, reviewable_submissions, verdict_on
 from portal.reviews.services import decide, may_review
+from portal.reviews.verdict import verdict
 from portal.submissions.models import Submission
 
 PAGE_LENGTH = 50
@@ -99,8 +100,15 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     def awaiting_view(self, request: UserRequest) -> HttpResponse:
         """Show the proofs that the visitor has yet to review."""
         self._require_reviewer(request.user)
-        page = Paginator(awaiting_review(request.user), PAGE_LENGTH).get_page(request.GET.get("page"))
-        rows = [(submission, verdict_on(submission)) for submission in page]
+        # The query is long, but what it finds is short: one run of it serves the count and the page.
+        waiting = list(awaiting_review(request.user).values_list("pk", flat=True))
+        page = Paginator(waiting, PAGE_LENGTH).get_page(request.GET.get("page"))
+        shown = Submission.objects.filter(pk__in=page.object_list).order_by("submitted_at", "pk")
+        decisions = decisions_on(page.object_list)
+        rows = [
+            (submission, verdict(decisions[submission.pk], submission.track.required_reviews))
+            for submission in shown.select_related("team", "track").defer("description", "track__description")
+        ]
         title = "Proofs that need your review"
         return self._page(request, "admin/reviews/awaiting.html", title, rows=rows, page=page)
 

@@ -1,10 +1,14 @@
 """Queries about reviews."""
 
+from collections.abc import Collection, Iterable
+from typing import Any
+from uuid import UUID
+
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
-from portal.challenge.models import Ranking
+from portal.challenge.models import Ranking, Track
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
@@ -20,6 +24,25 @@ def verdict_on(submission: Submission) -> Verdict:
     return verdict(decisions, submission.track.required_reviews)
 
 
+def verdicts_on(track: Track, submissions: Collection[UUID]) -> dict[UUID, Verdict]:
+    """Return the status of the results of these submissions of the track, in one query where it requires proofs."""
+    if not track.is_private:
+        return dict.fromkeys(submissions, Verdict(ResultStatus.SCORED))
+    return {
+        submission: verdict(decisions, track.required_reviews)
+        for submission, decisions in decisions_on(submissions).items()
+    }
+
+
+def decisions_on(submissions: Iterable[UUID]) -> dict[UUID, list[tuple[Decision, str]]]:
+    """Return every reviewer's decision on each of these submissions, with its reason."""
+    decisions: dict[UUID, list[tuple[Decision, str]]] = {submission: [] for submission in submissions}
+    reviews = ProofReview.objects.filter(submission__in=decisions)
+    for submission, decision, reason in reviews.values_list("submission_id", "decision", "reason"):
+        decisions[submission].append((Decision(decision), reason))
+    return decisions
+
+
 def conflict_of_interest(submission: Submission, user: User) -> str:
     """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it."""
     if teams_ever_of(user).filter(pk=submission.team_id).exists():
@@ -33,12 +56,13 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
     """Return what has been submitted to a track with proofs and `reviewer` has no conflict of interest about."""
+    # Fetched at once: they are few, and PostgreSQL can't estimate how much a query excludes by another one.
+    teams = {*_keys(teams_ever_of(reviewer)), *_issued_tokens(reviewer).values_list("team", flat=True)}
     return (
         Submission.objects.filter(track__ranking=Ranking.ANLS, submitted_at__isnull=False)
-        .exclude(team__in=teams_ever_of(reviewer))
-        .exclude(team__in=_issued_tokens(reviewer).values("team"))
+        .exclude(team__in=teams)
         .exclude(created_by=reviewer)
-        .exclude(track__in=competed_tracks(reviewer))
+        .exclude(track__in=_keys(competed_tracks(reviewer)))
     )
 
 
@@ -57,8 +81,6 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
         .filter(~Exists(rejected))
         .annotate(accepted=accepted)
         .filter(accepted__lt=F("track__required_reviews"))
-        .select_related("team", "track")
-        .prefetch_related("reviews")
         .order_by("submitted_at", "pk")
     )
 
@@ -71,6 +93,10 @@ def readable_proofs(user: User) -> QuerySet[Artifact]:
     return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
         "submission", "upload"
     )
+
+
+def _keys(rows: QuerySet[Any]) -> list[int]:
+    return list(rows.values_list("pk", flat=True))
 
 
 def _issued_tokens(user: User) -> QuerySet[RunToken]:

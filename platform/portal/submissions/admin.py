@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from portal.audit.admin import ModelT, ReadOnlyAdmin
 from portal.submissions.models import Artifact, Run, RunToken, Submission
-from portal.submissions.selectors import competed_tracks, private_submissions
+from portal.submissions.selectors import competed_tracks, private_to
 from portal.submissions.services import mark_baseline
 
 
@@ -52,6 +52,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
 
     list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
     list_per_page = 50
+    show_full_result_count = False
     list_filter = ("track", "state", "is_baseline")
     list_select_related = ("team", "track")
     search_fields = ("title", "team__name")
@@ -76,7 +77,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
         """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(pk__in=private_submissions(request.user).values("pk"))
+        return super().get_queryset(request).filter(private_to(request.user))
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False

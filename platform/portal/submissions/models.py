@@ -61,7 +61,7 @@ class Submission(models.Model):
     paper_url = models.URLField("link to a paper", blank=True)
     is_baseline = models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")
     state = models.CharField(max_length=10, choices=SubmissionState.choices, default=SubmissionState.DRAFT)
-    created_at = models.DateTimeField(default=timezone.now)
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
     submitted_at = models.DateTimeField(null=True, blank=True)
     refunded_at = models.DateTimeField(
         null=True, blank=True, help_text="When the quota slot was given back because the platform failed."

@@ -1,11 +1,16 @@
-"""The database column of a run's results: a JSON document in the database, a `RunResults` in Python."""
+"""The database column of a run's results: a JSON document in the database, a `RunResults` in Python.
+
+The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks.
+"""
 
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, JSONField, Model
+from django.db.models import Expression, Func, IntegerField, JSONField, Model
 from django.db.models.fields.json import KeyTransform
+from django.db.models.sql.compiler import SQLCompiler
 
+from evaluator.contracts import CheckStatus
 from evaluator.results import RunResults
 
 
@@ -16,11 +21,10 @@ class ResultsField(JSONField[RunResults, RunResults]):
         self, value: str | None, expression: Expression, connection: BaseDatabaseWrapper
     ) -> Any:
         """Return the column's document as `RunResults`, and a lookup of one of its keys as it is."""
-        document = super().from_db_value(value, expression, connection)
         # An outer join yields no document where there is no run.
-        return (
-            document if document is None or isinstance(expression, KeyTransform) else self.to_python(document)
-        )
+        if value is None or isinstance(expression, KeyTransform):
+            return super().from_db_value(value, expression, connection)
+        return RunResults.model_validate_json(value)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         """Return the document to store."""
@@ -33,6 +37,35 @@ class ResultsField(JSONField[RunResults, RunResults]):
     def value_to_string(self, obj: Model) -> Any:
         """Return what `manage.py dumpdata` writes, which `to_python` reads."""
         return _document(self.value_from_object(obj))
+
+
+class WithoutChecks(Func):
+    """The results of a column, without the checks."""
+
+    output_field = ResultsField()
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
+        return self.as_sql(compiler, connection, template="(%(expressions)s - 'checks')")
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
+        return self.as_sql(compiler, connection, template="json_remove(%(expressions)s, '$.checks')")
+
+
+class FlaggedChecks(Func):
+    """The number of the flagged checks in the results of a column, as `RunResults.flagged_checks`."""
+
+    output_field = IntegerField()
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
+        flagged = f"""'$.checks[*] ? (@.status == "{CheckStatus.FLAGGED.value}")'"""
+        found = f"jsonb_array_length(jsonb_path_query_array(%(expressions)s, {flagged}))"
+        return self.as_sql(compiler, connection, template=found)
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
+        made = "json_each(%(expressions)s, '$.checks') AS made"
+        is_flagged = f"json_extract(made.value, '$.status') = '{CheckStatus.FLAGGED.value}'"
+        found = f"(SELECT COUNT(*) FROM {made} WHERE {is_flagged})"  # noqa: S608  (nothing in it comes from outside)
+        return self.as_sql(compiler, connection, template=found)
 
 
 def _document(value: Any) -> Any:

@@ -1,10 +1,12 @@
 """Queries about submissions, and who may see them."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.challenge.models import Track
@@ -23,6 +25,14 @@ def submissions_of(team: Team) -> QuerySet[Submission]:
 def own_submission(team: Team, submission_id: UUID) -> Submission:
     """Return the team's submission. Raises `Submission.DoesNotExist` also for other teams' submissions."""
     return submissions_of(team).select_related("team").get(pk=submission_id)
+
+
+def submission_addresses(submissions: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the address of each submission's page."""
+    # To look up the address of one takes longer than all else that a row of a board needs.
+    nowhere = UUID(int=0)
+    pattern = reverse("submissions:detail", args=[nowhere])
+    return {submission: pattern.replace(str(nowhere), str(submission)) for submission in submissions}
 
 
 def own_upload(team: Team, upload_id: UUID) -> Upload:
@@ -53,7 +63,7 @@ def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     """Return the submissions that `user` may see: scored ones, and those that they see the private part of."""
     scored = Exists(Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED))
     public = Q(scored, state=SubmissionState.SUBMITTED)
-    return Submission.objects.select_related("track", "team").filter(public | _private_to(user))
+    return Submission.objects.select_related("track", "team").filter(public | private_to(user))
 
 
 def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
@@ -62,7 +72,7 @@ def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     Those of their own team; with the permission to view submissions also those of the others, except in the tracks
     where a team of theirs competes.
     """
-    return Submission.objects.filter(_private_to(user))
+    return Submission.objects.filter(private_to(user))
 
 
 def sees_private(user: User | AnonymousUser, submission: Submission) -> bool:
@@ -70,7 +80,8 @@ def sees_private(user: User | AnonymousUser, submission: Submission) -> bool:
     return private_submissions(user).filter(pk=submission.pk).exists()
 
 
-def _private_to(user: User | AnonymousUser) -> Q:
+def private_to(user: User | AnonymousUser) -> Q:
+    """Return the condition of `private_submissions`, for a query of submissions."""
     if not user.is_authenticated:
         return Q(pk__in=())
     own = Exists(Membership.objects.filter(team=OuterRef("team"), user=user))

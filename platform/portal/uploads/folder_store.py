@@ -1,8 +1,6 @@
 """The store of an embedded site: files in a folder."""
 
 import errno
-import fcntl
-import hashlib
 import os
 import re
 import secrets
@@ -19,14 +17,11 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
 from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
 from portal.uploads.store import PartUrl, Store, reject_incomplete
+from portal.uploads.unfinished_file import UnfinishedFile, create
 
-CHUNK_BYTES = 1024 * 1024
 KEY = re.compile(r"[0-9a-z]{2}/[0-9a-z-]{1,100}")
 UPLOAD = re.compile(r"[0-9a-f]{32}-(\d+)")
-PART_NAME = re.compile(r"(\d{5})-(\d+)-([0-9a-f]{64})")
 FULL = {errno.ENOSPC, errno.EDQUOT}
-# A file system, or a kernel, that can't copy within itself.
-NOT_COPIED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
 
 class FolderStore(Store):
@@ -36,15 +31,12 @@ class FolderStore(Store):
 
     Layout::
 
-        objects/<key>                                   finished files
-        unfinished/<upload>/file                        the file, as far as its parts have arrived
-        unfinished/<upload>/<number>-<size>-<sha256>    empty: the file holds this part, verified
-        unfinished/<upload>/incoming-<random>           a part on its way
+        objects/<key>           finished files
+        unfinished/<upload>/    what `UnfinishedFile` keeps
 
-    A part is verified in a file of its own and then copied to its place by the kernel, so completing an upload is a
-    rename, however big the file is. The file is locked for both, so that nothing is written into a finished one.
-    After a crash there is either the unfinished upload or the finished file, and a part that was being copied counts
-    as missing.
+    Parts are written into the unfinished file, so completing an upload is a rename, however big the file is. The file
+    is locked for both, so that nothing is written into a finished one. After a crash there is either the unfinished
+    upload or the finished file, and a part that was being written counts as missing.
     """
 
     def __init__(self, folder: Path, *, group_readable: bool = False) -> None:
@@ -57,9 +49,8 @@ class FolderStore(Store):
     def begin(self, key: str, part_size_bytes: int) -> str:
         upload = f"{secrets.token_hex(16)}-{part_size_bytes}"
         with _coded_problems():
-            folder = self._unfinished(upload)
-            self._make(folder)
-            self._create(folder / "file").close()
+            self._make(self._folder_of(upload))
+            self._unfinished(upload).begin()
         return upload
 
     @override
@@ -74,14 +65,15 @@ class FolderStore(Store):
         """
         with _coded_problems():
             try:
-                self._receive(upload, part, chunks)
+                self._unfinished(upload).receive(part, chunks)
             except FileNotFoundError as error:
                 raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
 
     @override
     def list_parts(self, key: str, upload: str) -> list[Part]:
-        with _coded_problems():
-            return sorted(self._markers(upload).values(), key=lambda part: part.number)
+        with _coded_problems(), suppress(FileNotFoundError):
+            return self._unfinished(upload).parts()
+        return []
 
     @override
     def complete(self, key: str, upload: str, parts: list[Part]) -> None:
@@ -135,7 +127,7 @@ class FolderStore(Store):
             self._make(self.folder)
             probe = self.folder / f"check-{secrets.token_hex(8)}"
             try:
-                with self._create(probe) as file:
+                with create(probe, self._file_mode) as file:
                     file.write(b"ok")
             finally:
                 probe.unlink(missing_ok=True)
@@ -157,11 +149,16 @@ class FolderStore(Store):
             raise FileNotFoundError(key)
         return self.folder / "objects" / key
 
-    def _unfinished(self, upload: str) -> Path:
+    def _folder_of(self, upload: str) -> Path:
         """Return the folder of an upload. Raises `FileNotFoundError` for a name that the store didn't make."""
         if not UPLOAD.fullmatch(upload):
             raise FileNotFoundError(upload)
         return self._unfinished_root / upload
+
+    def _unfinished(self, upload: str) -> UnfinishedFile:
+        """Return the upload's file. Raises `FileNotFoundError` for a name that the store didn't make."""
+        folder = self._folder_of(upload)
+        return UnfinishedFile(folder, int(upload.partition("-")[2]), self._file_mode)
 
     def _make(self, folder: Path) -> None:
         """Make the folder and those above it, up to the store's own, with the store's mode."""
@@ -176,72 +173,19 @@ class FolderStore(Store):
             # Whatever the process's mask is.
             folder.chmod(self._folder_mode)
 
-    def _create(self, path: Path) -> BinaryIO:
-        """Open a new file for writing."""
-        file = os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b")
-        os.fchmod(file.fileno(), self._file_mode)
-        return file
-
-    @contextmanager
-    def _locked(self, upload: str) -> Iterator[BinaryIO]:
-        """Open the unfinished file, locked. Raises `FileNotFoundError` when it is completed or aborted."""
-        path = self._unfinished(upload) / "file"
-        with path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # It may have been completed or removed while this waited for the lock.
-            if not _is_at(file, path):
-                raise FileNotFoundError(path)
-            yield file
-
-    def _markers(self, upload: str) -> dict[Path, Part]:
-        """Return the marker of each stored part."""
-        try:
-            paths = list(self._unfinished(upload).iterdir())
-        except FileNotFoundError:
-            return {}
-        matches = [(path, PART_NAME.fullmatch(path.name)) for path in paths]
-        return {path: Part(int(match[1]), int(match[2]), match[3]) for path, match in matches if match}
-
-    def _receive(self, upload: str, part: Part, chunks: Iterable[bytes]) -> None:
-        incoming = self._unfinished(upload) / f"incoming-{secrets.token_hex(8)}"
-        try:
-            with self._create(incoming) as file:
-                received = _copy(chunks, file, part)
-                if received != part:
-                    raise ProblemError.of(
-                        ErrorCode.UPLOAD_PART,
-                        where=f"part {part.number}",
-                        expected=f"{part.size_bytes} bytes, SHA-256 {part.sha256}",
-                        found=f"{received.size_bytes} bytes, SHA-256 {received.sha256}",
-                    )
-                file.flush()
-                self._place(upload, part, file)
-        finally:
-            incoming.unlink(missing_ok=True)
-
-    def _place(self, upload: str, part: Part, incoming: BinaryIO) -> None:
-        """Copy a verified part to its place in the file, and mark it as stored."""
-        with self._locked(upload) as file:
-            for path, stored in self._markers(upload).items():
-                if stored.number == part.number:
-                    path.unlink()
-            part_size = int(UPLOAD.fullmatch(upload)[1])  # type: ignore[index]
-            _copy_range(incoming, file, (part.number - 1) * part_size, part.size_bytes)
-            name = f"{part.number:05d}-{part.size_bytes}-{part.sha256}"
-            self._create(self._unfinished(upload) / name).close()
-
     def _finish(self, target: Path, upload: str, parts: list[Part]) -> None:
-        with self._locked(upload) as file:
-            reject_incomplete(parts, list(self._markers(upload).values()))
+        unfinished = self._unfinished(upload)
+        with unfinished.locked() as file:
+            reject_incomplete(parts, unfinished.parts())
             os.fsync(file.fileno())
             self._make(target.parent)
-            (self._unfinished(upload) / "file").rename(target)
+            unfinished.path.rename(target)
             _sync_folder(target.parent)
 
     def _discard(self, upload: str) -> None:
         # Renamed first: a part that arrives while the folder is emptied then finds no folder and is rejected.
         with suppress(FileNotFoundError):
-            folder = self._unfinished(upload)
+            folder = self._folder_of(upload)
             gone = folder.with_suffix(".gone")
             with suppress(FileNotFoundError):
                 folder.rename(gone)
@@ -260,32 +204,6 @@ def _coded_problems() -> Iterator[None]:
         raise ProblemError.of(code) from error
 
 
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _copy_range(source: BinaryIO, target: BinaryIO, start: int, size: int) -> None:
-    """Copy the first `size` bytes of `source` to `start` in `target`; by the kernel, and where it can, by reference."""
-    copied = 0
-    while copied < size:
-        try:
-            count = os.copy_file_range(
-                source.fileno(), target.fileno(), size - copied, copied, start + copied
-            )
-        except OSError as error:
-            if error.errno not in NOT_COPIED:
-                raise
-            count = os.pwrite(
-                target.fileno(),
-                os.pread(source.fileno(), min(CHUNK_BYTES, size - copied), copied),
-                start + copied,
-            )
-        copied += count
-
-
 def _sync_folder(folder: Path) -> None:
     """Make the names of the files in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -293,15 +211,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _copy(chunks: Iterable[bytes], file: BinaryIO, announced: Part) -> Part:
-    """Write `chunks` until they end or exceed the announced size, and return the part that was really received."""
-    digest, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        size += len(chunk)
-        if size > announced.size_bytes:
-            break
-        digest.update(chunk)
-        file.write(chunk)
-    return Part(announced.number, size, digest.hexdigest())

@@ -13,10 +13,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.uploads.folder_store import CHUNK_BYTES
 from portal.uploads.problems import problem_response
 from portal.uploads.signed_urls import FileAddress, read_file_token, read_part_token
 from portal.uploads.stores import current_folder
+from portal.uploads.unfinished_file import CHUNK_BYTES
 
 ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 

@@ -53,6 +53,16 @@ def write(path: str, _: Send) -> Any:
     return attempt(lambda: Path(path).write_text("written"))
 
 
+def fill(path: str, _: Send) -> Any:
+    size = 0
+    with Path(path).open("wb", buffering=0) as file:
+        try:
+            while count := file.write(bytes(2**20)):
+                size += count
+        except OSError:
+            return size
+
+
 def connect(port: int, _: Send) -> Any:
     return {
         "tcp": attempt(lambda: socket.create_connection(("127.0.0.1", port), timeout=5)),

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import MAX_OUTPUT_CHARACTERS, Ending, Sandbox, SandboxError
+from evaluator.sandbox.sandbox import MAX_OUTPUT_CHARACTERS, Ending, Sandbox, SandboxError, _devices
 
 INMATES = "tests.evaluator.sandbox.inmates"
 TESTS = Path(__file__).parents[2]
@@ -103,6 +103,35 @@ class TestNetwork:
         with socket.create_server(("127.0.0.1", 0)) as server:
             results = run(sandbox, "connect", server.getsockname()[1])
         assert not [name for name, result in results.items() if result.startswith("did")], results
+
+
+class TestSharedMemory:
+    def test_what_is_left_there_nobody_else_finds(self, sandbox: Sandbox) -> None:
+        path = Path("/dev/shm") / f"pfl-{os.getpid()}-left"
+        written = run(sandbox, "write", str(path))
+        assert not path.exists()
+        assert run(sandbox, "read", str(path)) in {"FileNotFoundError", "PermissionError"}
+        if sandbox.protection is not None and sandbox.protection.shared_memory:
+            assert written.startswith("did")
+
+    def test_what_others_left_there_is_not_read_or_changed(self, sandbox: Sandbox) -> None:
+        path = Path("/dev/shm") / f"pfl-{os.getpid()}-others"
+        path.write_text("secret")
+        try:
+            assert run(sandbox, "read", str(path)) in {"FileNotFoundError", "PermissionError"}
+            run(sandbox, "write", str(path))
+            assert path.read_text() == "secret"
+        finally:
+            path.unlink()
+
+    def test_its_size_is_limited(self, sandbox: Sandbox) -> None:
+        if sandbox.probe().shared_memory:
+            assert run(sandbox, "fill", "/dev/shm/all") == 64 * MIB
+
+    def test_that_of_others_is_no_device_that_is_passed_on(self) -> None:
+        devices = _devices()
+        assert Path("/dev/null") in devices
+        assert not {Path("/dev"), Path("/dev/shm"), Path("/dev/mqueue"), Path("/dev/fd")} & set(devices)
 
 
 class TestFiles:

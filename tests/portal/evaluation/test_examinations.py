@@ -3,6 +3,7 @@
 import csv
 import io
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 from django.db import IntegrityError, transaction

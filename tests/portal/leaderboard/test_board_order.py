@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from portal.challenge.models import Ranking
-from portal.leaderboard.boards import boards_of, heads_of, stored_boards
+from portal.leaderboard.boards import boards_of, heads_of, rows_of, stored_boards
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
@@ -83,4 +83,4 @@ def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     assert heads_of([stored], 5) == [rules.rows[:5]]
     for team in {submission.team for submission in track.submissions.all()}:
-        assert stored.rows_of(team) == [row for row in rules.rows if row.entry.team == team.name]
+        assert rows_of(team, [stored]) == [[row for row in rules.rows if row.entry.team == team.name]]

@@ -50,7 +50,6 @@ COLUMNS = {
     "submissions_submission.is_baseline": "mark_baseline",
     "teams_team.id": NEVER,
     "teams_team.name": "the administration",
-    "reviews_proofreview.id": NEVER,
     "reviews_proofreview.submission_id": NEVER,
     "reviews_proofreview.decision": "decide",
     "reviews_proofreview.reason": "decide",

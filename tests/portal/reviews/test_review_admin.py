@@ -45,11 +45,11 @@ def test_the_list_of_nothing_says_so(client, reviewer):
 
 def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_num_queries):
     scored_submission()
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(11):
         client.get(AWAITING)
     for _ in range(4):
         scored_submission()
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(11):
         client.get(AWAITING)
 
 

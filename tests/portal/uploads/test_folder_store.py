@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -137,13 +138,136 @@ def test_different_bytes_for_one_part_at_once_leave_one_of_them_whole(store, upl
         assert sha(file.read()) == part.sha256
 
 
-def test_a_crash_while_a_part_is_put_in_its_place_leaves_it_missing(store, upload, monkeypatch):
+def content_of(store, upload):
+    """The bytes of the unfinished file."""
+    return (store.folder / "unfinished" / upload / "file").read_bytes()
+
+
+def test_a_part_is_written_once(store, upload, monkeypatch):
+    monkeypatch.setattr(os, "copy_file_range", lambda *_: pytest.fail("it was written a second time"))
+
+    def chunks():
+        yield CONTENT[100:150]
+        assert content_of(store, upload)[100:] == CONTENT[100:150]
+        assert store.list_parts(KEY, upload) == []
+        yield CONTENT[150:200]
+
+    store.receive(upload, PARTS[1], chunks())
+    assert store.list_parts(KEY, upload) == [PARTS[1]]
+    assert sorted(path.name[:4] for path in files(store)) == ["0000", "file"]
+
+
+def test_a_part_that_is_too_long_does_not_touch_the_next_one(store, upload):
+    fill(store, upload, leave_out=[1])
+    with rejected("E_UPLOAD_PART"):
+        store.receive(upload, PARTS[0], [CONTENT[:60], CONTENT[60:120]])
     fill(store, upload)
+    store.complete(KEY, upload, PARTS)
+    with store.open(KEY) as file:
+        assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize("first", [CONTENT[:100], b"y" * 100], ids=["the same bytes", "other bytes"])
+def test_a_sender_that_was_overtaken_does_not_change_the_part_that_is_stored(store, upload, first):
+    def chunks():
+        yield first[:50]
+        store.receive(upload, PARTS[0], [CONTENT[:100]])
+        yield first[50:]
+
+    store.receive(upload, Part(1, 100, sha(first)), chunks())
+    assert store.list_parts(KEY, upload) == [PARTS[0]]
+    assert content_of(store, upload) == CONTENT[:100]
+
+
+def test_a_bad_part_that_was_overtaken_does_not_remove_the_one_that_is_stored(store, upload):
+    def chunks():
+        yield b"y" * 50
+        store.receive(upload, PARTS[0], [CONTENT[:100]])
+        yield b"z" * 50
+
+    with rejected("E_UPLOAD_PART"):
+        store.receive(upload, Part(1, 100, sha(b"y" * 100)), chunks())
+    assert store.list_parts(KEY, upload) == [PARTS[0]]
+    assert content_of(store, upload) == CONTENT[:100]
+
+
+def test_bad_bytes_beside_a_part_on_its_way_do_not_disturb_it(store, upload):
+    def chunks():
+        yield CONTENT[:50]
+        with rejected("E_UPLOAD_PART"):
+            store.receive(upload, Part(1, 100, sha(b"x" * 100)), [b"y" * 100])
+        yield CONTENT[50:100]
+
+    store.receive(upload, PARTS[0], chunks())
+    assert store.list_parts(KEY, upload) == [PARTS[0]]
+    assert content_of(store, upload) == CONTENT[:100]
+
+
+def test_a_part_that_is_stored_and_sent_again_is_not_written_again(store, upload, monkeypatch):
+    fill(store, upload)
+    monkeypatch.setattr(os, "copy_file_range", lambda *_: pytest.fail("it was written a second time"))
+    fill(store, upload)
+    assert store.list_parts(KEY, upload) == PARTS
+    assert content_of(store, upload) == CONTENT
+
+
+def test_senders_that_overtake_one_another_leave_the_bytes_of_the_one_that_is_listed(store, upload):
+    pieces = [bytes([value]) * 100 for value in range(8)]
+
+    def send(piece):
+        for _ in range(20):
+            store.receive(upload, Part(1, 100, sha(piece)), [piece[at : at + 5] for at in range(0, 100, 5)])
+            # Others replace it at any time, but what is listed is whole whenever nobody is being copied.
+
+    with ThreadPoolExecutor(8) as pool:
+        for sent in [pool.submit(send, piece) for piece in pieces]:
+            sent.result()
+    (part,) = store.list_parts(KEY, upload)
+    assert sha(content_of(store, upload)) == part.sha256
+
+
+def test_a_process_killed_in_the_middle_of_a_part_leaves_it_missing(store, upload):
+    fill(store, upload, leave_out=[2])
+
+    def chunks():
+        yield b"x" * 50
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if not (child := os.fork()):
+        store.receive(upload, Part(2, 100, sha(b"x" * 100)), chunks())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert content_of(store, upload)[100:150] == b"x" * 50
+    with rejected("E_UPLOAD_INCOMPLETE"):
+        store.complete(KEY, upload, PARTS)
+    fill(store, upload)
+    store.complete(KEY, upload, PARTS)
+    with store.open(KEY) as file:
+        assert file.read() == CONTENT
+
+
+def test_an_upload_can_not_be_completed_while_one_of_its_parts_is_on_its_way(store, upload):
+    fill(store, upload, leave_out=[2])
+
+    def chunks():
+        yield CONTENT[100:150]
+        with rejected("E_UPLOAD_INCOMPLETE"):
+            store.complete(KEY, upload, PARTS)
+        yield CONTENT[150:200]
+
+    store.receive(upload, PARTS[1], chunks())
+    store.complete(KEY, upload, PARTS)
+    with store.open(KEY) as file:
+        assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize("call", ["pwrite", "copy_file_range"])
+def test_a_crash_while_a_part_is_put_in_its_place_leaves_it_missing(store, upload, monkeypatch, call):
+    fill(store, upload, leave_out=[2] if call == "pwrite" else [])
 
     def crash(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "copy_file_range", crash)
+    monkeypatch.setattr(os, call, crash)
     with pytest.raises(KeyboardInterrupt):
         store.receive(upload, Part(2, 100, sha(b"x" * 100)), [b"x" * 100])
     monkeypatch.undo()
@@ -169,13 +293,14 @@ def test_a_file_system_that_can_not_copy_within_itself_is_copied_by_hand(store, 
         raise OSError(errno.EOPNOTSUPP, "not supported")
 
     monkeypatch.setattr(os, "copy_file_range", unsupported)
+    store.receive(upload, Part(1, 100, sha(b"x" * 100)), [b"x" * 100])
     fill(store, upload)
     store.complete(KEY, upload, PARTS)
     with store.open(KEY) as file:
         assert file.read() == CONTENT
 
 
-@pytest.mark.parametrize("call", ["copy_file_range", "open"])
+@pytest.mark.parametrize("call", ["pwrite", "open"])
 def test_a_full_disk_is_reported_and_nothing_is_half_done(store, upload, monkeypatch, call):
     fill(store, upload, leave_out=[2])
     monkeypatch.setattr(os, call, no_space)
@@ -183,7 +308,7 @@ def test_a_full_disk_is_reported_and_nothing_is_half_done(store, upload, monkeyp
         store.receive(upload, PARTS[1], [CONTENT[100:200]])
     monkeypatch.undo()
     assert [part.number for part in store.list_parts(KEY, upload)] == [1, *range(3, 12)]
-    assert not [path for path in files(store) if path.name.startswith("incoming")]
+    assert len(files(store)) == 1 + 10
     fill(store, upload)
     store.complete(KEY, upload, PARTS)
 

@@ -15,7 +15,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.submissions.models import Artifact
 from portal.uploads.stores import current_store
 from starter_kit.site.client import SiteClient
-from starter_kit.site.uploading import parts_of, upload_file
+from starter_kit.site.uploading import hashes_of, upload_file
 from tests.services.live_site import Fault, LiveSite
 
 
@@ -176,7 +176,8 @@ def test_parts_follow_one_another_and_make_up_the_file(content: bytes, size: int
     with tempfile.NamedTemporaryFile() as file:
         file.write(content)
         file.flush()
-        parts = list(parts_of(Path(file.name), size))
+        whole, parts = hashes_of(Path(file.name), size)
+    assert whole == hashlib.sha256(content).hexdigest()
     assert [part.number for part in parts] == list(range(1, len(parts) + 1))
     assert all(part.size_bytes == size for part in parts[:-1])
     starts = [(part.number - 1) * size for part in parts]

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 ('paper_url', models.URLField(blank=True, verbose_name='link to a paper')),
                 ('is_baseline', models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")),
                 ('state', models.CharField(choices=[('draft', 'draft'), ('submitted', 'submitted'), ('withdrawn', 'withdrawn')], default='draft', max_length=10)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('submitted_at', models.DateTimeField(blank=True, null=True)),
                 ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back because the platform failed.', null=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -82,7 +82,7 @@ def _cells(row: Row) -> dict[str, str]:
         "trust": MISSING if results.trust_level is None else f"L{results.trust_level}",
         "sent": MISSING if results.bytes_total is None else readable_bytes(results.bytes_total),
         "status": entry.status,
-        "flags": str(results.flagged_checks),
+        "flags": str(entry.flagged_checks),
     }
 
 
