@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
             name='PendingArtifact',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('checkpoint', 'checkpoint'), ('communication_log', 'communication log'), ('training_record', 'training record'), ('training_annex', 'training annex'), ('settings', 'settings'), ('method_file', 'method file'), ('privacy_proof', 'privacy proof')], max_length=20)),
+                ('kind', models.CharField(choices=[('checkpoint', 'checkpoint'), ('communication_log', 'communication log'), ('training_record', 'training record'), ('training_annex', 'training annex'), ('settings', 'settings'), ('method_file', 'method file'), ('round_opening', 'round opening'), ('privacy_proof', 'privacy proof')], max_length=20)),
                 ('upload', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='pending_artifact', to='uploads.upload')),
                 ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='pending_artifacts', to='submissions.run')),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pending_artifacts', to='submissions.submission')),
@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
             name='Artifact',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('checkpoint', 'checkpoint'), ('communication_log', 'communication log'), ('training_record', 'training record'), ('training_annex', 'training annex'), ('settings', 'settings'), ('method_file', 'method file'), ('privacy_proof', 'privacy proof')], max_length=20)),
+                ('kind', models.CharField(choices=[('checkpoint', 'checkpoint'), ('communication_log', 'communication log'), ('training_record', 'training record'), ('training_annex', 'training annex'), ('settings', 'settings'), ('method_file', 'method file'), ('round_opening', 'round opening'), ('privacy_proof', 'privacy proof')], max_length=20)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('upload', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='artifact', to='uploads.upload')),
                 ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='submissions.run')),
