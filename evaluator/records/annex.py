@@ -15,7 +15,6 @@ import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -158,7 +157,7 @@ class Annex:
 def write_annex(path: Path, annex: Annex) -> None:
     """Write `annex` to `path`, replacing a file that is there."""
     with path.open("wb") as file:
-        file.writelines(map(_encoded_line, chain([_first(annex)], _body(annex), _openings(annex))))
+        file.writelines(map(_encoded_line, _lines(annex)))
 
 
 def read_first_line(raw: bytes) -> AnnexLine:
@@ -182,8 +181,10 @@ def _encoded_line(line: AnyAnnexLine) -> bytes:
     return canonical(values_of(line)) + b"\n"
 
 
-def _first(annex: Annex) -> AnnexLine:
-    return AnnexLine(run_token=annex.run_token, challenge=annex.challenge)
+def _lines(annex: Annex) -> Iterator[AnyAnnexLine]:
+    yield AnnexLine(run_token=annex.run_token, challenge=annex.challenge)
+    yield from _body(annex)
+    yield from _openings(annex)
 
 
 def _body(annex: Annex) -> Iterator[AnyAnnexLine]:

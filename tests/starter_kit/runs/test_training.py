@@ -303,14 +303,14 @@ def test_nothing_public_reveals_single_providers(
         assert not any(said.search(text) for text in (captured.out, captured.err, *public)), secret
 
 
-def test_the_annex_is_for_its_owner_and_nothing_else_is_left_of_what_it_was_made_from(
+def test_the_annex_is_for_its_owner_and_of_what_it_was_made_from_only_released_vectors_are_left(
     private: RunFolder,
 ) -> None:
     annex = private.file(ArtifactKind.TRAINING_ANNEX)
     assert stat.S_IMODE(annex.stat().st_mode) == 0o600
     assert {path.name for path in private.path.iterdir()} == {
         *FILES.values(), "settings.yaml", "metrics.jsonl", "summary.json", "report.html", "plots", "config.json",
-        "visual_config.json",
+        "visual_config.json", "vectors",
     }  # fmt: skip
 
 
