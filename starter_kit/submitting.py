@@ -41,22 +41,21 @@ class PlannedRun:
     """One run and the files to upload for it.
 
     Attributes:
-        folder: The run folder.
         budget: The ε of its board; None for the only board of a track where ε plays no part.
         files: The opening of a round may still have to be made, from the challenge.
         public_key: The key that signed its record, where it has one.
     """
 
-    folder: Path
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
 
     def answer(self, challenge: str) -> None:
         """Make what the site's challenge asks for: the annex, and the opening of a round if one is sent."""
-        answer_challenge(self.folder, challenge)
+        folder = self.files[ArtifactKind.TRAINING_RECORD].parent
+        answer_challenge(folder, challenge)
         if ArtifactKind.ROUND_OPENING in self.files:
-            open_round(self.folder, challenge)
+            open_round(folder, challenge)
 
 
 @dataclass(frozen=True)
@@ -182,10 +181,11 @@ def discard_private_files(plan: SubmissionPlan) -> int:
     Returns:
         How many bytes the vectors took.
     """
-    private = [run for run in plan.runs if ArtifactKind.TRAINING_RECORD in run.files]
-    for run in private:
-        remove_secret(run.folder)
-    return sum(remove_vectors(run.folder) for run in private)
+    records = [run.files.get(ArtifactKind.TRAINING_RECORD) for run in plan.runs]
+    folders = [record.parent for record in records if record]
+    for folder in folders:
+        remove_secret(folder)
+    return sum(remove_vectors(folder) for folder in folders)
 
 
 def resumable_draft(client: SiteClient, track: str, title: str) -> Submission | None:
@@ -248,7 +248,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         examined = folder.examined_files()
         files |= {kind: examined[kind] for kind in rules.optional_artifacts if kind in examined}
     if ArtifactKind.TRAINING_RECORD not in files:
-        return PlannedRun(path, None, files)
+        return PlannedRun(None, files)
     record = folder.record(max_rounds=rules.max_rounds)
     if with_code and record.run.round_keys_root and ArtifactKind.ROUND_OPENING in rules.optional_artifacts:
         files[ArtifactKind.ROUND_OPENING] = path / OPENING
@@ -261,7 +261,7 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
         )
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
-    return PlannedRun(path, budget_of(record, budgets), files, record.end.public_key)
+    return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
 
 
 def _rules_of(client: SiteClient, track: str) -> TrackInfo:

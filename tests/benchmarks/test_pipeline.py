@@ -79,7 +79,7 @@ def submit(client: SiteClient, material: Material, number: int) -> None:
     """Submit a new checkpoint and wait for its score."""
     checkpoint = material.checkpoint(number)
     files = {ArtifactKind.CHECKPOINT: checkpoint, ArtifactKind.COMMUNICATION_LOG: material.log}
-    plan = SubmissionPlan("track-1", [PlannedRun(checkpoint.parent, None, files)], None)
+    plan = SubmissionPlan("track-1", [PlannedRun(None, files)], None)
     submission = send(client, plan, f"Number {number}", "", lambda _done, _total: None)
     deadline = time.monotonic() + PATIENCE_S
     while client.submission(submission.id).runs[0].state not in FINAL_STATES:

@@ -124,7 +124,7 @@ class Traffic:
         client = SiteClient(self.site.proxy.url, token)
         checkpoint = self._material.checkpoint(next(self._numbers))
         files = {ArtifactKind.CHECKPOINT: checkpoint, ArtifactKind.COMMUNICATION_LOG: self._material.log}
-        plan = SubmissionPlan(TRACK, [PlannedRun(checkpoint.parent, None, files)], None)
+        plan = SubmissionPlan(TRACK, [PlannedRun(None, files)], None)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
