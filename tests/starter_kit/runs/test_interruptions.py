@@ -171,13 +171,14 @@ def test_a_complete_run_that_could_not_be_given_its_name_is_not_trained_again(
     record = (unfinished / FILES[ArtifactKind.TRAINING_RECORD]).read_bytes()
     if leftovers:  # a kill while what only an unfinished run has was being deleted
         for name in ("vectors", "resumed"):
-            (unfinished / name).mkdir()
+            (unfinished / name).mkdir(exist_ok=True)
             (unfinished / name / "file").touch()
     shutil.rmtree(out)
     run = trained("fl-provider-dp", base, data, out, resume=True)
     assert run.file(ArtifactKind.TRAINING_RECORD).read_bytes() == record
     assert accounting(run.files(), base).within_budget
-    assert not {"lock", "vectors", "resumed"} & {path.name for path in out.iterdir()}
+    assert not {"lock", "resumed"} & {path.name for path in out.iterdir()}
+    assert not (out / "vectors" / "sampled.jsonl").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
