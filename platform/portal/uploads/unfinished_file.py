@@ -79,19 +79,16 @@ class UnfinishedFile:
     @contextmanager
     def locked(self) -> Iterator[BinaryIO]:
         """Open the file, locked: no byte of it and no part's name changes meanwhile."""
-        with self.path.open("r+b", buffering=0) as file, self._lock(file, fcntl.LOCK_EX):
+        with self.path.open("r+b", buffering=0) as file, self._lock(file):
             yield file
 
     @contextmanager
-    def _lock(self, file: BinaryIO, kind: int) -> Iterator[None]:
-        fcntl.flock(file, kind)
-        try:
+    def _lock(self, file: BinaryIO) -> Iterator[None]:
+        with _flock(file, fcntl.LOCK_EX):
             # It may have been completed or removed while this waited for the lock.
-            if not _is_at(file, self.path):
+            if not _is_at(os.fstat(file.fileno()), self.path):
                 raise FileNotFoundError(self.path)
             yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
 
     def _markers(self) -> dict[Path, Part]:
         """Return the marker of each stored part."""
@@ -106,7 +103,7 @@ class UnfinishedFile:
 
     def _claim(self, file: BinaryIO, part: Part) -> BinaryIO | None:
         """Claim the part and return the open claim; None if it is stored, or somebody else writes it."""
-        with self._lock(file, fcntl.LOCK_EX):
+        with self._lock(file):
             if any(stored.number == part.number for stored in self._markers().values()):
                 return None
             try:
@@ -116,24 +113,27 @@ class UnfinishedFile:
 
     def _receive_in_place(self, file: BinaryIO, claim: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
         path, start = self._claim_path(part), self._start(part)
+        # Nothing else gets this inode while the claim is open.
+        own = os.fstat(claim.fileno())
 
         def write(chunk: bytes, at: int) -> None:
-            # Shared with those who write other parts, but not with somebody who takes the claim away.
-            with self._lock(file, fcntl.LOCK_SH):
-                if _is_at(claim, path):
+            # Shared with those who write other parts, but not with whoever takes the claim away. It is gone, too, when
+            # the upload is completed or aborted.
+            with _flock(file, fcntl.LOCK_SH):
+                if _is_at(own, path):
                     _write(file, chunk, start + at)
 
         try:
             _reject_unless(part, _received(chunks, part, write))
             # By part, so that no request waits for a whole file to reach the disk.
             os.fdatasync(file.fileno())
-            with self._lock(file, fcntl.LOCK_EX):
+            with self._lock(file):
                 # Whoever has taken it away has stored the part.
-                if _is_at(claim, path):
+                if _is_at(own, path):
                     self._mark(part)
         finally:
-            with self._lock(file, fcntl.LOCK_EX):
-                if _is_at(claim, path):
+            with self._lock(file):
+                if _is_at(own, path):
                     path.unlink()
 
     def _receive_beside(self, file: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
@@ -142,7 +142,7 @@ class UnfinishedFile:
             with create(path, self.file_mode) as incoming:
                 received = _received(chunks, part, lambda chunk, at: _write(incoming, chunk, at))
                 _reject_unless(part, received)
-                with self._lock(file, fcntl.LOCK_EX):
+                with self._lock(file):
                     self._replace(file, part, incoming)
         finally:
             path.unlink(missing_ok=True)
@@ -172,9 +172,18 @@ def create(path: Path, mode: int) -> BinaryIO:
     return file
 
 
-def _is_at(file: BinaryIO, path: Path) -> bool:
+@contextmanager
+def _flock(file: BinaryIO, kind: int) -> Iterator[None]:
+    fcntl.flock(file, kind)
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_at(file: os.stat_result, path: Path) -> bool:
+    try:
+        return os.path.samestat(file, path.stat())
     except FileNotFoundError:
         return False
 
