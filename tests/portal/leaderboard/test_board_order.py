@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from evaluator.contracts import Check, CheckStatus
 from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of, heads_of, rows_of, stored_boards
 from portal.reviews.models import Decision, ProofReview
@@ -84,3 +85,20 @@ def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
     assert heads_of([stored], 5) == [rules.rows[:5]]
     for team in {submission.team for submission in track.submissions.all()}:
         assert rows_of(team, [stored]) == [[row for row in rules.rows if row.entry.team == team.name]]
+
+
+def test_flagged_checks_are_counted_without_loading_the_checks():
+    track = make_track(Ranking.ANLS, budgets=[BUDGET])
+    for flagged in range(3):
+        statuses = [CheckStatus.FLAGGED] * flagged + [CheckStatus.PASSED, CheckStatus.NO_POWER]
+        checks = [
+            Check(id=f"C{number}", status=status, expected="1", found="2")
+            for number, status in enumerate(statuses, 1)
+        ]
+        make_run(
+            make_submission(track=track, state="submitted"), state="scored", budget=BUDGET, checks=checks
+        )
+    (bare,), (full,) = stored_boards(track), stored_boards(track, with_checks=True)
+    assert sorted(row.entry.flagged_checks for row in bare) == [0, 1, 2]
+    assert not any(row.entry.results.checks for row in bare)
+    assert all(row.entry.flagged_checks == row.entry.results.flagged_checks for row in full[0:3])

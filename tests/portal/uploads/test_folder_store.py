@@ -217,7 +217,6 @@ def test_senders_that_overtake_one_another_leave_the_bytes_of_the_one_that_is_li
     def send(piece):
         for _ in range(20):
             store.receive(upload, Part(1, 100, sha(piece)), [piece[at : at + 5] for at in range(0, 100, 5)])
-            # Others replace it at any time, but what is listed is whole whenever nobody is being copied.
 
     with ThreadPoolExecutor(8) as pool:
         for sent in [pool.submit(send, piece) for piece in pieces]:
