@@ -111,17 +111,18 @@ class TestConformance:
         assert not run.examinations.exists()
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command's options: data, base and a test set, each in a folder of its own."""
+    folder = tmp_path_factory.mktemp("rerun")
+    test_set = make_data(folder / "secret")
+    (test_set / "valid").rename(test_set / "test")
+    data, base = make_data(folder / "data"), make_base(folder / "base")
+    return [f"--data={data}", f"--base={base}", f"--test-set={test_set}"]
+
+
 @pytest.mark.usefixtures("kit")
 class TestRerun:
-    @pytest.fixture(scope="class")
-    def folders(self, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-        """The command's options: data, base and a test set, each in a folder of its own."""
-        folder = tmp_path_factory.mktemp("rerun")
-        test_set = make_data(folder / "secret")
-        (test_set / "valid").rename(test_set / "test")
-        data, base = make_data(folder / "data"), make_base(folder / "base")
-        return [f"--data={data}", f"--base={base}", f"--test-set={test_set}"]
-
     def rerun(self, run: Run, folders: list[str], settings: str) -> None:
         attach(run, settings)
         call_command("rerun", str(run.pk), *folders, "--repeat=1")
