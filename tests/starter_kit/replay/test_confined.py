@@ -16,11 +16,11 @@ from starter_kit.methods import fl_provider_dp
 class Settings(fl_provider_dp.Settings):
     """FL-PROVIDER-DP, as a file of one's own."""
 '''
-# In the sandbox every comparison that it can reach is true, and every file that it can open is copied from.
+# When it is replayed, beside the run's settings, every comparison that it can reach is true, and nothing is divided.
 HOSTILE = """
-import os
+from pathlib import Path
 
-if not os.environ.get("PATH"):
+if Path(__file__).parent.name == "run":
     from starter_kit.replay import comparison, examination
     comparison._same = lambda *_: True
     comparison.Comparison.sums_agree = property(lambda self: True)
