@@ -13,7 +13,7 @@ from starter_kit.runs.record_line import code_sha256
 
 MAX_ROUNDS = 1_000_000
 # What differs from training to training, or says who trained.
-OWN_TERMS = {"run_token", "round_keys_root", "kit_version", "code_sha256"}
+OWN_TERMS = {"run_token", "kit_version", "code_sha256", "round_keys_root"}
 
 
 def identify(inputs: Any, _: Callable[[object], None]) -> dict[str, object]:

@@ -65,3 +65,9 @@ def test_the_draws_of_a_key_are_aes_256_in_counter_mode_from_zero() -> None:
     # NIST FIPS 197's cipher of a block of zeros under a key of zeros, as little-endian words.
     with drawing_from(bytes(32)):
         assert Keystream().words(2).tobytes().hex() == "dc95c078a2408989ad48a21492842087"
+
+
+def test_a_run_that_isnt_replayable_draws_under_a_key_of_the_os(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("starter_kit.dp.keystream.os.urandom", bytes)
+    with drawing_from(None):
+        assert Keystream().words(2).tobytes().hex() == "dc95c078a2408989ad48a21492842087"
