@@ -25,7 +25,7 @@ def test_a_trained_run_passes_the_checks_of_both_tracks(run: Path, base: Path) -
     assert "accounting: passed" in second
     assert "within the budget of 8" in second
     assert "no run token, so the run can't be submitted" in second
-    assert "is checked by the site" in second
+    assert "The site also checks whether the run token and the key belong to your team" in second
 
 
 def test_what_the_track_holds_fixed_must_be_as_in_the_base_weights(run: Path, base: Path) -> None:
