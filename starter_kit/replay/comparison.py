@@ -34,7 +34,8 @@ class Comparison:
         exact: Whether sum and weights are the same, bit for bit.
         distance: ‖opened uₜ − replayed uₜ‖, over the clip norm.
         bound: The largest distance on other hardware, over the clip norm.
-        step_follows: Whether the opened weights follow from the opened sum by the record's rule.
+        step_follows: Whether the opened weights follow from the opened sum by the record's rule, and the replayed ones
+            from the replayed sum.
     """
 
     exact: bool
@@ -61,7 +62,8 @@ def compare(
         exact=_same(opening.update, update) and _same(opening.after, weights),
         distance=distance(opening.update, update) / run.clip_norm,
         bound=PER_PROVIDER * providers**0.5 + rounding,
-        step_follows=_follows(run, opening),
+        step_follows=_follows(run, opening.before, opening.update, opening.after)
+        and _follows(run, opening.before, update, weights),
     )
 
 
@@ -82,16 +84,14 @@ def _same(one: Floats, other: Floats) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(_pieces(one), _pieces(other), strict=True))
 
 
-def _follows(run: RunLine, opening: RoundOpening) -> bool:
-    """Whether wₜ follows from w₍ₜ₋₁₎ and uₜ, by a rule that keeps nothing from round to round."""
-    for before, update, after in zip(
-        _pieces(opening.before), _pieces(opening.update), _pieces(opening.after), strict=True
-    ):
+def _follows(run: RunLine, before: Floats, update: Floats, after: Floats) -> bool:
+    """Whether wₜ follows from w₍ₜ₋₁₎ and uₜ, all (d,), by a rule that keeps nothing from round to round."""
+    for start, total, end in zip(_pieces(before), _pieces(update), _pieces(after), strict=True):
         rule = replay_of(run.server, run.normalizer)
         if rule is None:
             return False
-        expected = next_weights(before.astype(np.float64), rule.step(update.astype(np.float64)))
-        if (np.abs(after - expected.value) > expected.error).any():
+        expected = next_weights(start.astype(np.float64), rule.step(total.astype(np.float64)))
+        if not (np.abs(end - expected.value) <= expected.error).all():
             return False
     return True
 
