@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> dict[str
 
 
 def command(run: Run, **options: Any) -> None:
-    call_command("replay", str(run.pk), data="data", base="base", **options)
+    call_command("replay", str(run.pk), data=Path("data"), base=Path("base"), **options)
 
 
 def test_a_round_that_agrees_gives_level_2_and_says_by_whom(run: Run, asked: dict[str, Any]) -> None:
