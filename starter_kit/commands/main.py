@@ -34,7 +34,7 @@ VERBS = {
     "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",
     "key": "Make, show and register the key that signs your training records.",
     "token": "Request a token for one training run. `pfl train` requests one itself if it knows the site.",
-    "submit": "Upload runs and submit them. After an interrupted connection, the same command resumes the upload.",
+    "submit": "Upload runs and submit them. After an interruption, the same command resumes where it stopped.",
     "version": "Print the version; scores are stamped with it.",
 }
 """The first paragraph of each verb's help; a test compares it with the verb's module."""

@@ -170,9 +170,9 @@ def test_a_private_submission_is_resumed_wherever_it_was_interrupted(
     site.recover()
     uploads = Upload.objects.filter(state="completed").count()
     assert submitted(site_client, "track-2", [runs[8]], proof).state == SubmissionState.SUBMITTED
-    assert len(files_at_the_site()) == 5
+    assert len(files_at_the_site()) == 6
     if failing == "submissions/*/submit":
-        assert Upload.objects.count() == uploads == 5
+        assert Upload.objects.count() == uploads == 6
 
 
 def test_a_second_record_with_the_same_token_is_rejected_before_anything_else_is_sent(
@@ -355,6 +355,7 @@ def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
         [*PFL, *command], env={**os.environ, **access}, stdout=PIPE, stderr=PIPE, text=True
     ) as pfl:
         assert pfl.stdout is not None
+        assert pfl.stdout.readline() == "Attached for the organizers' examinations: settings.yaml\n"
         assert pfl.stdout.readline().startswith(f"Submitted: {site.url}/")
         report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM])()
         printed, complaints = pfl.communicate(timeout=300)

@@ -157,7 +157,8 @@ def test_tracks_and_their_rules(api):
         "add_remove",
     )
     assert second["submission_artifacts"] == ["privacy_proof"]
-    assert first["optional_artifacts"] == second["optional_artifacts"] == ["settings", "method_file"]
+    assert first["optional_artifacts"] == ["settings", "method_file"]
+    assert second["optional_artifacts"] == ["settings", "method_file", "round_opening"]
 
 
 def test_whose_token_it_is(api, team):

@@ -64,9 +64,11 @@ WRITERS = {
     "evaluation/breaker.py:_pause",
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
+    "evaluation/examinations.py:conclude",
     "evaluation/intake.py:_advance",  # of a run that isn't scored yet
     "reviews/services.py:decide",
     "submissions/services.py:describe",  # of drafts
+    "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
     "submissions/services.py:mark_baseline",
     "teams/services.py:_add",  # of new teams

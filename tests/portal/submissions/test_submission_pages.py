@@ -102,7 +102,7 @@ class TestDraftPage:
         submission = make_submission(team, make_private_track())
         make_run(submission, budget=1.0)
         html = page(member, "detail", submission.pk)
-        assert html.count('type="file"') == 7
+        assert html.count('type="file"') == 8
         assert html.count("Add a run") == 2
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):

@@ -53,7 +53,7 @@ def test_a_budget_without_room_for_one_round_is_rejected() -> None:
 
 
 def test_noise_that_bounds_nothing_is_a_problem_of_the_settings() -> None:
-    hopeless = Guarantee(PrivacyUnit.PROVIDER, 1e-30, gaussian(0.2))
+    hopeless = Guarantee(PrivacyUnit.PROVIDER, 1e-30, gaussian(0.02))
     with pytest.raises(ProblemError) as caught:
         hopeless.epsilon(5)
     assert caught.value.problem.code is ErrorCode.CONFIGURATION

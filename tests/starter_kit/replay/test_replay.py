@@ -118,7 +118,7 @@ def test_only_the_owner_can_read_the_secret_the_vectors_and_the_opening(genuine:
 def test_a_run_that_isnt_replayable_keeps_nothing_and_cant_be_opened(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
-    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1", *REPLAYABLE[1:]])
+    run = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1", *REPLAYABLE[1:]], None)
     assert not [name for name in ("replay", "vectors") if (run.path / name).exists()]
     with pytest.raises(ProblemError) as caught:
         open_round(run.path, CHALLENGE)

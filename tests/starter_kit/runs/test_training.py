@@ -178,7 +178,7 @@ def test_two_stages_cost_more_noise_unless_the_product_is_asked_for(
     assert caught.value.problem.code is ErrorCode.RECORD_CLAIM
 
 
-@pytest.mark.parametrize("settings", [["noise_multiplier=0.01"], ["noise_multiplier=1", "delta=1.0e-30"]])
+@pytest.mark.parametrize("settings", [["noise_multiplier=0.01"], ["noise_multiplier=0.02", "delta=1.0e-30"]])
 def test_noise_that_bounds_nothing_is_rejected_before_training(
     base: Path, data: Path, tmp_path: Path, settings: list[str]
 ) -> None:
