@@ -15,6 +15,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.checkpoints.contents import sha256_of
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.vt5 import WEIGHTS as BASE_WEIGHTS
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.records.annex import Annex, read_annex
@@ -90,6 +92,7 @@ def examine(inputs: ReplayInputs, train: Train) -> Replayed:
     keys = check_opening(record, opening, inputs.challenge)
     _check_code(record.run, inputs.settings)
     _check_base(record.run, inputs.base)
+    _check_data(annex, inputs.data)
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         replay = _Replay(inputs, record, opening, keys, train, Path(folder))
         trained, update, weights = replay.trained()
@@ -194,6 +197,15 @@ def _check_base(run: RunLine, base: Path) -> None:
     if found != run.base_sha256:
         raise ProblemError.of(
             ErrorCode.REPLAY_DATA, where="training record, base_sha256", expected=found, found=run.base_sha256
+        )
+
+
+def _check_data(annex: Annex, data: Path) -> None:
+    """Compare the data that the run states with the organizers', of which a sum would only show that they differ."""
+    here = manifest_sha256(Dataset(data, "train"))
+    if annex.data_sha256 != here:
+        raise ProblemError.of(
+            ErrorCode.REPLAY_DATA, where="annex, data_sha256", expected=here, found=annex.data_sha256
         )
 
 

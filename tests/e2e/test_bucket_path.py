@@ -89,5 +89,6 @@ def test_from_the_browser_and_from_pfl_over_the_bucket_to_the_leaderboard(
         status=2,
     )
     assert "E_SUBMISSION_DUPLICATE" in printed
-    assert stored_in(seaweedfs, stack) == sorted(files * 2)
+    attached = (run / "settings.yaml").stat().st_size
+    assert stored_in(seaweedfs, stack) == sorted([*files, *files, attached])
     assert not list((stack.home / "store").rglob("*"))

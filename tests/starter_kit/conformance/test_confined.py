@@ -133,8 +133,8 @@ def test_it_reads_neither_the_test_set_nor_the_environment(
     monkeypatch.setenv("PFL_SECRET", "secret of the site")
     secret = tmp_path / "test_set" / "questions.jsonl"
     secret.parent.mkdir()
-    secret.write_text("the answer is 42")
+    secret.write_text("the answer is Rumpelstiltskin")
     result = examined(sandbox, tmp_path / "method", READS.format(path=str(secret)), [Group.NOISE])
     assert not result.passed
     assert "PermissionError" in found(result)
-    assert "42" not in result.model_dump_json()
+    assert "Rumpelstiltskin" not in result.model_dump_json()
