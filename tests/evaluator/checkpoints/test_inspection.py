@@ -154,11 +154,12 @@ def test_a_file_that_is_too_short_for_its_header_is_rejected(checkpoint: Path, c
     ids=lambda header: repr(header)[:30],
 )
 def test_a_bad_header_is_rejected_at_once(checkpoint: Path, header: object) -> None:
-    started = time.monotonic()
+    # Of this process, with room to spare: what takes more than linear time takes minutes.
+    started = time.process_time()
     problem = header_rejection(checkpoint, raw(header, bytes(4)))
     assert problem.code is ErrorCode.CHECKPOINT_HEADER
     assert problem.found
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 20
 
 
 def test_a_header_over_the_cap_is_rejected_unread(checkpoint: Path) -> None:
