@@ -29,7 +29,7 @@ from starter_kit.reporting.rounding import rounded_up
 from starter_kit.runs.answering import answer_challenge, remove_vectors, require_answerable
 from starter_kit.runs.folder import OPENING, RunFolder, budget_of
 from starter_kit.runs.opened_round import open_round
-from starter_kit.runs.replayable import remove_secret
+from starter_kit.runs.round_secret import remove_secret
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import upload_file
 

@@ -31,3 +31,12 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 def _rejection(path: Path, expected: str, error: OSError) -> ProblemError:
     return ProblemError.of(ErrorCode.RUN_FOLDER, where=str(path), expected=expected, found=error.strerror)
+
+
+def fsync_path(path: Path) -> None:
+    """Make what was written to a file, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -8,8 +8,8 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.records.annex import Annex, read_annex, write_annex
 from evaluator.records.lines import TrainingRecord
+from starter_kit.reporting.files import fsync_path
 from starter_kit.runs.folder import RunFolder
-from starter_kit.runs.resuming import fsync_path
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 RESTORE = (

@@ -9,7 +9,7 @@ from evaluator.records.lines import TrainingRecord
 from evaluator.records.round_keys import drawn_round, key_path, round_key
 from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
 from starter_kit.runs.folder import OPENING, RunFolder
-from starter_kit.runs.replayable import read_secret
+from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 

@@ -28,11 +28,11 @@ from safetensors import SafetensorError
 from evaluator.communication.log import write_log
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.reporting.files import replace_file
+from starter_kit.reporting.files import fsync_path, replace_file
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics, read_metrics, write_metrics
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.private_record import remove_private_files
-from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path, reading_unfinished_run
+from starter_kit.runs.resuming import ResumeFolder, RunState, reading_unfinished_run
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ from evaluator.records.lines import (
 from evaluator.records.signing import public_key_of
 from evaluator.records.writing import RecordWriter
 from starter_kit.federation.rounds import Round
+from starter_kit.reporting.files import fsync_path
 from starter_kit.runs.folder import FILES
-from starter_kit.runs.resuming import RunState, fsync_path, reading_unfinished_run
+from starter_kit.runs.resuming import RunState, reading_unfinished_run
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 # Private; one line per round, converted into the annex at the end.

@@ -5,7 +5,6 @@ safetensors file, which is replaced atomically: a kill leaves the state of the l
 private, so only the owner can read the folder; it is deleted when the run is complete.
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from torch import Tensor
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.client_state import AtNode, ClientState, Kept
 from starter_kit.learning.local_training import State
+from starter_kit.reporting.files import fsync_path
 
 FOLDER, COMPLETE = "resume", "resumed"
 WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
@@ -46,15 +46,6 @@ class RunState:
     clients: Mapping[int, ClientState] = field(default_factory=dict)
     breaks: int = 0
     interrupted_rounds: int = 0
-
-
-def fsync_path(path: Path) -> None:
-    """Make what was written to a file, or the names in a folder, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

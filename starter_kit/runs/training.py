@@ -18,7 +18,6 @@ from starter_kit.runs.replayable import (
     check_replayable,
     check_stateless,
     is_replayable,
-    new_secret,
     stored_secret,
 )
 from starter_kit.runs.results import (
@@ -29,6 +28,7 @@ from starter_kit.runs.results import (
     sent_bytes,
 )
 from starter_kit.runs.resuming import RunState
+from starter_kit.runs.round_secret import new_secret
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.writing import RunWriter
 from starter_kit.settings.configuration import snapshot

@@ -9,14 +9,17 @@ saw the models of all rounds.
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.annex import Openings
 from evaluator.records.certificate import Floats, drawn_openings, open_blocks
-from starter_kit.runs.resuming import fsync_path
+from starter_kit.reporting.files import fsync_path
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDER = "vectors"
 # The vectors of a round: the noised sum, and the weights after it.
@@ -43,12 +46,12 @@ class VectorFolder:
         """Create the folder, for its owner only."""
         self.path.mkdir(mode=0o700, exist_ok=exist_ok)
 
-    def store(self, number: int, total: Tensor, weights: Tensor) -> None:
+    def store(self, number: int, total: "Tensor", weights: "Tensor") -> None:
         """Write the noised sum of a round, and the weights after it."""
         self._write(UPDATE, number, total)
         self._write(WEIGHTS, number, weights)
 
-    def store_start(self, weights: Tensor) -> None:
+    def store_start(self, weights: "Tensor") -> None:
         """Write the weights before the first round, as those after round 0."""
         self._write(WEIGHTS, 0, weights)
 
@@ -91,7 +94,7 @@ class VectorFolder:
                 next_step=next_step,
             )
 
-    def _write(self, kind: str, number: int, vector: Tensor) -> None:
+    def _write(self, kind: str, number: int, vector: "Tensor") -> None:
         path = self.file(kind, number)
         vector.numpy().astype("<f4", copy=False).tofile(path)
         fsync_path(path)

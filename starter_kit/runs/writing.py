@@ -9,12 +9,13 @@ from evaluator.communication.log import append_to_log
 from evaluator.contracts import ArtifactKind
 from starter_kit.federation.rounds import Round
 from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary, write_line, write_summary
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
-from starter_kit.runs.resuming import ResumeFolder, RunState, fsync_path
+from starter_kit.runs.resuming import ResumeFolder, RunState
 
 
 class RunWriter:

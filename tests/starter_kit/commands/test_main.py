@@ -53,6 +53,12 @@ def test_the_help_of_a_verb_loads_no_library_that_trains_or_accounts(verb: str) 
     assert loaded_by(verb, "--help") & trains_or_accounts == set()
 
 
+def test_submitting_loads_no_library_that_trains() -> None:
+    script = "import starter_kit.submitting, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=True).stdout
+    assert set(loaded.split()) & {"matplotlib", "scipy", "torch", "transformers"} == set()
+
+
 def test_help_lists_every_verb_in_full() -> None:
     listed = " ".join(pfl("--help").stdout.split())
     assert all(f" {name} {about}" in listed for name, about in VERBS.items())

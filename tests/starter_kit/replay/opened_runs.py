@@ -9,7 +9,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import drawn_round
 from starter_kit.replay.examination import Replayed, ReplayInputs, examine
 from starter_kit.replay.training import train_round
-from starter_kit.runs import replayable
+from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, SETTINGS, RunFolder
 from tests.starter_kit.training_runs import trained
 
@@ -31,7 +31,7 @@ def replayable_run(
     base: Path, data: Path, out: Path, changes: Sequence[str] = SAMPLED, config: str = "fl-provider-dp"
 ) -> RunFolder:
     """A finished run, of which a round can be opened, with the same coins and noise each time."""
-    with patch.object(replayable, "token_bytes", lambda _: SECRET):
+    with patch.object(round_secret, "token_bytes", lambda _: SECRET):
         return trained(config, base, data, out, changes)
 
 

@@ -17,7 +17,7 @@ from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
-from starter_kit.runs import replayable
+from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.opened_round import open_round
 from tests.starter_kit.cut_off import CutError, CutOff
@@ -101,7 +101,7 @@ def test_the_evaluator_accepts_the_record_and_it_shows_no_key(
     genuine: RunFolder, base: Path, data: Path
 ) -> None:
     assert accounting(genuine.files(), base).epsilon
-    secret = replayable.read_secret(genuine.path)
+    secret = round_secret.read_secret(genuine.path)
     texts = [path.read_bytes() for path in genuine.path.iterdir() if path.is_file()]
     keys = [round_key(secret, number) for number in (1, 2)]
     shown = [key.hex().encode() in text for key in keys for text in texts]
@@ -170,7 +170,7 @@ def test_another_secret_is_no_key_of_the_record(copied: RunFolder, base: Path, d
 
 
 def test_another_round_than_the_drawn_one_is_rejected(copied: RunFolder, base: Path, data: Path) -> None:
-    secret = replayable.read_secret(copied.path)
+    secret = round_secret.read_secret(copied.path)
     rewrite(copied, round=1, key=round_key(secret, 1).hex(), path=key_path(secret, 2, 1))
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_ROUND}
 
