@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,7 +90,9 @@ class Parties:
         """Note and return all processes of the federation that are running."""
         for process in self.started:
             if process.poll() is None:
-                self.family |= set(psutil.Process(process.pid).children(recursive=True))
+                # It may end in this moment.
+                with suppress(psutil.NoSuchProcess):
+                    self.family |= set(psutil.Process(process.pid).children(recursive=True))
         return [process for process in self.family if process.is_running()]
 
     def await_file(self, path: Path) -> None:
