@@ -8,6 +8,7 @@ its evaluation rejects it or flags any check.
 
 import argparse
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -41,8 +42,12 @@ SETTINGS: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def alarms(name: str, base: Path, data: Path) -> list[str]:
-    """Train one run, evaluate it as the site would, and return the checks that flag it, or the codes that reject it."""
+def alarms(name: str, base: Path, data: Path, keep: Path | None) -> list[str]:
+    """Train one run, evaluate it as the site would, and return the checks that flag it, or the codes that reject it.
+
+    Args:
+        keep: Where the folder of a run with an alarm is kept, with its challenge, to look into it.
+    """
     config, changes = SETTINGS[name]
     rules = TrackRules(
         reference="local",
@@ -55,16 +60,21 @@ def alarms(name: str, base: Path, data: Path) -> list[str]:
         challenge = secrets.token_hex(32)
         answer_challenge(run.path, challenge)
         try:
-            found = accounting(run.files(), base, rules, challenge)
+            checks = accounting(run.files(), base, rules, challenge).checks
+            found = [check.id for check in checks if check.status is CheckStatus.FLAGGED]
         except ProblemError as error:
-            return [problem.code for problem in error.problems]
-    return [check.id for check in found.checks if check.status is CheckStatus.FLAGGED]
+            found = [problem.code for problem in error.problems]
+        if found and keep:
+            shutil.copytree(run.path, keep / f"{name}, {challenge}")
+    return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="of every setting")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--only", choices=SETTINGS, help="one setting")
+    parser.add_argument("--keep", type=Path, help="a folder for the runs that are flagged or rejected")
     options = parser.parse_args()
     torch.set_num_threads(1)
     total = 0
@@ -72,11 +82,13 @@ def main() -> int:
         base, data = make_base(Path(folder) / "base"), make_data(Path(folder) / "data")
         # Spawned, as forked processes would draw the same coins and noise.
         with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-            for name in SETTINGS:
+            for name in [options.only] if options.only else SETTINGS:
                 begun = time.monotonic()
                 found = Counter[str]()
                 flagged = 0
-                for of_run in pool.map(alarms, *zip(*[(name, base, data)] * options.runs, strict=True)):
+                for of_run in pool.map(
+                    alarms, *zip(*[(name, base, data, options.keep)] * options.runs, strict=True)
+                ):
                     found.update(of_run)
                     flagged += bool(of_run)
                 total += flagged
