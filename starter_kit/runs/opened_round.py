@@ -8,6 +8,7 @@ from evaluator.records.certificate import MAX_ROUNDS
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.round_keys import drawn_round, key_path, round_key
 from evaluator.records.round_opening import OpeningLine, check_opening, read_opening, write_opening
+from starter_kit.reporting.files import fsync_path
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.round_secret import read_secret
 from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
@@ -15,6 +16,8 @@ from starter_kit.runs.vectors import UPDATE, WEIGHTS, VectorFolder
 
 def open_round(run: Path, challenge: str) -> int:
     """Write the opening of the round that `challenge` draws into the folder `run`, and return the round's number.
+
+    An opening of this round that is there stays, so that a run can be submitted again when its secret is gone.
 
     Args:
         challenge: What the site drew after the record was uploaded, 64 hexadecimal digits.
@@ -26,7 +29,9 @@ def open_round(run: Path, challenge: str) -> int:
     record = RunFolder(run).record(max_rounds=MAX_ROUNDS)
     number = _drawn(record, challenge)
     path = run / OPENING
-    _check_not_opened(path, record, number)
+    if path.exists():
+        _check_same_round(path, record, number)
+        return number
     try:
         line = _line(run, record, number)
         stored = VectorFolder.of(run, record.run.numel)
@@ -42,9 +47,15 @@ def open_round(run: Path, challenge: str) -> int:
             expected="the secret and the vectors of a replayable run, as `pfl train` left them",
             found=" ".join(str(error).split()),
         ) from error
-    path.touch(mode=0o600)
-    write_opening(path, line, vectors)
-    check_opening(record, read_opening(path, record.run.numel), challenge)
+    # What is cut off by a crash never has the opening's name.
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.touch(mode=0o600)
+    write_opening(new, line, vectors)
+    check_opening(record, read_opening(new, record.run.numel), challenge)
+    fsync_path(new)
+    new.replace(path)
+    fsync_path(run)
     return number
 
 
@@ -66,13 +77,13 @@ def _drawn(record: TrainingRecord, challenge: str) -> int:
     return drawn_round(challenge, len(record.rounds))
 
 
-def _check_not_opened(path: Path, record: TrainingRecord, number: int) -> None:
+def _check_same_round(path: Path, record: TrainingRecord, number: int) -> None:
     """Reject opening a second round: each costs the guarantee of that round towards whoever sees it."""
-    if path.exists() and (opened := read_opening(path, record.run.numel).line.round) != number:
+    if (opened := read_opening(path, record.run.numel).line.round) != number:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
             where=str(path),
-            expected=f"no opening, or that of round {number}",
+            expected=f"the opening of round {number}",
             found=f"the opening of round {opened}",
             next_step="A site draws one round of a run, once. Remove the file only if nobody has seen it.",
         )

@@ -97,6 +97,18 @@ def test_the_same_secret_gives_the_same_run_and_another_one_another(
     assert first == second != other
 
 
+def test_an_opening_stays_when_what_it_was_made_from_is_gone(copied: RunFolder) -> None:
+    """As when a run is submitted a second time."""
+    before = (copied.path / OPENING).read_bytes()
+    for name in ("replay", "vectors"):
+        shutil.rmtree(copied.path / name)
+    assert open_round(copied.path, CHALLENGE) == 2
+    assert (copied.path / OPENING).read_bytes() == before
+    with pytest.raises(ProblemError) as caught:
+        open_round(copied.path, DRAWS_FIRST)
+    assert codes(caught.value) == {ErrorCode.RUN_FOLDER}
+
+
 def test_the_evaluator_accepts_the_record_and_it_shows_no_key(
     genuine: RunFolder, base: Path, data: Path
 ) -> None:
