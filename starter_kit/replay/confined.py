@@ -13,7 +13,8 @@ from time import perf_counter
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.examinations import ReplayReport
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from starter_kit.replay.examination import ReplayInputs, examine
@@ -51,31 +52,19 @@ class ConfinedReplay(BaseModel):
         )
 
 
-class ReplayResult(BaseModel):
-    """The outcome of a replay.
-
-    Attributes:
-        round: The number of the round; None where none agreed.
-        exact: Whether it agreed bit for bit, and not only within the bound for other hardware.
-        problems: What doesn't agree.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    round: int | None = None
-    exact: bool = False
-    seconds: float
-    problems: list[Problem] = []
-
-
-def replay_confined(asked: ConfinedReplay, sandbox: Sandbox) -> ReplayResult:
+def replay_confined(asked: ConfinedReplay, sandbox: Sandbox) -> ReplayReport:
     """Replay in the sandbox; whatever the method does, the result is a round that agrees or a coded problem."""
-    begun = perf_counter()
+    begun, challenge = perf_counter(), asked.inputs.challenge
     try:
         replayed = examine(asked.inputs, lambda request: _train(asked, sandbox, request))
     except ProblemError as error:
-        return ReplayResult(seconds=perf_counter() - begun, problems=error.problems)
-    return ReplayResult(round=replayed.round, exact=replayed.comparison.exact, seconds=perf_counter() - begun)
+        return ReplayReport(challenge=challenge, seconds=perf_counter() - begun, problems=error.problems)
+    return ReplayReport(
+        challenge=challenge,
+        seconds=perf_counter() - begun,
+        round=replayed.round,
+        exact=replayed.comparison.exact,
+    )
 
 
 def _train(asked: ConfinedReplay, sandbox: Sandbox, request: RoundRequest) -> TrainedRound:
@@ -104,7 +93,7 @@ def _failed(found: str) -> ProblemError:
 
 
 def main() -> None:
-    """Read a `ConfinedReplay` from standard input, and write its `ReplayResult` to the file that is the argument."""
+    """Read a `ConfinedReplay` from standard input, and write its `ReplayReport` to the file that is the argument."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     asked = ConfinedReplay.model_validate_json(sys.stdin.read())
     with Sandbox() as sandbox:

@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from evaluator.contracts import ArtifactKind, TrustLevel
-from evaluator.errors import Problem
 from evaluator.examinations import ReplayReport
 from portal.accounts.models import User
 from portal.evaluation.examinations import conclude, reject_unscored
@@ -34,17 +31,6 @@ class ReplayOptions:
     data: Path
     base: Path
     hours: float
-
-
-class ReplayResult(BaseModel):
-    """What the kit writes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    round: int | None
-    exact: bool
-    seconds: float
-    problems: list[Problem]
 
 
 def replay_round(run: Run, options: ReplayOptions, *, by: User | None) -> Examination:
@@ -82,4 +68,4 @@ def _report(kit: KitSandbox, files: RunFiles, challenge: str, options: ReplayOpt
     }
     timeout_s = HOUR_S * (2 * options.hours + OTHER_HOURS)
     written = kit.judge(JUDGE, {"inputs": inputs, "hours": options.hours}, timeout_s=timeout_s)
-    return ReplayReport(challenge=challenge, **dict(ReplayResult.model_validate_json(written)))
+    return ReplayReport.model_validate_json(written)
