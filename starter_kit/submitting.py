@@ -67,7 +67,7 @@ class SubmissionPlan:
     proof: Path | None
 
     @property
-    def code_files(self) -> list[str]:
+    def examined_files(self) -> list[str]:
         """The names of the files that are sent for the organizers' examinations."""
         kinds = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE, ArtifactKind.ROUND_OPENING)
         return sorted({run.files[kind].name for run in self.runs for kind in kinds if kind in run.files})

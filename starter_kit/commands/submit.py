@@ -45,8 +45,8 @@ def submit(
     with exit_on_problem():
         client = connect(site, token)
         plan = prepare(client, track, runs, proof, with_code=code)
-        if plan.code_files:
-            print_lines(f"Attached for the organizers' examinations: {', '.join(plan.code_files)}")
+        if plan.examined_files:
+            print_lines(f"Attached for the organizers' examinations: {', '.join(plan.examined_files)}")
         for public_key in register_keys(client, plan):
             print_lines(f"{public_key}: registered as your team's key")
         with progress("uploading, MB") as show:

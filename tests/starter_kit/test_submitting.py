@@ -223,10 +223,10 @@ def test_settings_and_an_own_methods_file_are_sent_unless_the_team_keeps_its_cod
         (run / name).write_bytes((runs[8] / name).read_bytes())
     (run / "settings.yaml").write_text("method: mine.py")
     (run / "mine.py").write_text("Settings = None")
-    assert prepare(site_client, "track-1", [run], None).code_files == ["mine.py", "settings.yaml"]
-    assert prepare(site_client, "track-1", [run], None, with_code=False).code_files == []
+    assert prepare(site_client, "track-1", [run], None).examined_files == ["mine.py", "settings.yaml"]
+    assert prepare(site_client, "track-1", [run], None, with_code=False).examined_files == []
     (run / "settings.yaml").write_text("[")
-    assert prepare(site_client, "track-1", [run], None).code_files == []
+    assert prepare(site_client, "track-1", [run], None).examined_files == []
 
 
 def test_the_key_that_signed_is_registered_unless_the_site_knows_it(

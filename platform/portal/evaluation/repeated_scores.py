@@ -8,7 +8,7 @@ score is another, it is in the prediction interval
 with the probability `LEVEL`, where s is their standard deviation and t(n - 1) the quantile of Student's t. One run in a
 hundred that is as honest as can be is outside of it. With few repeats the interval is wide: with three it allows 11
 deviations, with five 5, so that it then shows little; what it allows is therefore always stated. Scores that vary less
-than a question, or a byte in a hundred, are never told apart.
+than a question, or a byte in a hundred, never count as different.
 
 Fewer than three repeats say nothing of the variation. They must agree as far as that. The interval that scoring has is
 no substitute: it is of other questions, with the model as it is.
