@@ -1,9 +1,10 @@
 """The reports of examinations: what a command of the organizers found out about a run beyond its files' own numbers.
 
-One model for each command, told apart by `kind`. The site stores a report as it is; whether an examination has passed
+One model for each command; `kind` says which. The site stores a report as it is; whether an examination has passed
 follows from its report alone (`passed`), and so does what pages say of it (`in_words`).
 """
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -11,7 +12,14 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from evaluator.contracts import Message
 from evaluator.errors import Problem
 
-TestVerdict = Literal["passed", "failed", "no_power", "not_applicable"]
+
+class Verdict(StrEnum):
+    """The outcome of one test; `not_applicable` where the method claims nothing that it could compare."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NO_POWER = "no_power"
+    NOT_APPLICABLE = "not_applicable"
 
 
 class Finding(Message):
@@ -39,14 +47,21 @@ class CodeIdentity(Finding):
 
 
 class ConformanceTest(Finding):
-    """One test of the harness; see docs/conformance.md."""
+    """One test of the harness; see docs/conformance.md.
+
+    Attributes:
+        statistic: What was measured, in the units that `measures` names; None where nothing was.
+        limit: The value that a method that keeps its claims may reach: of `p_value` where there is one, else of
+            `statistic`.
+        p_value: The probability of a result as extreme under the claims; None for a test without chance.
+    """
 
     id: str
     measures: str
     statistic: float | None = None
     limit: float | None = None
     p_value: float | None = None
-    verdict: TestVerdict
+    verdict: Verdict
     note: str = ""
 
 
@@ -69,22 +84,22 @@ class ConformanceReport(Finding):
     @property
     def passed(self) -> bool:
         """Whether tests were made and none failed; one without power shows nothing either way."""
-        return bool(self.tests) and not self.problems and not self.named("failed")
+        return bool(self.tests) and not self.problems and not self.named(Verdict.FAILED)
 
-    def named(self, verdict: TestVerdict) -> list[str]:
+    def named(self, verdict: Verdict) -> list[str]:
         """Return the ids of the tests with this verdict."""
         return [test.id for test in self.tests if test.verdict == verdict]
 
     @property
     def in_words(self) -> str:
         """What was found, in a sentence or two."""
-        if failed := self.named("failed"):
+        if failed := self.named(Verdict.FAILED):
             return f"The method doesn't keep what it claims: {', '.join(failed)}."
         if not self.passed:
             return (
                 f"The method could not be examined: {', '.join(problem.code for problem in self.problems)}."
             )
-        blind = ", ".join(self.named("no_power"))
+        blind = ", ".join(self.named(Verdict.NO_POWER))
         without = f" Without power, so that they show nothing: {blind}." if blind else ""
         return f"The method kept what it claims for one {self.unit} in {len(self.tests)} tests.{without}"
 

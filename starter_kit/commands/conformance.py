@@ -9,7 +9,8 @@ from starter_kit.commands.app import new_app
 from starter_kit.console import EXIT_REJECTED, console, exit_on_problem, log, print_lines, print_problems
 
 if TYPE_CHECKING:
-    from starter_kit.conformance.results import Result, Test
+    from evaluator.examinations import ConformanceTest
+    from starter_kit.conformance.results import Result
 
 EXIT_FAILED = 1
 
@@ -70,7 +71,7 @@ def _print(result: "Result") -> None:
     print_lines(verdict(result))
 
 
-def _cells(test: "Test") -> list[str]:
+def _cells(test: "ConformanceTest") -> list[str]:
     measured = f"{test.measures} ({test.note})" if test.note else test.measures
     numbers = (test.statistic, test.limit, test.p_value)
     limit = f"p ≥ {test.limit:g}" if test.p_value is not None else None

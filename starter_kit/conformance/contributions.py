@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from evaluator.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Claims, Participation
-from starter_kit.conformance.results import Test, Verdict
 from starter_kit.conformance.session import Observation, ObservedRun, Releases, releases_of
 from starter_kit.conformance.statistics import (
     Array,
@@ -93,12 +93,12 @@ def _means(blocks: Array, included: Bools) -> Array:
     return means
 
 
-def bound_tests(readings: Sequence[Reading], claims: Claims) -> list[Test]:
+def bound_tests(readings: Sequence[Reading], claims: Claims) -> list[ConformanceTest]:
     """Return the tests that no unit contributes more than the claimed bound."""
     return [_worst_bound_test(readings, claims), _average_bound_test(readings, claims)]
 
 
-def _worst_bound_test(readings: Sequence[Reading], claims: Claims) -> Test:
+def _worst_bound_test(readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
     worst, p_value, units = 0.0, 1.0, sum(len(reading.places) for reading in readings)
     for reading in readings:
         lengths = np.linalg.norm(reading.means, ord=claims.norm, axis=1)
@@ -122,7 +122,7 @@ def _tail(excess: float, count: int, coordinates: int, claims: Claims) -> float:
     return coordinates * laplace_mean_tail(excess / coordinates, claims.scale, count)
 
 
-def _average_bound_test(readings: Sequence[Reading], claims: Claims) -> Test:
+def _average_bound_test(readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
     name, measures = "clip-bound-on-average", "mean squared contribution over the squared bound"
     if claims.norm != 2:
         return not_made(name, measures, Verdict.NOT_APPLICABLE, "the bound is in another norm")
@@ -140,7 +140,7 @@ def _average_bound_test(readings: Sequence[Reading], claims: Claims) -> Test:
 
 def isolation_tests(
     readings: Sequence[Reading], neighbors: Sequence[Reading], changed: set[int], claims: Claims
-) -> list[Test]:
+) -> list[ConformanceTest]:
     """Return the tests that a contribution is the same whoever else takes part, or has data at all.
 
     Args:
@@ -153,7 +153,7 @@ def isolation_tests(
     ]
 
 
-def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> Test:
+def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> ConformanceTest:
     """Test that releases without each unit's mean contribution are the claimed noise, and no more."""
     squares = sum(float((reading.residual() ** 2).sum()) for reading in readings)
     count = sum(reading.sent.rows.size for reading in readings)
@@ -168,7 +168,7 @@ def _residual_test(name: str, readings: Sequence[Reading], claims: Claims) -> Te
 
 def _neighbor_test(
     readings: Sequence[Reading], neighbors: Sequence[Reading], changed: set[int], claims: Claims
-) -> Test:
+) -> ConformanceTest:
     """Test that units contribute the same when the data of others are removed."""
     alone = {
         unit: (mean, count)
@@ -200,7 +200,9 @@ def _upper_energy(squares: float, count: int, claims: Claims) -> float:
     return float(stats.norm.sf(z))
 
 
-def background_test(readings: Sequence[Reading], background: NDArray[np.int64], claims: Claims) -> Test:
+def background_test(
+    readings: Sequence[Reading], background: NDArray[np.int64], claims: Claims
+) -> ConformanceTest:
     """Return the test that noise keeps its scale beside large contributions, where nobody contributes."""
     rows = np.concatenate([reading.sent.rows[:, background] for reading in readings])
     squares, count = float((rows**2).sum()), rows.size
@@ -219,7 +221,7 @@ def background_test(readings: Sequence[Reading], background: NDArray[np.int64], 
 
 def freshness_test(
     first: Sequence[Reading], second: Sequence[Reading], background: NDArray[np.int64]
-) -> Test:
+) -> ConformanceTest:
     """Return the test that two runs of the same settings draw different noise."""
     rows, others = (
         np.concatenate([reading.sent.rows[:, background] for reading in run]) for run in (first, second)
@@ -230,7 +232,7 @@ def freshness_test(
     )
 
 
-def finite_test(observations: Sequence[Observation]) -> Test:
+def finite_test(observations: Sequence[Observation]) -> ConformanceTest:
     """Return the test that units whose updates aren't finite leave every release and the model finite."""
     bad = sum(
         int((~np.isfinite(vector)).sum())
@@ -242,7 +244,9 @@ def finite_test(observations: Sequence[Observation]) -> Test:
     )
 
 
-def carried_state_test(rows: Sequence[Array], pattern: Array, slack: float, claims: Claims) -> Test:
+def carried_state_test(
+    rows: Sequence[Array], pattern: Array, slack: float, claims: Claims
+) -> ConformanceTest:
     """Return the test that a round without signal shows nothing of the one before it.
 
     Args:

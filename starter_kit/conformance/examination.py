@@ -15,6 +15,7 @@ from functools import cached_property
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.examinations import ConformanceTest, Verdict
 from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.conformance.claims import Claims, Participation
 from starter_kit.conformance.contributions import (
@@ -29,7 +30,7 @@ from starter_kit.conformance.contributions import (
 )
 from starter_kit.conformance.noise import empty_round_test, least_noise_test, noise_tests, standardized
 from starter_kit.conformance.outputs import divisor_tests, output_tests
-from starter_kit.conformance.results import Group, Inputs, Result, Test, Verdict
+from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.conformance.sampling import draws_of, sampling_tests
 from starter_kit.conformance.session import Observation, releases_of
 from starter_kit.conformance.statistics import Array, not_made
@@ -157,7 +158,7 @@ class Examination:
         rows = [each.rows[0] for each in releases_of(session, observations)]
         return standardized(rows[0][:SAMPLE_SIZE], session.claims).tolist() if rows else []
 
-    def tests(self, group: Group) -> list[Test]:
+    def tests(self, group: Group) -> list[ConformanceTest]:
         """Make the tests of a group."""
         match group:
             case Group.NOISE:
@@ -176,7 +177,7 @@ class Examination:
             case Group.SAMPLING:
                 return self._sampling()
 
-    def _contribution_tests(self) -> list[Test]:
+    def _contribution_tests(self) -> list[ConformanceTest]:
         runs = self._contributions()
         first, second, neighbor = runs.readings
         claims, background = runs.sessions[0].claims, runs.sessions[0].federation.background
@@ -239,7 +240,7 @@ class Examination:
             per_round = 1
         return session, session.rounds(max(8, math.ceil(NOISE_DRAWS / federation.size / per_round)))
 
-    def _as_configured(self) -> Test:
+    def _as_configured(self) -> ConformanceTest:
         federation = self._federation(14, 20_000)
         session = self._subject.session(federation.scaled(torch.zeros(federation.units)))
         for _ in range(5):
@@ -265,7 +266,7 @@ class Examination:
         readings = [readings_of(*run) for run in zip(sessions, observations, strict=True)]
         return _Runs(sessions, observations, readings, changed)
 
-    def _not_finite(self) -> list[Test]:
+    def _not_finite(self) -> list[ConformanceTest]:
         federation = self._federation(min(96, max(18, 18 / self._rate)), 300)
         subject = self._signal_subject(LEAST_NOISE, federation)
         kinds = [(math.nan, math.inf, HUGE)[unit % 3] for unit in range(federation.units)]
@@ -278,7 +279,7 @@ class Examination:
             tests.append(bound.model_copy(update={"id": "clip-bound-of-huge-updates"}))
         return tests
 
-    def _empty_rounds(self) -> Test:
+    def _empty_rounds(self) -> ConformanceTest:
         federation = self._federation(24, 400)
         subject = self._signal_subject(LEAST_NOISE, federation)
         empty = subject.without_participants()
@@ -293,7 +294,7 @@ class Examination:
         )
         return empty_round_test(releases_of(session, observations), session.claims, expected)
 
-    def _carried_state(self) -> Test:
+    def _carried_state(self) -> ConformanceTest:
         members = min(200, 24 / self._rate)
         federation = self._federation(members, 20_000, clients=2).aligned()
         relative = 3.0 if self.claims.law == "gaussian" else 0.35
@@ -307,7 +308,7 @@ class Examination:
         slack = 2 * federation.units**2 / relative**2 / federation.size**0.5 / max(1, len(rows)) ** 0.5
         return carried_state_test(rows, federation.pattern, slack, session.claims)
 
-    def _sampling(self) -> list[Test]:
+    def _sampling(self) -> list[ConformanceTest]:
         if self.claims.participation is Participation.ALL and self.claims.client_rate == 1:
             return sampling_tests([[], []], self.claims.participation)
         rate = self.claims.unit_rate if self.claims.unit_rate < 1 else self.claims.client_rate

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from evaluator.examinations import ConformanceTest
 from starter_kit.conformance.claims import Claims
-from starter_kit.conformance.results import Test
 from starter_kit.conformance.session import Releases
 from starter_kit.conformance.statistics import (
     Array,
@@ -36,7 +36,7 @@ def standardized(rows: Array, claims: Claims) -> Array:
     return values
 
 
-def noise_tests(sent: Sequence[Releases], claims: Claims) -> list[Test]:
+def noise_tests(sent: Sequence[Releases], claims: Claims) -> list[ConformanceTest]:
     """Return the tests of pure noise, from the releases of each sender."""
     values = np.concatenate([standardized(each.rows, claims) for each in sent])
     return [
@@ -48,7 +48,7 @@ def noise_tests(sent: Sequence[Releases], claims: Claims) -> list[Test]:
     ]
 
 
-def least_noise_test(rows: Array, claims: Claims) -> Test:
+def least_noise_test(rows: Array, claims: Claims) -> ConformanceTest:
     """Return the test that noise under the settings as they are isn't below what ε was computed for."""
     squares = float((standardized(rows, claims) ** 2).sum())
     ratio = (squares / rows.size) ** 0.5
@@ -56,7 +56,7 @@ def least_noise_test(rows: Array, claims: Claims) -> Test:
     return judged("noise-as-configured", "noise over the claimed one, at least", ratio, p_value)
 
 
-def empty_round_test(sent: Sequence[Releases], claims: Claims, expected_rows: int) -> Test:
+def empty_round_test(sent: Sequence[Releases], claims: Claims, expected_rows: int) -> ConformanceTest:
     """Return the test that rounds without participants release noise of the claimed scale and nothing else."""
     rows = np.concatenate([each.rows for each in sent]) if sent else np.zeros((0, 1))
     values = standardized(rows, claims)
@@ -67,7 +67,7 @@ def empty_round_test(sent: Sequence[Releases], claims: Claims, expected_rows: in
     return judged("empty-rounds", "noise of empty rounds over the claimed one", ratio, p_value, note)
 
 
-def _scale_tests(values: Array) -> list[Test]:
+def _scale_tests(values: Array) -> list[ConformanceTest]:
     squares = values**2
     by_row, by_coordinate = squares.mean(axis=1), squares.sum(axis=0)
     lower = float(stats.chi2.cdf(by_coordinate.min(), len(values)))
@@ -101,7 +101,7 @@ def _by_row(values: Array) -> float:
     return len(values) * min((chi_squared(float((row**2).sum()), len(row)) for row in values), default=0.0)
 
 
-def _shape_test(values: Array) -> Test:
+def _shape_test(values: Array) -> ConformanceTest:
     flat = np.sort(values.ravel())
     below = stats.norm.cdf(flat)
     steps = np.arange(1, flat.size + 1) / flat.size
@@ -114,17 +114,17 @@ def _shape_test(values: Array) -> Test:
     )
 
 
-def _mean_test(values: Array) -> Test:
+def _mean_test(values: Array) -> ConformanceTest:
     z = float(values.sum()) / values.size**0.5
     return judged("noise-mean", "mean, in its standard deviations", z, normal(z))
 
 
-def _resolution_test(rows: Array) -> Test:
+def _resolution_test(rows: Array) -> ConformanceTest:
     different = len(np.unique(rows)) / rows.size
     return measured("noise-resolution", "equal numbers among all draws", 1 - different, 1 - FEWEST_DIFFERENT)
 
 
-def _independence_tests(values: Array) -> list[Test]:
+def _independence_tests(values: Array) -> list[ConformanceTest]:
     worst, p_pairs = largest_correlation(values)
     sums = values.sum(axis=0) / len(values) ** 0.5
     z, lag, p_lag = largest_autocorrelation(values)

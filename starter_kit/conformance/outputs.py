@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from starter_kit.conformance.results import Test, Verdict
+from evaluator.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.session import Observation
 from starter_kit.conformance.statistics import Array, measured, not_made
 from starter_kit.conformance.subject import Rounds
@@ -13,7 +13,7 @@ from starter_kit.conformance.subject import Rounds
 STEP_ROUNDING = 2e-3
 
 
-def divisor_tests(session: Rounds, runs: Sequence[Sequence[Observation]]) -> list[Test]:
+def divisor_tests(session: Rounds, runs: Sequence[Sequence[Observation]]) -> list[ConformanceTest]:
     """Return the tests that the model's steps follow from released sums, by factors that are the same in two runs."""
     fits = [_fit(run) for run in runs]
     unexplained = max(rest for _, rest in fits)
@@ -47,7 +47,7 @@ def _fit(run: Sequence[Observation]) -> tuple[Array, float]:
     return factors, worst
 
 
-def output_tests(sessions: Sequence[Rounds], runs: Sequence[Sequence[Observation]]) -> list[Test]:
+def output_tests(sessions: Sequence[Rounds], runs: Sequence[Sequence[Observation]]) -> list[ConformanceTest]:
     """Return the tests that messages have one size, and that no loss and no provider's name leaves a round."""
     seen = [observation for run in runs for observation in run]
     # The two directions have one size each; secure aggregation has more legs.

@@ -18,7 +18,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.conformance.results import Inputs, Result, Test, Verdict
+from evaluator.examinations import ConformanceTest, Verdict
+from starter_kit.conformance.results import Inputs, Result
 from starter_kit.conformance.statistics import judged, normal, not_made
 
 TIMEOUT_S = 60.0
@@ -49,7 +50,7 @@ def examine_apart(inputs: Inputs, *, timeout_s: float = TIMEOUT_S) -> Result:
     )
 
 
-def fresh_process_test(first: list[float], second: list[float]) -> Test:
+def fresh_process_test(first: list[float], second: list[float]) -> ConformanceTest:
     """Return the test that two processes draw different noise, from the values of the first round in each."""
     name, measures = "noise-of-two-processes", "correlation of the first noise of two processes"
     if not first or len(first) != len(second):

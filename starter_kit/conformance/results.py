@@ -5,15 +5,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.errors import Problem
-
-
-class Verdict(StrEnum):
-    """The outcome of one test; `not_applicable` where the method claims nothing that it could compare."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    NO_POWER = "no_power"
-    NOT_APPLICABLE = "not_applicable"
+from evaluator.examinations import ConformanceTest, Verdict
 
 
 class Group(StrEnum):
@@ -26,27 +18,6 @@ class Group(StrEnum):
     EMPTY = "empty"
     CARRIED = "carried"
     SAMPLING = "sampling"
-
-
-class Test(BaseModel):
-    """One test.
-
-    Attributes:
-        statistic: What was measured, in the units that `measures` names; None where nothing was.
-        limit: The value that a method that keeps its claims may reach: of `p_value` where there is one, else of
-            `statistic`.
-        p_value: The probability of a result as extreme under the claims; None for a test without chance.
-    """
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    id: str
-    measures: str
-    statistic: float | None = None
-    limit: float | None = None
-    p_value: float | None = None
-    verdict: Verdict
-    note: str = ""
 
 
 class Inputs(BaseModel):
@@ -87,17 +58,17 @@ class Result(BaseModel):
     unit: str = ""
     seed: int = 0
     seconds: float = 0.0
-    tests: list[Test] = []
+    tests: list[ConformanceTest] = []
     problems: list[Problem] = []
     sample: list[float] = []
 
     @property
-    def failed(self) -> list[Test]:
+    def failed(self) -> list[ConformanceTest]:
         """The tests that failed."""
         return [test for test in self.tests if test.verdict is Verdict.FAILED]
 
     @property
-    def without_power(self) -> list[Test]:
+    def without_power(self) -> list[ConformanceTest]:
         """The tests that could not have found anything."""
         return [test for test in self.tests if test.verdict is Verdict.NO_POWER]
 

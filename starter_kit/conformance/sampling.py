@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.examinations import ConformanceTest, Verdict
 from starter_kit.conformance.claims import Participation
 from starter_kit.conformance.contributions import readings_of
-from starter_kit.conformance.results import Test, Verdict
 from starter_kit.conformance.session import Observation, ObservedRun, units_of
 from starter_kit.conformance.statistics import (
     APPROXIMATION,
@@ -72,9 +72,9 @@ def _unit_draws(session: ObservedRun, observations: Sequence[Observation], activ
     return Draws("units", heads, active[:, group], group, session.claims.unit_rate)
 
 
-def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) -> list[Test]:
+def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) -> list[ConformanceTest]:
     """Return the tests of the coins of two runs."""
-    tests: list[Test] = []
+    tests: list[ConformanceTest] = []
     for first, second in zip(*runs, strict=True):
         fixed = participation is Participation.FIXED and first.kind == "units"
         tests += _fixed_tests(first, second) if fixed else _coin_tests(first, second)
@@ -85,7 +85,7 @@ def sampling_tests(runs: Sequence[list[Draws]], participation: Participation) ->
     return tests
 
 
-def _coin_tests(*runs: Draws) -> list[Test]:
+def _coin_tests(*runs: Draws) -> list[ConformanceTest]:
     kind, rate = runs[0].kind, runs[0].rate
     heads, tries = (np.concatenate(parts) for parts in zip(*((r.heads, r.could) for r in runs), strict=True))
     count, total = int((heads & tries).sum()), int(tries.sum())
@@ -114,7 +114,9 @@ def _extreme_rate(heads: Bools, tries: Bools, p_values: Sequence[float]) -> floa
     return float(heads[:, worst].sum() / max(1, int(tries[:, worst].sum())))
 
 
-def _spread_test(name: str, heads: Bools, tries: Bools, group: NDArray[np.int64], rate: float) -> Test:
+def _spread_test(
+    name: str, heads: Bools, tries: Bools, group: NDArray[np.int64], rate: float
+) -> ConformanceTest:
     """Test that sample sizes, of each group and round, vary as those of independent coins do."""
     variance = rate * (1 - rate)
     total, expected, spread = 0.0, 0.0, 0.0
@@ -131,7 +133,7 @@ def _spread_test(name: str, heads: Bools, tries: Bools, group: NDArray[np.int64]
     return judged(name, "variance of sample sizes over that of independent coins", total / expected, p_value)
 
 
-def _fixed_tests(*runs: Draws) -> list[Test]:
+def _fixed_tests(*runs: Draws) -> list[ConformanceTest]:
     """Test that each client draws the same number, which is at most the claimed share of it."""
     shares, sizes = [], set()
     for run in runs:
@@ -149,7 +151,7 @@ def _fixed_tests(*runs: Draws) -> list[Test]:
     ]  # fmt: skip
 
 
-def _repeat_test(*runs: Draws) -> Test:
+def _repeat_test(*runs: Draws) -> ConformanceTest:
     """Test that taking part in one round says nothing about the next."""
     count, expected, variance = 0, 0.0, 0.0
     for run in runs:
@@ -169,7 +171,7 @@ def _frequency(run: Draws, members: Bools) -> float:
     return float(run.heads[:, members].sum() / max(1, int(run.could[:, members].sum())))
 
 
-def _agreement_test(first: Draws, second: Draws) -> Test:
+def _agreement_test(first: Draws, second: Draws) -> ConformanceTest:
     """Test that two runs of the same settings draw different samples."""
     both = first.could & second.could
     agreed, total = int((both & (first.heads == second.heads)).sum()), int(both.sum())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from starter_kit.conformance.results import Test, Verdict
+from evaluator.examinations import ConformanceTest, Verdict
 
 Array = NDArray[np.float64]
 
@@ -21,11 +21,11 @@ LIMIT = 1e-11
 APPROXIMATION = 1.2
 
 
-def judged(name: str, measures: str, statistic: float, p_value: float, note: str = "") -> Test:
+def judged(name: str, measures: str, statistic: float, p_value: float, note: str = "") -> ConformanceTest:
     """Return the test with this p-value; one of NaN, from values that aren't numbers, fails."""
     p_value = min(1.0, p_value) if math.isfinite(p_value) else 0.0
     verdict = Verdict.PASSED if p_value >= LIMIT else Verdict.FAILED
-    return Test(
+    return ConformanceTest(
         id=name,
         measures=measures,
         statistic=statistic if math.isfinite(statistic) else None,
@@ -36,10 +36,10 @@ def judged(name: str, measures: str, statistic: float, p_value: float, note: str
     )
 
 
-def measured(name: str, measures: str, statistic: float, limit: float, note: str = "") -> Test:
+def measured(name: str, measures: str, statistic: float, limit: float, note: str = "") -> ConformanceTest:
     """Return a test without chance, which passes where the statistic is at most `limit`."""
     verdict = Verdict.PASSED if statistic <= limit else Verdict.FAILED
-    return Test(
+    return ConformanceTest(
         id=name,
         measures=measures,
         statistic=statistic if math.isfinite(statistic) else None,
@@ -49,9 +49,9 @@ def measured(name: str, measures: str, statistic: float, limit: float, note: str
     )
 
 
-def not_made(name: str, measures: str, verdict: Verdict, note: str) -> Test:
+def not_made(name: str, measures: str, verdict: Verdict, note: str) -> ConformanceTest:
     """Return a test that was not made, with the reason."""
-    return Test(id=name, measures=measures, verdict=verdict, note=note)
+    return ConformanceTest(id=name, measures=measures, verdict=verdict, note=note)
 
 
 def two_sided(lower: float, upper: float) -> float:

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+from evaluator.examinations import ConformanceTest, Verdict
 from starter_kit.commands.conformance import verdict
 from starter_kit.conformance.mutants.catalog import SETTINGS
-from starter_kit.conformance.results import Result, Test, Verdict
+from starter_kit.conformance.results import Result
 from tests.starter_kit.commands.pfl import pfl
 
 
@@ -30,8 +31,8 @@ def test_a_method_that_cannot_be_examined_ends_with_status_2(tmp_path: Path) -> 
 
 def test_the_verdict_names_the_tests_without_power() -> None:
     tests = [
-        Test(id="noise-scale", measures="noise", verdict=Verdict.PASSED),
-        Test(id="constant-divisor", measures="factors", verdict=Verdict.NO_POWER),
+        ConformanceTest(id="noise-scale", measures="noise", verdict=Verdict.PASSED),
+        ConformanceTest(id="constant-divisor", measures="factors", verdict=Verdict.NO_POWER),
     ]
     assert "as far as was seen: no power in constant-divisor. " in verdict(
         Result(method="m", unit="provider", tests=tests)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.examinations import Verdict
 from starter_kit.conformance.counting import private_configs
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart, fresh_process_test
-from starter_kit.conformance.results import Group, Inputs, Result, Verdict
+from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.scaffolding.writing import write_method
 
 HEAD = """

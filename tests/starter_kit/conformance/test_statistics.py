@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from evaluator.examinations import Verdict
 from starter_kit.conformance import statistics
-from starter_kit.conformance.results import Verdict
 
 
 def test_a_p_value_that_is_not_a_number_fails() -> None:
