@@ -52,6 +52,10 @@ MAX_OUTPUT_CHARACTERS = 20_000
 CHUNK_BYTES = 64 * 1024
 
 
+class UnconfinedError(RuntimeError):
+    """The kernel would not confine a process as `confinement` describes."""
+
+
 class Ending(StrEnum):
     """How a sandboxed process ended that returned nothing."""
 
@@ -245,6 +249,13 @@ class Sandbox:
         self.run("evaluator.sandbox.server", "nothing", None)
         assert self.protection is not None  # noqa: S101 - whatever returns has reported it
         return self.protection
+
+    def require_confinement(self) -> None:
+        """Raise `UnconfinedError` unless the kernel enforces everything here."""
+        if missing := self.probe().missing:
+            raise UnconfinedError(
+                f"This kernel doesn't enforce: {', '.join(missing)}. Other people's code isn't run here."
+            )
 
     def close(self) -> None:
         """End the server, and whatever still runs."""

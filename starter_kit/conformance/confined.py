@@ -12,7 +12,6 @@ no examination of a black box can tell the two apart. Reading the file is the re
 
 import json
 import resource
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.sandbox.judging import run_judge
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
 from starter_kit.conformance.claims import Claims
@@ -245,19 +245,6 @@ def _problem(asked: ConfinedInputs, error: SandboxError) -> ProblemError:
     )
 
 
-def main() -> None:
-    """Read `ConfinedInputs` from standard input, examine, and write the `Result` to the file that is the argument."""
-    for kind, limit in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(kind, (limit, limit))
-    asked = ConfinedInputs.model_validate_json(sys.stdin.read())
-    with Sandbox() as sandbox:
-        if missing := sandbox.probe().missing:
-            raise SystemExit(
-                f"This kernel doesn't enforce: {', '.join(missing)}. Untrusted code isn't run here."
-            )
-        result = examine_confined(asked, sandbox)
-    Path(sys.argv[1]).write_text(result.model_dump_json(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    run_judge(ConfinedInputs, examine_confined)

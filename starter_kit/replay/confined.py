@@ -6,8 +6,6 @@ and writes a sum and weights. So a method can't read what it is compared with, n
 """
 
 import json
-import resource
-import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -15,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.examinations import ReplayReport
+from evaluator.sandbox.judging import run_judge
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from starter_kit.replay.examination import ReplayInputs, examine
@@ -92,18 +91,5 @@ def _failed(found: str) -> ProblemError:
     )
 
 
-def main() -> None:
-    """Read a `ConfinedReplay` from standard input, and write its `ReplayReport` to the file that is the argument."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    asked = ConfinedReplay.model_validate_json(sys.stdin.read())
-    with Sandbox() as sandbox:
-        if missing := sandbox.probe().missing:
-            raise SystemExit(
-                f"This kernel doesn't enforce: {', '.join(missing)}. Untrusted code isn't run here."
-            )
-        result = replay_confined(asked, sandbox)
-    Path(sys.argv[1]).write_text(result.model_dump_json(), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    run_judge(ConfinedReplay, replay_confined)

@@ -18,7 +18,7 @@ from typing import Any, Self
 from evaluator.contracts import ArtifactKind, evaluator_version
 from evaluator.examinations import CodeIdentity
 from evaluator.sandbox.limits import MIB, Limits
-from evaluator.sandbox.sandbox import KEPT_VARIABLES, Sandbox
+from evaluator.sandbox.sandbox import KEPT_VARIABLES, Sandbox, UnconfinedError
 from portal.evaluation.run_files import RunFiles
 
 IDENTITY_LIMITS = Limits(wall_s=120, cpu_s=120, memory_bytes=4096 * MIB)
@@ -45,12 +45,11 @@ class KitSandbox:
         self._sandbox = Sandbox()
 
     def __enter__(self) -> Self:
-        missing = self._sandbox.probe().missing
-        if missing:
+        try:
+            self._sandbox.require_confinement()
+        except UnconfinedError as error:
             self._sandbox.close()
-            raise CannotExamineError(
-                f"This kernel doesn't enforce: {', '.join(missing)}. Other people's code isn't run here."
-            )
+            raise CannotExamineError(str(error)) from error
         return self
 
     def __exit__(
