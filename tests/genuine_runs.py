@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -69,15 +70,37 @@ def alarms(name: str, base: Path, data: Path, keep: Path | None) -> list[str]:
     return found
 
 
+def page(counts: Mapping[str, tuple[int, int, Counter[str]]]) -> str:
+    """Return the counts as Markdown: for each setting the runs, those with an alarm, and what it was."""
+    rows = [
+        f"| {name} | {runs} | {flagged} | {', '.join(f'{code}: {count}' for code, count in found.items())} |"
+        for name, (runs, flagged, found) in counts.items()
+    ]
+    return "\n".join(
+        [
+            "# Genuine runs that were flagged",
+            "",
+            "Written by `python -m tests.genuine_runs --page docs/genuine-runs.md`, which trains runs of the kit's",
+            "private configs on a few pages and evaluates them. None should be flagged or rejected.",
+            "",
+            "| setting | runs | flagged or rejected | by |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+        ]
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="of every setting")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--only", choices=SETTINGS, help="one setting")
     parser.add_argument("--keep", type=Path, help="a folder for the runs that are flagged or rejected")
+    parser.add_argument("--page", type=Path, help="the file to write the counts to")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    total = 0
+    counts: dict[str, tuple[int, int, Counter[str]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         base, data = make_base(Path(folder) / "base"), make_data(Path(folder) / "data")
         # Spawned, as forked processes would draw the same coins and noise.
@@ -91,14 +114,16 @@ def main() -> int:
                 ):
                     found.update(of_run)
                     flagged += bool(of_run)
-                total += flagged
+                counts[name] = options.runs, flagged, found
                 seconds = time.monotonic() - begun
                 which = (
                     f" ({', '.join(f'{code}: {count}' for code, count in found.items())})" if found else ""
                 )
                 sys.stdout.write(f"{name}: {flagged} of {options.runs}{which}, {seconds:.0f} s\n")
                 sys.stdout.flush()
-    return 1 if total else 0
+    if options.page:
+        options.page.write_text(page(counts), encoding="utf-8")
+    return 1 if any(flagged for _, flagged, _ in counts.values()) else 0
 
 
 if __name__ == "__main__":

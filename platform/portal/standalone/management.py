@@ -14,9 +14,13 @@ from django.core.management import execute_from_command_line
 
 
 def run(arguments: Sequence[str]) -> str:
-    """Run one management command; return what it printed."""
-    with redirect_stdout(StringIO()) as printed:
-        execute_from_command_line(["manage.py", *arguments])
+    """Run one management command; return what it printed. One that fails is named after its own message."""
+    try:
+        with redirect_stdout(StringIO()) as printed:
+            execute_from_command_line(["manage.py", *arguments])
+    except BaseException:
+        sys.stderr.write(f"The command {arguments[0]} failed.\n")
+        raise
     return printed.getvalue().strip()
 
 

@@ -108,8 +108,7 @@ class Stack:
             check=False,
         )
         if result.returncode:
-            names = ", ".join(arguments[0] for arguments in commands)
-            raise StackError(f"{names}: failed:\n{result.stderr.strip()[-4000:]}")
+            raise StackError(result.stderr.strip()[-4000:])
         printed: list[str] = json.loads(result.stdout)
         return printed
 
