@@ -22,6 +22,7 @@ urlpatterns = [
     path("healthz", operations.alive, name="healthz"),
     path("readyz", operations.ready, name="readyz"),
     path("metrics", operations.show_metrics, name="metrics"),
+    path("favicon.ico", well_known.favicon, name="favicon"),
     path("robots.txt", well_known.robots_txt, name="robots_txt"),
     path(".well-known/security.txt", well_known.security_txt, name="security_txt"),
     # The home page shows both leaderboards.

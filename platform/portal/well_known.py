@@ -1,10 +1,11 @@
-"""The two files that robots and security researchers look for."""
+"""The files that browsers, robots and security researchers look for at fixed addresses."""
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import cache_control
@@ -43,6 +44,13 @@ def security_txt(_request: HttpRequest) -> HttpResponse:
 def robots_txt(_request: HttpRequest) -> HttpResponse:
     """Say which pages robots leave alone (RFC 9309)."""
     return _plain(["User-agent: *", *(f"Disallow: {path}" for path in HIDDEN_FROM_ROBOTS)])
+
+
+@cache_control(public=True, max_age=86_400)
+@require_safe
+def favicon(_request: HttpRequest) -> HttpResponse:
+    """Lead to the logo from where browsers look for it beside a page that doesn't name one, as the admin's."""
+    return HttpResponseRedirect(static("ui/logo.svg"))
 
 
 def _plain(lines: Iterable[str]) -> HttpResponse:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.templatetags.static import static
 from django.test import Client
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -31,6 +32,13 @@ def test_unused_features_of_the_browser_are_off(client: Client) -> None:
     assert "camera=()" in policy
     assert "geolocation=()" in policy
     assert "publickey-credentials-get=(self)" in policy
+
+
+def test_a_logo_is_where_browsers_look_for_it(client: Client) -> None:
+    # The admin names none. An error page here would renew the CSRF cookie of whoever logs in meanwhile.
+    response = client.get("/favicon.ico")
+    assert response["Location"] == static("ui/logo.svg")
+    assert not response.cookies
 
 
 def test_robots_leave_accounts_alone(client: Client) -> None:
