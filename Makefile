@@ -11,8 +11,11 @@ TORCH_BACKEND ?= cpu
 TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addprefix --find-links ,$(WHEELS)),--torch-backend $(TORCH_BACKEND))
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
+# Each of the many processes that a test run or a demonstration starts would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help demo services test lint benchmark faults reproduce base-weights docs constraints requirements clean
+.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,9 +42,11 @@ services: $(VENV)/.test  ## start PostgreSQL, Redis, RabbitMQ and an S3 server o
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m tests.services
 
-test: $(VENV)/.test  ## install what the tests need and run all of them
+test: $(VENV)/.test  ## install what the tests need, and run them beside the linters
 	@$(BIN)/python -m tests.install
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
+
+pytest: $(VENV)/.test  ## the tests alone
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts

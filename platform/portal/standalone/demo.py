@@ -69,6 +69,16 @@ class Training:
     settings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Method:
+    """What is submitted to a track at once: in track 2 a run for each budget, and the proof of its privacy."""
+
+    title: str
+    track: str
+    trainings: Sequence[Training]
+    proof: Path | None = None
+
+
 def within_budgets(participant: Participant, config: str, rates: Mapping[int, float]) -> list[Training]:
     return [
         Training(
@@ -90,6 +100,14 @@ LORA_NF4 = Training(BEN, "lora-nf4", "lora-nf4")
 FL_PROVIDER_DP = within_budgets(ADA, "fl-provider-dp", FL_PROVIDER_DP_RATES)
 DP_LORA = within_budgets(BEN, "dp-lora", DP_LORA_RATES)
 LONGEST_FIRST = [*FL_PROVIDER_DP, FEDAVG, LORA_NF4, *DP_LORA, UNTRAINED]
+PROOF = ROOT / "docs" / "proofs" / "fl-provider-dp.md"
+METHODS = [
+    Method("FL-PROVIDER-DP", "track-2", FL_PROVIDER_DP, PROOF),
+    Method("DP-LoRA", "track-2", DP_LORA, PROOF),
+    Method("Untrained base weights", "track-1", [UNTRAINED]),
+    Method("FedAvg", "track-1", [FEDAVG]),
+    Method("LoRA + NF4", "track-1", [LORA_NF4]),
+]
 
 
 class Steps:
@@ -157,7 +175,7 @@ class Demo:
         self.passwords: dict[str, str] = {}
         self.recovery_codes: dict[str, list[str]] = {}
         self.tokens: dict[Participant, str] = {}
-        self.steps = Steps(total=7)
+        self.steps = Steps(total=6)
 
     @property
     def public(self) -> Path:
@@ -180,14 +198,8 @@ class Demo:
             self.start_site()
         with self.steps.step(f"Training {len(LONGEST_FIRST)} runs, as many at once as there are cores"):
             self.train(LONGEST_FIRST)
-        with self.steps.step("Submitting the untrained model, FedAvg and LoRA with NF4 in track 1"):
-            self.submit("track-1", "Untrained base weights", UNTRAINED)
-            self.submit("track-1", "FedAvg", FEDAVG)
-            self.submit("track-1", "LoRA + NF4", LORA_NF4)
-        with self.steps.step("Submitting FL-PROVIDER-DP and DP-LoRA in track 2"):
-            proof = ROOT / "docs" / "proofs" / "fl-provider-dp.md"
-            self.submit("track-2", "FL-PROVIDER-DP", *FL_PROVIDER_DP, proof=proof)
-            self.submit("track-2", "DP-LoRA", *DP_LORA, proof=proof)
+        with self.steps.step(f"Submitting {len(METHODS)} methods, as many at once as there are cores"):
+            self.submit(METHODS)
         with self.steps.step("Both leaderboards"):
             say("\n" + self.stack.manage("leaderboard"))
 
@@ -245,7 +257,14 @@ class Demo:
         return ["create_user", email, "--name", name, "--password-env", password_variable(email), *options]
 
     def train(self, trainings: Sequence[Training]) -> None:
-        """Train all of `trainings`, as many at once as there are cores."""
+        self.side_by_side({training.folder: self.train_command(training) for training in trainings})
+
+    def submit(self, methods: Sequence[Method]) -> None:
+        """Submit all of `methods`, and wait until each run has its score."""
+        self.side_by_side({f"submit {method.title}": self.submit_command(method) for method in methods})
+
+    def side_by_side(self, commands: Mapping[str, Command]) -> None:
+        """Run all of `commands`, as many at once as there are cores."""
         parallel = SideBySide(
             at_once=cores(),
             logs=self.home / "logs",
@@ -253,7 +272,7 @@ class Demo:
             on_end=lambda name, seconds: say(f"      {name}: {seconds:.0f} s"),
         )
         try:
-            parallel.run({training.folder: self.train_command(training) for training in trainings})
+            parallel.run(commands)
         except CommandError as error:
             raise StepError(str(error)) from error
         self.stack.check()
@@ -267,12 +286,21 @@ class Demo:
     def run_folder(self, training: Training) -> Path:
         return self.home / "save" / training.folder
 
-    def submit(self, track: str, title: str, *trainings: Training, proof: Path | None = None) -> None:
-        runs = [self.run_folder(training) for training in trainings]
-        arguments: list[str | Path] = ["submit", *runs, "--track", track, "--title", title, "--wait"]
-        if proof:
-            arguments += ["--proof", proof]
-        self.pfl(trainings[0].participant, *arguments)
+    def submit_command(self, method: Method) -> Command:
+        runs = [str(self.run_folder(training)) for training in method.trainings]
+        proof = ["--proof", str(method.proof)] if method.proof else []
+        arguments = [
+            str(PFL),
+            "submit",
+            *runs,
+            "--track",
+            method.track,
+            "--title",
+            method.title,
+            *proof,
+            "--wait",
+        ]
+        return Command(arguments, self.pfl_environment(method.trainings[0].participant))
 
     def pfl(self, participant: Participant, *arguments: str | Path) -> None:
         """Run one command of the starter kit, its output shown as it comes."""

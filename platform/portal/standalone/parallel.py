@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from django.utils.text import slugify
+
 LAST_WORDS = 4_000  # characters of a failed command's output that its error shows
 
 
@@ -22,7 +24,7 @@ class Command:
 
 
 class SideBySide:
-    """Runs commands, some at once. What they print goes to `<logs>/<name>.log`.
+    """Runs commands, some at once. What they print goes to `<logs>/<name>.log`, the name as a slug.
 
     Args:
         on_end: Called with a command's name and the seconds that it took.
@@ -62,7 +64,7 @@ class SideBySide:
 
     def _run_one(self, name: str, command: Command) -> tuple[str, float]:
         begun = time.monotonic()
-        log = self._logs / f"{name}.log"
+        log = self._logs / f"{slugify(name)}.log"
         with log.open("wb") as output:
             with self._lock:
                 if self._ended:

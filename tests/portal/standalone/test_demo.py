@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-PREPARING, TRAINING = "[1/7]", "[4/7]"
+PREPARING, TRAINING = "[1/6]", "[4/6]"
 
 
 @pytest.mark.parametrize(
     ("step", "ending"),
     [(PREPARING, signal.SIGINT), (PREPARING, signal.SIGHUP), (TRAINING, signal.SIGTERM)],
 )
-def test_a_demonstration_that_is_told_to_end_stops_what_it_started(
+def test_a_demonstration_that_is_interrupted_stops_what_it_started(
     tmp_path: Path, step: str, ending: signal.Signals
 ) -> None:
     command = [
