@@ -13,9 +13,9 @@ from evaluator.scoring.predictions import Answered, Scoring, answer_all
 from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
 from tests.services.forked import server
 
-PAGES = 30
+PAGES = 12
 ONE_PAGE = Budget(tokens=500, rows=8, pages=1)  # a shard for each page
-KILLS = 10
+KILLS = 8
 
 
 @pytest.fixture(scope="module")
@@ -56,36 +56,33 @@ def test_killed_at_any_moment_it_resumes_and_gives_the_same(
         process.start()
         return process
 
-    begin(tmp_path / "warm").join()
-    started = time.monotonic()
-    whole = begin(tmp_path / "whole")
-    whole.join()
-    assert whole.exitcode == 0
-    duration_s = time.monotonic() - started
-
     moments = random.Random(os.urandom(8))
-    kept, halfway = tmp_path / "kept-0", 0
+    kept = tmp_path / "kept-0"
     for kill in range(KILLS):
+        finished_before = len(shard_files(kept))
         process = begin(kept)
-        process.join(moments.uniform(0, duration_s))
+        enough = moments.randrange(finished_before, PAGES)
+        while len(shard_files(kept)) < enough and process.exitcode is None:
+            process.join(0.001)
+        # Anywhere between two shards.
+        process.join(moments.uniform(0, 0.05))
         process.kill()
         process.join()
         finished = {path: path.stat().st_mtime_ns for path in shard_files(kept)}
-        halfway += 0 < len(finished) < PAGES
+        assert len(finished) >= enough
         if kill % 3 < 2 and len(finished) < PAGES:
             continue  # kill the same scoring again
         assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
         assert finished.items() <= {path: path.stat().st_mtime_ns for path in shard_files(kept)}.items()
         kept = tmp_path / f"kept-{kill + 1}"
     assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
-    assert halfway
 
 
 def test_progress_begins_where_the_finished_shards_end(
     scoring: Scoring, expected: Answered, tmp_path: Path
 ) -> None:
     answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
-    for path in shard_files(tmp_path)[10:]:
+    for path in shard_files(tmp_path)[4:]:
         path.unlink()
     reported: list[tuple[int, int]] = []
     again = answer_all(
@@ -95,7 +92,7 @@ def test_progress_begins_where_the_finished_shards_end(
         on_progress=lambda done, total: reported.append((done, total)),
     )
     assert again == expected
-    assert reported[0] == (20, 2 * PAGES)
+    assert reported[0] == (8, 2 * PAGES)
     assert reported[-1] == (2 * PAGES, 2 * PAGES)
     assert reported == sorted(reported)
 
@@ -168,7 +165,11 @@ def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, t
     assert reported == sorted(reported)
 
 
-def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, tmp_path: Path) -> None:
+def test_a_device_that_fails_ends_the_scoring(
+    scoring: Scoring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To spawn processes is tested above; forked ones have loaded their libraries.
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
     with pytest.raises(RuntimeError, match="scoring on meta ended with exit code 1"):
         answer_all(scoring, kept=tmp_path, devices=["cpu", "meta"], budget=ONE_PAGE)
 

@@ -12,8 +12,9 @@ def store_folder(settings, tmp_path):
     return settings.STORE_FOLDER
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
+    """One for the files that need one: they run one after the other."""
     with Chromium() as browser:
         yield browser
 
