@@ -4,15 +4,19 @@ import contextlib
 import json
 import os
 import pickle  # noqa: TID251 - to make a hostile file
+import runpy
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -23,6 +27,7 @@ from evaluator.errors import Problem, ProblemError
 from starter_kit.commands.main import app
 from starter_kit.weights import isolation, state_dicts
 from tests.evaluator.checkpoints.sharded import save_shards, split
+from tests.services.forked import Forked
 
 SHARED = "language_backbone.shared.weight"
 ALIASES = [
@@ -46,14 +51,36 @@ def weights(base: Path) -> State:
 
 
 def convert(source: Path, out: Path, *options: str | Path, status: int = 0) -> str:
-    """Output and errors of `pfl convert`, run in the folder of `out`; its reader is a process of its own."""
+    """Output and errors of `pfl convert`, run in the folder of `out`; its reader is a process of its own.
+
+    The reader is forked from a process that has loaded torch; `convert_in_a_shell` starts it as users do.
+    """
     arguments = [str(argument) for argument in ("convert", source, out, *options)]
-    with contextlib.chdir(out.parent):
+    with contextlib.chdir(out.parent), patch.object(isolation, "_run", run_forked):
         result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "OMP_NUM_THREADS": "1"})
     assert result.exit_code == status, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert_clean(out, status)
     return result.output
+
+
+def run_forked(command: Sequence[str], text: str) -> isolation.Ended:
+    """Run `python -P -m MODULE ...` with `text` as its standard input, in a forked process."""
+    words = command[command.index("-m") + 1 :]
+    with tempfile.TemporaryDirectory() as folder:
+        stdin, stderr = Path(folder, "stdin"), Path(folder, "stderr")
+        stdin.write_text(text)
+        environment = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+        reader = Forked(
+            partial(become, words[0], stdin), words, environment=environment, stdout=stderr, stderr=stderr
+        )
+        status = reader.wait(600)
+        return isolation.Ended(status, ["", *stderr.read_text().strip().splitlines()][-1])
+
+
+def become(module: str, stdin: Path) -> None:
+    with stdin.open() as sys.stdin:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def convert_in_a_shell(
@@ -261,7 +288,7 @@ def shared() -> State:
     ],
     ids=["args", "module", "extra", "list", "empty", "key", "integers", "huge", "sparse", "shared"],
 )
-def test_what_is_no_state_dict_is_told(tmp_path: Path, content: Any, code: str, told: str) -> None:
+def test_what_is_no_state_dict_is_named(tmp_path: Path, content: Any, code: str, told: str) -> None:
     torch.save(content, tmp_path / "w.bin")
     problem = rejection(tmp_path / "w.bin")
     assert problem.code == code
@@ -328,7 +355,7 @@ def test_a_checkpoint_that_has_only_a_tied_name_gets_that_of_the_base(
     assert_same(tmp_path / "run" / "model.safetensors", weights)
 
 
-def test_the_result_is_held_against_the_base_weights(base: Path, weights: State, tmp_path: Path) -> None:
+def test_the_result_is_compared_with_the_base_weights(base: Path, weights: State, tmp_path: Path) -> None:
     first, second, *_ = (name for name in weights if name != SHARED)
     changed = {name: tensor for name, tensor in weights.items() if name != first}
     torch.save(changed | {second: torch.ones(1), "more": torch.ones(1)}, tmp_path / "w.bin")
