@@ -9,6 +9,7 @@ import torch
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.engines.processes import in_processes
 from starter_kit.runs.progress import Watcher
+from tests.services.forked import server
 from tests.starter_kit.engines.engine_runs import quick_settings, run, trained_tensor
 
 # A method as a user writes one, beside its config; `{fault}` is what happens to client 1 in round 2.
@@ -53,6 +54,12 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that have loaded torch already; spawned ones are tested without faults."""
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
+
+
 def faulty_config(folder: Path, fault: str) -> str:
     (folder / "faulty.py").write_text(METHOD.replace("{fault}", fault))
     config = folder / "faulty.yaml"
@@ -92,6 +99,7 @@ def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Pat
     assert all(ended(pid) for pid in watcher.pids)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -105,6 +113,7 @@ def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
     assert all(ended(pid) for pid in watcher.pids)
 
 
+@pytest.mark.usefixtures("forked")
 def test_what_a_client_rejects_is_reported_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
     fault = "raise ProblemError.of(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
     settings = quick_settings(faulty_config(tmp_path, fault))
@@ -114,6 +123,7 @@ def test_what_a_client_rejects_is_reported_as_it_is(base: Path, data: Path, tmp_
     assert (problem.code, problem.where) == (ErrorCode.SECURE_AGGREGATION, "client 1")
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_method_that_is_changed_while_a_run_starts_is_not_run_in_two_versions(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
