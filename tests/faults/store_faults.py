@@ -9,6 +9,12 @@ from tests.faults.trials import Trial
 
 AWAY_S = 60
 SUBMISSIONS = 12
+REMOVE_NEWEST_CHECKPOINT = """
+from portal.submissions.models import Artifact
+from portal.uploads.stores import current_store
+checkpoints = Artifact.objects.filter(kind="checkpoint")
+current_store().delete(checkpoints.latest("created_at").upload.store_key)
+"""
 
 
 def failing_store(fault: Fault) -> Callable[[Trial], None]:
@@ -70,11 +76,4 @@ def fill_disk(trial: Trial) -> None:
 
 
 def _remove_newest_checkpoint(trial: Trial) -> None:
-    back_ends = trial.site.back_ends
-    if back_ends.s3 is None:
-        files = [path for path in (trial.site.home / "store").rglob("*") if path.is_file()]
-        max(files, key=lambda path: (path.stat().st_size, path.stat().st_mtime)).unlink()
-        return
-    objects = back_ends.s3.client.list_objects_v2(Bucket=back_ends.bucket)["Contents"]
-    newest = max(objects, key=lambda stored: (stored["Size"], stored["LastModified"]))
-    back_ends.s3.client.delete_object(Bucket=back_ends.bucket, Key=newest["Key"])
+    trial.site.manage("shell", "--no-imports", "-v", "0", "-c", REMOVE_NEWEST_CHECKPOINT)
