@@ -1,10 +1,10 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import views
+from portal.leaderboard import exports, track_page, views
 
 boards: list[URLPattern | URLResolver] = [
-    path("<slug:slug>/", views.track, name="track"),
-    path("<slug:slug>.csv", views.track_csv, name="csv"),
+    path("<slug:slug>/", track_page.track, name="track"),
+    path("<slug:slug>.csv", exports.track_csv, name="csv"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),

@@ -13,6 +13,7 @@ from django.utils.timezone import localtime
 from evaluator.contracts import evaluator_version
 from evaluator.scoring.metrics import cut
 from portal.ui.markdown import render_markdown
+from portal.ui.rounding import interval_text
 
 register = template.Library()
 
@@ -44,6 +45,12 @@ def readable_bytes(size: int) -> str:
 def score(value: float | None) -> str:
     """Return a score in [0, 1] as `cut` shows it. Further digits would reveal more of the test set than they should."""
     return MISSING if value is None else cut(value)
+
+
+@register.simple_tag
+def score_interval(low: float | None, high: float | None) -> str:
+    """Return an interval of scores; empty where there is none."""
+    return "" if low is None or high is None else interval_text(low, high)
 
 
 @register.filter
