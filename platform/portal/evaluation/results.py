@@ -172,14 +172,10 @@ def shortfall(results: RunResults, budget: float | None, threshold: float) -> Sh
         return Shortfall(*missing) if budget is None else Shortfall("ε is missing", "no ε")
     if budget is None and anls < threshold:
         limit = threshold_text(threshold)
-        return Shortfall(
-            f"ANLS {cut(anls)} is below the threshold {limit}", f"ANLS {cut(anls)} < {limit}"
-        )
+        return Shortfall(f"ANLS {cut(anls)} is below the threshold {limit}", f"ANLS {cut(anls)} < {limit}")
     if budget is not None and value > budget:
         found = epsilon_text(value)
-        return Shortfall(
-            f"recomputed ε = {found} exceeds the budget {budget:g}", f"ε {found} > {budget:g}"
-        )
+        return Shortfall(f"recomputed ε = {found} exceeds the budget {budget:g}", f"ε {found} > {budget:g}")
     return None
 
 

@@ -125,7 +125,9 @@ def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length:
     heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
     first = [place.run for places_ in heads for place in places_]
     submissions = Run.objects.filter(pk__in=first).values("submission")
-    runs = dict(Run.objects.filter(scored_at__isnull=False, submission__in=submissions).values_list("pk", "budget"))
+    runs = dict(
+        Run.objects.filter(scored_at__isnull=False, submission__in=submissions).values_list("pk", "budget")
+    )
     found = []
     for board, head in zip(boards, heads, strict=True):
         known = {place.run: place.rank for place in head}
@@ -147,7 +149,9 @@ def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None])
         if any(row and row.rank for row in rows)
     ]
     # Of equal ranks that of the smaller budget first.
-    return sorted(methods, key=lambda method: [row.rank or math.inf if row else math.inf for row in method.rows])
+    return sorted(
+        methods, key=lambda method: [row.rank or math.inf if row else math.inf for row in method.rows]
+    )
 
 
 def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
@@ -217,6 +221,5 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             code_url=code_url,
             paper_url=paper_url,
         )
-        for run, results, flagged, submission, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state
-        in rows
+        for run, results, flagged, submission, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state in rows
     ]

@@ -115,7 +115,9 @@ def _rank(
     judged = [(entry, rejection(entry)) for entry in sorted(entries, key=age)]
     qualified = sorted((entry for entry, reason in judged if not reason), key=value)
     ranked = [Row(entry, rank) for rank, entry in enumerate(qualified, 1)]
-    unranked = sorted(((entry, reason) for entry, reason in judged if reason), key=lambda one: distance(one[0]))
+    unranked = sorted(
+        ((entry, reason) for entry, reason in judged if reason), key=lambda one: distance(one[0])
+    )
     return ranked + [Row(entry, None, reason.sentence, reason.short) for entry, reason in unranked]
 
 

@@ -165,9 +165,7 @@ def _boards(track: Track, asked: Request, page: str | None, version: str) -> str
     """Return the part of the boards that is asked for, rendered."""
     if asked.is_overview:
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
-    board = next(
-        one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}")
-    )
+    board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
     name = f"board {track.pk} {asked.query}"
     count = board.count_unranked if asked.only_unranked else board.count_ranked
     places = range(int(_kept(asked, version, f"{name} count", lambda: str(count(asked.selection)))))

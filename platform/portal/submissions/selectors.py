@@ -66,6 +66,13 @@ def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     return Submission.objects.select_related("track", "team").filter(public | private_to(user))
 
 
+def withdrawn_submissions() -> QuerySet[Submission]:
+    """Return the submissions that were public until their teams withdrew them."""
+    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False))
+    withdrawn = Submission.objects.filter(scored, state=SubmissionState.WITHDRAWN, submitted_at__isnull=False)
+    return withdrawn.select_related("track", "team")
+
+
 def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     """Return the submissions of which `user` sees what is private: drafts, files, unfinished runs, all findings.
 

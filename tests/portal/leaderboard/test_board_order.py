@@ -10,11 +10,11 @@ from django.utils import timezone
 from evaluator.contracts import Check, CheckStatus
 from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of, heads_of, stored_boards
-from portal.reviews.models import Decision, ProofReview
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import Baselines, Selection, Sort
+from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus
-from portal.submissions.models import Submission, RunState, SubmissionState
+from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -98,7 +98,9 @@ def test_filters_leave_the_ranks_as_they_are(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     ranked = [row for row in rules.rows if row.rank]
     first = ranked[0].entry
-    Submission.objects.filter(title=first.method).update(is_baseline=True, code_url="https://example.org/code")
+    Submission.objects.filter(title=first.method).update(
+        is_baseline=True, code_url="https://example.org/code"
+    )
     expected: list[tuple[Selection, Callable[[Row], bool]]] = [
         (Selection(verified=True), lambda row: row.entry.status == ResultStatus.VERIFIED),
         (Selection(open_code=True), lambda row: row.entry.method == first.method),
@@ -136,7 +138,7 @@ def test_another_order_keeps_every_row_and_its_rank(track, sort, key):
     (stored,) = stored_boards(track)
     rows = stored.ranked(Selection(sort=sort), 0, 99)
     assert [key(row) for row in rows] == sorted(key(row) for row in rows)
-    assert sorted(row.rank for row in rows) == list(range(1, stored.count_ranked() + 1))
+    assert sorted(row.rank or 0 for row in rows) == list(range(1, stored.count_ranked() + 1))
 
 
 def test_flagged_checks_are_counted_without_loading_the_checks():

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
 from portal.audit.versions import boards_changed
@@ -12,7 +11,15 @@ from portal.evaluation.models import Examination
 from portal.leaderboard import track_page
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import withdraw
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user, owner_of
+from tests.portal.factories import (
+    change_results,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    owner_of,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +75,7 @@ class TestPages:
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
         monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
-        assert '<strong>4</strong>' in client.get("/leaderboard/communication/?page=2").text
+        assert "<strong>4</strong>" in client.get("/leaderboard/communication/?page=2").text
         assert "Page 2 of 3" in client.get("/leaderboard/communication/?page=2").text
 
     def test_the_overview_shows_the_leading_methods_of_every_budget(self, client, private_track, monkeypatch):
@@ -111,7 +118,13 @@ class TestPages:
         assert 'name="code" value="1" checked' in html
         assert 'href="https://example.org/code"' in html
         assert shown(client, "/leaderboard/communication/?q=method+2") == [2]
-        assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [0, 1, 2, 3, 4]
+        assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [
+            0,
+            1,
+            2,
+            3,
+            4,
+        ]
         assert "No run matches these filters" in client.get("/leaderboard/communication/?q=nothing").text
 
     @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x", "page=-1"])
@@ -131,7 +144,9 @@ class TestPages:
     def test_the_level_of_verification_is_shown_where_it_differs(self, client, track):
         assert "Verification" not in client.get("/leaderboard/communication/").text
         run = track.submissions.get(title="Method 0.").runs.get()
-        Examination.objects.create(run=run, level=1, command="conformance", passed=True, report={}, identity={})
+        Examination.objects.create(
+            run=run, level=1, command="conformance", passed=True, report={}, identity={}
+        )
         boards_changed(track.pk)
         assert "Verification" in client.get("/leaderboard/communication/").text
 
@@ -184,12 +199,15 @@ def test_a_page_of_someone_who_logged_in_is_their_own(client, track):
 
 def test_no_page_and_no_export_has_more_digits_of_a_score_than_four(client, private_track):
     run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.123456789, accuracy=0.987654321)
+    change_results(run, anls_low=0.111222333, anls_high=0.222333444)
     client.force_login(run.submission.team.memberships.get().user)
     addresses = ["/leaderboard/privacy/", "/leaderboard/privacy.csv", "/api/v1/leaderboards/privacy", "/"]
-    addresses += [run.submission.get_absolute_url(), reverse("submissions:status", args=[run.submission.pk])]
+    addresses += [run.submission.get_absolute_url()]
     addresses += [f"/api/v1/submissions/{run.submission.pk}"]
     for address in addresses:
         text = client.get(address).text
         assert "0.1234" in text
         assert "0.12345" not in text
         assert "0.98765" not in text
+        assert "0.1112" not in text
+        assert "0.2223" not in text

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -157,7 +158,8 @@ def test_every_move_of_a_run_onto_a_board_or_off_it_does(before, after):
     run = make_run(make_submission(state="submitted"), state=before, **SCORES)
     track = run.submission.track_id
     version = boards_versions([track])
-    move_run(run, after, **({"scored_at": timezone.now()} if after == RunState.SCORED else {}))
+    fields: dict[str, Any] = {"scored_at": timezone.now()} if after == RunState.SCORED else {}
+    move_run(run, after, **fields)
     assert (boards_versions([track]) != version) == (RunState.SCORED in {before, after})
 
 

@@ -70,6 +70,15 @@ def ago(moment: datetime | None) -> str:
 
 
 @register.filter
+def day(moment: datetime | None) -> str:
+    """Return the date of a time, such as "22 Nov 2026", with the time in the title."""
+    if moment is None:
+        return MISSING
+    local = localtime(moment)
+    return _time(moment, f"{local.day} {local:%b %Y}")
+
+
+@register.filter
 def at(moment: datetime | None) -> str:
     """Return a time in full."""
     if moment is None:
