@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, QuerySet
@@ -27,6 +28,7 @@ from portal.leaderboard.ranking import (
 )
 from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.reviews.selectors import verdicts_on
+from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
 from portal.submissions.results_field import FlaggedChecks, WithoutChecks
 from portal.submissions.selectors import submission_addresses
@@ -204,22 +206,26 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     submissions = {row[3] for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    return [
-        Entry(
-            run=run,
-            method=title,
-            team=team,
-            url=addresses[submission],
-            submitted_at=submitted_at,
-            results=results,
-            status=verdicts[submission].status,
-            status_reason=verdicts[submission].reason,
-            flagged_checks=flagged,
-            is_baseline=is_baseline,
-            is_evaluated_again=state != RunState.SCORED,
-            team_slug=slug,
-            code_url=code_url,
-            paper_url=paper_url,
-        )
-        for run, results, flagged, submission, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state in rows
-    ]
+    return [_entry(row, verdicts[row[3]], addresses[row[3]]) for row in rows]
+
+
+def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
+    run, results, flagged, _, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state = (
+        values
+    )
+    return Entry(
+        run=run,
+        method=title,
+        team=team,
+        url=address,
+        submitted_at=submitted_at,
+        results=results,
+        status=verdict.status,
+        status_reason=verdict.reason,
+        flagged_checks=flagged,
+        is_baseline=is_baseline,
+        is_evaluated_again=state != RunState.SCORED,
+        team_slug=slug,
+        code_url=code_url,
+        paper_url=paper_url,
+    )

@@ -6,9 +6,25 @@ as why it has no rank, comes from the rules themselves.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When, Window
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    RowRange,
+    Subquery,
+    Value,
+    When,
+    Window,
+)
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Coalesce, Lower, RowNumber
 
@@ -104,6 +120,48 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 def ranked_scores(track: Track, budget: float | None) -> list[tuple[float | None, float | None]]:
     """Return the ends of the intervals of all scores with a rank."""
     return list(_ranked(track, budget).order_by().values_list("anls_low", "anls_high"))
+
+
+# What a plot needs of a run.
+POINT = (
+    "submission",
+    "submission__title",
+    "submission__is_baseline",
+    "submission__submitted_at",
+    "bytes_total",
+    "anls",
+)
+
+
+def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first runs with a rank."""
+    return list(_ranked(track, budget).values_list(*POINT)[:length])
+
+
+def nearest_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs without a rank that missed one by least."""
+    return list(_unranked(track, budget).values_list(*POINT)[:length])
+
+
+def front_points(track: Track) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs with a rank whose ANLS no run with fewer bytes reaches."""
+    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
+    runs = _ranked(track, None).annotate(before=before)
+    return list(runs.filter(Q(before__isnull=True) | Q(anls__gt=F("before"))).values_list(*POINT))
+
+
+def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs with a rank that were better than all earlier ones, oldest first."""
+    best = Min("bytes_total") if budget is None else Max("anls")
+    before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
+    runs = _ranked(track, budget).annotate(before=before).order_by(*BY_AGE)
+    better = Q(bytes_total__lt=F("before")) if budget is None else Q(anls__gt=F("before"))
+    return list(runs.filter(Q(before__isnull=True) | better).values_list(*POINT))
+
+
+def best_score(track: Track) -> float | None:
+    """Return the best ANLS of all runs of a track by bytes."""
+    return listed_runs(track, None).aggregate(best=Max("anls"))["best"]
 
 
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:

@@ -22,6 +22,7 @@ from portal.evaluation.results import EPSILON_COLUMNS, TRUST, EpsilonColumn, thr
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.ordering import ranked_scores
+from portal.leaderboard.plot_pages import track_plot
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.leaderboard.uncertainty import RankRanges
@@ -122,6 +123,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "track": shown,
             "asked": asked,
             "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],

@@ -1,9 +1,10 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import citing, exports, method_page, track_page, views
+from portal.leaderboard import citing, exports, method_page, plot_pages, track_page, views
 
 boards: list[URLPattern | URLResolver] = [
     path("<slug:slug>/", track_page.track, name="track"),
+    path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
     path("<slug:slug>.csv", exports.track_csv, name="csv"),
 ]
 # The pages of submitted methods, under /submissions/.
