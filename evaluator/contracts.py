@@ -311,11 +311,15 @@ class ScoringResult(Message):
     """Means over the test set, each in [0, 1]; no question's own score leaves the worker.
 
     Attributes:
+        anls_low: Where the 95 % interval of the mean ANLS begins, by a bootstrap over providers, as `anls_high` says
+            where it ends; see `evaluator.scoring.groups`.
         precision: The numbers that the model computed with, such as `float32`.
     """
 
     kind: Literal["scoring"] = "scoring"
     anls: float
+    anls_low: float | None = None
+    anls_high: float | None = None
     accuracy: float
     questions: int
     precision: str = "float32"

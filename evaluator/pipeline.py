@@ -174,18 +174,18 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     )
     if inputs.answers is not None:
         _write_answers(inputs.answers, answered.predictions, dataset, scores)
-    means = scores.means()
+    means, groups = scores.means(), group_scores(dataset, scores)
     result = ScoringResult(
         anls=means.anls,
+        anls_low=groups[0].anls_low,
+        anls_high=groups[0].anls_high,
         accuracy=means.accuracy,
         questions=means.questions,
         precision=answered.precision,
         test_set_sha256=dataset.sha256(),
         checkpoint_sha256=answered.checkpoint_sha256,
     )
-    detail = ScoringDetail(
-        groups=group_scores(dataset, scores), pages_without_image=len(answered.without_image)
-    )
+    detail = ScoringDetail(groups=groups, pages_without_image=len(answered.without_image))
     return StepOutput(result, detail)
 
 

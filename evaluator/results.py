@@ -27,6 +27,7 @@ class RunResults(BaseModel):
 
     Attributes:
         anls: Mean over the test set, in [0, 1], as is `accuracy`.
+        anls_low: Where the 95 % interval of `anls` over other draws of providers begins; it ends at `anls_high`.
         bytes_total: Bytes sent in both directions during the whole training.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
@@ -41,6 +42,8 @@ class RunResults(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     anls: float | None = None
+    anls_low: float | None = None
+    anls_high: float | None = None
     accuracy: float | None = None
     bytes_total: int | None = None
     bytes_needed: int | None = None

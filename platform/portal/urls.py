@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 
 from portal import well_known
 from portal.evaluation import urls as evaluation
+from portal.leaderboard import urls as leaderboard
 from portal.operations import views as operations
 from portal.submissions import urls as submissions
 
@@ -15,8 +16,8 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 admin.site.site_header = "PFL-DocVQA administration"
 admin.site.site_title = "PFL-DocVQA"
 
-# The evaluation adds its results to the page of a submission, so the pages share one namespace.
-SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
+# The page of a submission has the progress of its evaluation and its ranks, so the pages share one namespace.
+SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns, *leaderboard.submissions]
 
 urlpatterns = [
     path("healthz", operations.alive, name="healthz"),

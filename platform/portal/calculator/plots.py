@@ -1,22 +1,17 @@
-"""Where the parts of a plot lie: two logarithmic axes, lines, a level, marks. The template draws them as SVG.
+"""Where the parts of a plot lie: lines, a level and marks between two axes. The template draws them as SVG.
 
 Lengths are in units of the view box, of which the origin is at the top left.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from portal.ui.axes import LogAxis, Point
 
 WIDTH, HEIGHT = 460, 300
 # The margins around the area of the lines.
 LEFT, RIGHT, TOP, BOTTOM = 52, 16, 26, 46
-# The steps within a decade at which an axis starts, ends and has its ticks.
-STEPS = (1, 2, 5)
-# The most ticks of an axis; a longer axis has ticks at decades, or at every second decade and so on.
-MOST_TICKS = 8
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -26,30 +21,6 @@ class Line:
     kind: str
     label: str
     points: Sequence[Point]
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A value on an axis, as text, and where it lies."""
-
-    text: str
-    at: float
-
-
-class Axis:
-    """A logarithmic axis that covers some positive values and lies from `start` to `end`."""
-
-    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
-        covered = list(values)
-        numbers = round_numbers(min(covered), max(covered))
-        self._low, self._high = math.log(numbers[0]), math.log(numbers[-1])
-        self._start, self._end = start, end
-        self.ticks = [Tick(f"{number:g}", self.at(number)) for number in numbers]
-
-    def at(self, value: float) -> float:
-        """Return the position of a value."""
-        part = (math.log(value) - self._low) / (self._high - self._low)
-        return round(self._start + part * (self._end - self._start), 1)
 
 
 @dataclass(frozen=True)
@@ -76,13 +47,13 @@ class Plot:
     left, right, top, bottom = LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM
 
     @cached_property
-    def x(self) -> Axis:
-        return Axis((x for line in self.lines for x, _ in line.points), self.left, self.right)
+    def x(self) -> LogAxis:
+        return LogAxis((x for line in self.lines for x, _ in line.points), self.left, self.right)
 
     @cached_property
-    def y(self) -> Axis:
+    def y(self) -> LogAxis:
         values = [y for line in self.lines for _, y in line.points]
-        return Axis(values if self.level is None else [self.level, *values], self.bottom, self.top)
+        return LogAxis(values if self.level is None else [self.level, *values], self.bottom, self.top)
 
     @property
     def paths(self) -> list[tuple[str, str]]:
@@ -112,22 +83,3 @@ class Plot:
         columns = [dict(line.points) for line in self.lines]
         values = sorted({x for line in self.lines for x, _ in line.points})
         return [(x, [column.get(x) for column in columns]) for x in values]
-
-
-def round_numbers(low: float, high: float) -> list[float]:
-    """Return from two to `MOST_TICKS` rising round numbers: the first is at most `low`, the last at least `high`."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1
-    fine = [step * 10.0**power for power in range(first, last + 1) for step in STEPS]
-    numbers = _covering(fine, low, high)
-    apart = 1
-    while len(numbers) > MOST_TICKS:
-        decades = [10.0**power for power in range(first, last + 1 + apart, apart)]
-        numbers, apart = _covering(decades, low, high), apart + 1
-    return numbers
-
-
-def _covering(numbers: Sequence[float], low: float, high: float) -> list[float]:
-    """Return the shortest part of rising `numbers` that covers the range from `low` to `high`, at least two."""
-    start = max((index for index, number in enumerate(numbers) if number <= low), default=0)
-    end = next((index for index, number in enumerate(numbers) if number >= high), len(numbers) - 1)
-    return list(numbers[start : max(end, start + 1) + 1])

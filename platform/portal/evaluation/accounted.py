@@ -21,7 +21,7 @@ def accept_accounting(run: Run, result: AccountingResult) -> RunResults:
     team = Team.objects.select_for_update(no_key=True).get(pk=run.submission.team_id)
     claim_token(_token(run, team, result), run, result.events)
     joint = joint_privacy_loss(run, result.delta)
-    results = run.results.including(result)
+    results = run.attempt_results.including(result)
     return results.model_copy(
         update={
             "joint_epsilon": joint.epsilon,

@@ -125,7 +125,7 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             outcomes.send_again(evaluation)
             return
         report = _without_faults(run, truncate_for_storage(report))
-        outcome, problems, results = report.outcome, report.problems, run.results
+        outcome, problems, results = report.outcome, report.problems, run.attempt_results
         if outcome is Outcome.PASSED:
             try:
                 results = _results(run, report)
@@ -215,8 +215,10 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
     if not later:
         outcomes.score(evaluation, run, results, now)
         return
-    run.results = results
-    run.save(update_fields=["results"])
+    # A run that was scored before keeps its results until it has all of the new ones.
+    field = "results" if run.scored_at is None else "pending"
+    setattr(run, field, results)
+    run.save(update_fields=[field])
     queue_changes = QUEUES[Step(evaluation.step)] != QUEUES[later[0]]
     move_evaluation(
         evaluation,
@@ -244,8 +246,8 @@ def _results(run: Run, report: StepReport) -> RunResults:
     """
     match report.result:
         case None:
-            return run.results
+            return run.attempt_results
         case AccountingResult() as result:
             return accept_accounting(run, result)
         case result:
-            return run.results.including(result)
+            return run.attempt_results.including(result)

@@ -23,14 +23,16 @@ def score(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) 
     move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
     # The files are the same, so what was examined in them stays examined.
     results = with_trust(results, earned(now, run.examinations.all()))
-    move_run(run, RunState.SCORED, scored_at=now, results=results)
+    move_run(run, RunState.SCORED, scored_at=now, results=results, pending=RunResults())
     notifications.notify_team(run, [])
 
 
 def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: datetime) -> None:
     """Reject the run for an artifact that the participant must fix."""
     move_evaluation(evaluation, EvaluationState.REJECTED, finished_at=now)
-    move_run(run, RunState.REJECTED)
+    # Results of an earlier attempt are off the boards from now on.
+    results = run.attempt_results
+    move_run(run, RunState.REJECTED, results=results, pending=RunResults(), scored_at=None)
     notifications.notify_team(run, problems)
 
 
@@ -78,8 +80,12 @@ def send_again(evaluation: Evaluation) -> None:
 
 
 def requeue(run: Run, *, actor: User | None = None, **fields: Any) -> Evaluation:
-    """Queue the run again, without results, and return its next attempt with `fields` of its row."""
-    move_run(run, RunState.QUEUED, actor=actor, results=RunResults(), scored_at=None)
+    """Queue the run again, and return its next attempt with `fields` of its row.
+
+    A run that has a score keeps its results, and its row on the boards, until the new ones are complete.
+    """
+    results = RunResults() if run.scored_at is None else run.results
+    move_run(run, RunState.QUEUED, actor=actor, results=results, pending=RunResults())
     return dispatch.start(run, **fields)
 
 

@@ -13,7 +13,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.submissions.models import Run
-from portal.ui.rounding import rounded_down, rounded_up
+from portal.ui.rounding import epsilon_text, outward_high, outward_low
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
@@ -146,8 +146,19 @@ def margin(run: Run) -> float | None:
     return None if run.budget is None or epsilon is None else run.budget - epsilon
 
 
-def shortfall(results: RunResults, budget: float | None, threshold: float) -> str:
-    """Return what keeps a run with these results from a rank; empty if nothing does.
+@dataclass(frozen=True)
+class Shortfall:
+    """Why a run has no rank: as a sentence, and in a few signs for a table."""
+
+    sentence: str
+    short: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def shortfall(results: RunResults, budget: float | None, threshold: float) -> Shortfall | None:
+    """Return what keeps a run with these results from a rank; None if nothing does.
 
     Args:
         budget: That of the board; None for the one by bytes.
@@ -155,14 +166,23 @@ def shortfall(results: RunResults, budget: float | None, threshold: float) -> st
     """
     anls, value = results.anls, results.bytes_total if budget is None else results.epsilon
     if not _is_number(anls):
-        return "ANLS is missing"
+        return Shortfall("ANLS is missing", "no ANLS")
     if not _is_number(value):
-        return "the number of bytes is missing" if budget is None else "ε is missing"
+        missing = "the number of bytes is missing", "no byte count"
+        return Shortfall(*missing) if budget is None else Shortfall("ε is missing", "no ε")
     if budget is None and anls < threshold:
-        return f"ANLS {rounded_down(anls)} is below the threshold {threshold:g}"
+        limit = threshold_text(threshold)
+        return Shortfall(f"ANLS {cut(anls)} is below the threshold {limit}", f"ANLS {cut(anls)} < {limit}")
     if budget is not None and value > budget:
-        return f"recomputed ε = {rounded_up(value)} exceeds the budget {budget:g}"
-    return ""
+        found = epsilon_text(value)
+        return Shortfall(f"recomputed ε = {found} exceeds the budget {budget:g}", f"ε {found} > {budget:g}")
+    return None
+
+
+def threshold_text(threshold: float) -> str:
+    """Return a threshold of scores with four decimals, or with all that it has."""
+    text = f"{threshold:.4f}"
+    return text if float(text) == threshold else repr(threshold)
 
 
 def shown_checks(run: Run) -> list[ShownCheck]:
@@ -177,7 +197,7 @@ def tally(checks: Sequence[Check]) -> str:
 
 
 def with_cut_scores(results: RunResults) -> RunResults:
-    """Return the results with scores of four decimals, for all but the organizers.
+    """Return the results with scores of four decimals and intervals of three, for all but the organizers.
 
     Exact scores of many submissions would reveal the answers of single questions of the secret test set.
     """
@@ -187,7 +207,12 @@ def with_cut_scores(results: RunResults) -> RunResults:
 def cut_scores(results: RunResults) -> dict[str, float | None]:
     """Return what `with_cut_scores` replaces."""
     scores = {"anls": results.anls, "accuracy": results.accuracy}
-    return {name: None if score is None else float(cut(score)) for name, score in scores.items()}
+    low, high = results.anls_low, results.anls_high
+    return {
+        **{name: None if score is None else float(cut(score)) for name, score in scores.items()},
+        "anls_low": None if low is None else outward_low(low),
+        "anls_high": None if high is None else outward_high(high),
+    }
 
 
 def public_results(results: RunResults, budget: float | None) -> RunResults:

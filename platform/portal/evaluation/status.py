@@ -57,6 +57,7 @@ class RunStatus:
         queue_position: Position in the queue of its step, from 1; None unless it waits there.
         next_attempt_at: When the next attempt may begin after a platform fault; None if it may begin now.
         is_paused: Whether the queue in which it waits is paused because of a platform fault.
+        evidence: The steps of the attempt that the results come from, which may be an earlier one.
     """
 
     run: Run
@@ -71,6 +72,7 @@ class RunStatus:
     is_paused: bool = False
     heartbeat_at: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
+    evidence: list[StepStatus] = field(default_factory=list)
 
     @property
     def is_final(self) -> bool:
@@ -108,10 +110,10 @@ class RunStatus:
         return results.margin(self.run)
 
     @property
-    def shortfall(self) -> str:
-        """What keeps the scored run from a rank; empty if nothing does, and before it is scored."""
-        if self.run.state != RunState.SCORED:
-            return ""
+    def shortfall(self) -> results.Shortfall | None:
+        """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
+        if self.run.scored_at is None:
+            return None
         return results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
 
     @property
@@ -143,13 +145,13 @@ class RunStatus:
     @property
     def changed_tensors(self) -> ChangedTensors | None:
         """The tensors that training changed; None before the validation."""
-        results_of = {status.step: status.result for status in self.steps}
+        results_of = {status.step: status.result for status in self.evidence}
         return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
 
     @property
     def finished_steps(self) -> list[StepStatus]:
         """The steps that a worker has reported on."""
-        return [status for status in self.steps if status.provenance]
+        return [status for status in self.evidence if status.provenance]
 
 
 def statuses(runs: Iterable[Run]) -> list[RunStatus]:
@@ -191,10 +193,12 @@ def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunSt
     if evaluation is None:
         return RunStatus(run=run, attempt=0, steps=[StepStatus(step, "waiting") for step in steps])
     reports = {Step(report.step): report for report in evaluation.reports.all()}
+    shown = [_step_status(step, evaluation, reports.get(step)) for step in steps]
     status = RunStatus(
         run=run,
         attempt=evaluation.attempt,
-        steps=[_step_status(step, evaluation, reports.get(step)) for step in steps],
+        steps=shown,
+        evidence=_earlier_steps(run, steps) if run.is_evaluated_again else shown,
         heartbeat_at=evaluation.heartbeat_at,
         problems=_problems(run, reports.values()),
     )
@@ -210,6 +214,16 @@ def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunSt
     return (
         _queued_status(status, evaluation, waiting) if evaluation.state == EvaluationState.QUEUED else status
     )
+
+
+def _earlier_steps(run: Run, steps: Iterable[Step]) -> list[StepStatus]:
+    """Return the steps of the attempt that has scored the run last."""
+    passed = [attempt for attempt in run.evaluations.all() if attempt.state == EvaluationState.PASSED]
+    attempt = max(passed, key=lambda attempt: attempt.attempt, default=None)
+    if attempt is None:
+        return []
+    reports = {Step(report.step): report for report in attempt.reports.all()}
+    return [_step_status(step, attempt, reports.get(step)) for step in steps]
 
 
 def _queued_status(status: RunStatus, evaluation: Evaluation, waiting: _Waiting) -> RunStatus:

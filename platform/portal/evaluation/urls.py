@@ -3,6 +3,5 @@ from django.urls import path
 from portal.evaluation import views
 
 urlpatterns = [
-    path("<uuid:submission_id>/", views.detail, name="detail"),
     path("<uuid:submission_id>/status/", views.status, name="status"),
 ]

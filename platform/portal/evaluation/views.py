@@ -1,4 +1,4 @@
-"""The page of a submission: a draft as its team fills it, anything later with the results of its runs."""
+"""The part of a submission's page that shows how far the evaluation of its runs is."""
 
 import hashlib
 from http import HTTPStatus
@@ -10,26 +10,9 @@ from django.views.decorators.http import require_safe
 
 from portal.evaluation.polling import poll_s, progress_version
 from portal.evaluation.status import RunStatus, statuses
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import sees_private
-from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
-
-
-@require_safe
-def detail(request: HttpRequest, submission_id: UUID) -> HttpResponse:
-    """Show a draft as its team fills it, and anything later as everyone who may see it does."""
-    submission = shown_submission(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and is_own(request, submission):
-        return draft_page(request, submission)
-    context = {
-        "submission": submission,
-        "is_own": is_own(request, submission),
-        "may_withdraw": may_withdraw(request, submission),
-        **_status(request, submission),
-    }
-    if context["is_insider"]:
-        context["artifacts"] = submission.artifacts.select_related("run", "upload")
-    return render(request, "evaluation/detail.html", context)
+from portal.submissions.views import shown_submission
 
 
 @require_safe
@@ -39,16 +22,20 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     if request.GET.get("version") == progress_version(submission):
         # The page keeps what it shows and asks again.
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
-    context = {"submission": submission, **_status(request, submission)}
-    return render(request, "evaluation/status.html", context)
+    context = {"submission": submission, **status_context(request, submission)}
+    response = render(request, "evaluation/status.html", context)
+    if context["is_final"]:
+        # The results are in the rest of the page.
+        response["HX-Refresh"] = "true"
+    return response
 
 
-def _status(request: HttpRequest, submission: Submission) -> dict[str, object]:
+def status_context(request: HttpRequest, submission: Submission) -> dict[str, object]:
     """Return what the status fragment shows. The public sees scored runs only, and not all findings of the checks."""
     # Read before what it is the version of, so that a change in between is shown by the next request.
     version = progress_version(submission)
     is_insider = sees_private(request.user, submission)
-    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(state=RunState.SCORED))
+    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(scored_at__isnull=False))
     line = ", ".join(_in_words(status) for status in shown)
     digest = hashlib.sha256(line.encode()).hexdigest()[:16]
     return {

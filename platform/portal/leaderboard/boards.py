@@ -1,13 +1,24 @@
 """The boards of a track: its scored runs, ranked."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db.models import F, QuerySet
 
 from portal.challenge.models import Track
-from portal.leaderboard.ordering import Place, listed_runs, places, places_of
+from portal.leaderboard.ordering import (
+    Place,
+    count_ranked,
+    count_unranked,
+    listed_runs,
+    places,
+    ranked_places,
+    ranks_of,
+    unranked_places,
+)
 from portal.leaderboard.ranking import (
     Entry,
     Row,
@@ -15,11 +26,12 @@ from portal.leaderboard.ranking import (
     rank_by_bytes,
     rejection,
 )
+from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.reviews.selectors import verdicts_on
+from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
 from portal.submissions.results_field import FlaggedChecks, WithoutChecks
 from portal.submissions.selectors import submission_addresses
-from portal.teams.models import Team
 
 # The rows that are loaded at once where all are needed.
 BATCH = 500
@@ -60,21 +72,27 @@ class StoredBoard:
         """Return which runs are in a part of the board."""
         return places(self.track, self.budget, start, stop)
 
-    def places_of(self, team: Team) -> list[Place]:
-        """Return which runs of the board are the team's, with the ranks that they have among all."""
-        return places_of(team, self.track, self.budget)
-
     def rows(self, found: Sequence[Place], entries: Mapping[UUID, Entry]) -> list[Row]:
         """Return the rows at these places. A run that was taken off the board in the meantime has no entry."""
-        return [
-            Row(
-                entry,
-                place.rank,
-                "" if place.rank else rejection(entry, self.budget, self.track.anls_threshold),
-            )
-            for place in found
-            if (entry := entries.get(place.run))
-        ]
+        return [self._row(place, entry) for place in found if (entry := entries.get(place.run))]
+
+    def _row(self, place: Place, entry: Entry) -> Row:
+        reason = None if place.rank else rejection(entry, self.budget, self.track.anls_threshold)
+        return Row(entry, place.rank, reason.sentence, reason.short) if reason else Row(entry, place.rank)
+
+    def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
+        """Return a part of the selected rows with a rank, in the order that is selected."""
+        return self._rows(ranked_places(self.track, self.budget, selection, start, stop))
+
+    def unranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
+        """Return a part of the selected rows without a rank, nearest to one first."""
+        return self._rows(unranked_places(self.track, self.budget, selection, start, stop))
+
+    def count_ranked(self, selection: Selection = EVERYTHING) -> int:
+        return count_ranked(self.track, self.budget, selection)
+
+    def count_unranked(self, selection: Selection = EVERYTHING) -> int:
+        return count_unranked(self.track, self.budget, selection)
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
         return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
@@ -85,9 +103,57 @@ def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     return _rows_at(boards, [board.places(0, length) for board in boards])
 
 
-def rows_of(team: Team, boards: Sequence[StoredBoard]) -> list[list[Row]]:
-    """Return the team's rows of each of a track's boards, all of which are loaded together."""
-    return _rows_at(boards, [board.places_of(team) for board in boards])
+@dataclass(frozen=True)
+class MethodRow:
+    """A method on the boards of all budgets: its row on each, None where it has no run."""
+
+    entry: Entry
+    rows: Sequence[Row | None]
+    budgets: Sequence[float | None]
+
+    @property
+    def cells(self) -> list[tuple[str, Row | None]]:
+        """Each board's name with the row on it."""
+        return [(f"ε = {budget:g}", row) for budget, row in zip(self.budgets, self.rows, strict=True)]
+
+    @property
+    def best_rank(self) -> int:
+        """Its smallest rank."""
+        return min(row.rank for row in self.rows if row and row.rank)
+
+
+def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[MethodRow]:
+    """Return the methods with the first of the selected rows on any of a track's boards, with all of their rows."""
+    heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
+    first = [place.run for places_ in heads for place in places_]
+    submissions = Run.objects.filter(pk__in=first).values("submission")
+    runs = dict(
+        Run.objects.filter(scored_at__isnull=False, submission__in=submissions).values_list("pk", "budget")
+    )
+    found = []
+    for board, head in zip(boards, heads, strict=True):
+        known = {place.run: place.rank for place in head}
+        others = [run for run, budget in runs.items() if budget == board.budget and run not in known]
+        ranks = known | ranks_of(board.track, board.budget, others)
+        found.append([Place(run, ranks.get(run)) for run in [*known, *others]])
+    budgets = [board.budget for board in boards]
+    return sorted(_by_method(_rows_at(boards, found), budgets), key=lambda method: method.best_rank)
+
+
+def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None]) -> list[MethodRow]:
+    by_method: dict[str, list[Row | None]] = {}
+    for number, rows in enumerate(boards):
+        for row in rows:
+            by_method.setdefault(row.entry.url, [None] * len(boards))[number] = row
+    methods = [
+        MethodRow(next(row.entry for row in rows if row), rows, budgets)
+        for rows in by_method.values()
+        if any(row and row.rank for row in rows)
+    ]
+    # Of equal ranks that of the smaller budget first.
+    return sorted(
+        methods, key=lambda method: [row.rank or math.inf if row else math.inf for row in method.rows]
+    )
 
 
 def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
@@ -99,7 +165,7 @@ def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = Fals
     """Return the entries at these places of the track's boards, in two queries."""
     runs = Run.objects.filter(
         pk__in=[place.run for place in found],
-        state=RunState.SCORED,
+        scored_at__isnull=False,
         submission__state=SubmissionState.SUBMITTED,
     )
     return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
@@ -132,22 +198,34 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__submitted_at",
             "submission__is_baseline",
             "submission__team__name",
+            "submission__team__slug",
+            "submission__code_url",
+            "submission__paper_url",
+            "state",
         )
     )
     submissions = {row[3] for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    return [
-        Entry(
-            run=run,
-            method=title,
-            team=team,
-            url=addresses[submission],
-            submitted_at=submitted_at,
-            results=results,
-            status=verdicts[submission].status,
-            status_reason=verdicts[submission].reason,
-            flagged_checks=flagged,
-            is_baseline=is_baseline,
-        )
-        for run, results, flagged, submission, title, submitted_at, is_baseline, team in rows
-    ]
+    return [_entry(row, verdicts[row[3]], addresses[row[3]]) for row in rows]
+
+
+def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
+    run, results, flagged, _, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state = (
+        values
+    )
+    return Entry(
+        run=run,
+        method=title,
+        team=team,
+        url=address,
+        submitted_at=submitted_at,
+        results=results,
+        status=verdict.status,
+        status_reason=verdict.reason,
+        flagged_checks=flagged,
+        is_baseline=is_baseline,
+        is_evaluated_again=state != RunState.SCORED,
+        team_slug=slug,
+        code_url=code_url,
+        paper_url=paper_url,
+    )

@@ -4,20 +4,45 @@ A page needs a few of thousands of runs, so the database finds them by the colum
 as why it has no rank, comes from the rules themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When, Window
-from django.db.models.functions import RowNumber
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    RowRange,
+    Subquery,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.expressions import OrderBy
+from django.db.models.functions import Coalesce, Lower, RowNumber
 
 from portal.challenge.models import Track
+from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.reviews.models import Decision, ProofReview
-from portal.submissions.models import Run, RunState, SubmissionState
-from portal.teams.models import Team
+from portal.submissions.models import Run, SubmissionState
 
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
+# The orders that a visitor may choose in place of the ranks.
+ORDERS: dict[Sort, tuple[str | OrderBy, ...]] = {
+    Sort.ANLS: ("-anls", *BY_AGE),
+    Sort.EPSILON: ("epsilon", *BY_AGE),
+    Sort.BYTES: ("bytes_total", *BY_AGE),
+    Sort.NEWEST: ("-submission__submitted_at", "pk"),
+    Sort.METHOD: (OrderBy(Lower("submission__title")), *BY_AGE),
+}
 
 
 @dataclass(frozen=True)
@@ -29,9 +54,9 @@ class Place:
 
 
 def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
-    """Return the runs that a board lists: the scored ones of submissions that were not withdrawn."""
+    """Return the runs that a board lists: those with a score, of submissions that were not withdrawn."""
     return Run.objects.filter(
-        state=RunState.SCORED,
+        scored_at__isnull=False,
         budget=budget,
         submission__state=SubmissionState.SUBMITTED,
         submission__track=track,
@@ -40,25 +65,103 @@ def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
 
 def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
     """Return the places of a board from `start` to `stop`, counted from 0, in the board's order."""
-    found = [
-        Place(run, rank) for rank, run in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
-    ]
+    found = ranked_places(track, budget, EVERYTHING, start, stop)
     if stop is not None and start + len(found) >= stop:
         return found
     # Those with a rank end within this part or before it.
-    ranked = start + len(found) if found or not start else _ranked(track, budget).count()
-    rest = _keys(_unranked(track, budget), max(0, start - ranked), None if stop is None else stop - ranked)
-    return found + [Place(run, None) for run in rest]
+    ranked = start + len(found) if found or not start else count_ranked(track, budget)
+    after = max(0, start - ranked)
+    return found + unranked_places(track, budget, EVERYTHING, after, None if stop is None else stop - ranked)
 
 
-def places_of(team: Team, track: Track, budget: float | None) -> list[Place]:
-    """Return the places of the team's runs, in the board's order, with the ranks that they have among all."""
+def ranked_places(
+    track: Track, budget: float | None, selection: Selection, start: int, stop: int | None
+) -> list[Place]:
+    """Return a part of the selected places with a rank, each with its rank among all."""
+    if selection == EVERYTHING:
+        return [
+            Place(run, rank) for rank, run in enumerate(_keys(_ranked(track, budget), start, stop), start + 1)
+        ]
+    order = ORDERS.get(selection.sort) or _order(budget)
+    keys = list(_keys(_selected_ranked(track, budget, selection).order_by(*order), start, stop))
+    ranks = ranks_of(track, budget, keys)
+    # A run may have lost its rank between the two queries.
+    return [Place(run, ranks[run]) for run in keys if run in ranks]
+
+
+def unranked_places(
+    track: Track, budget: float | None, selection: Selection, start: int, stop: int | None
+) -> list[Place]:
+    """Return a part of the selected places without a rank, nearest to one first."""
+    runs = _filtered(_unranked(track, budget), track, selection)
+    return [Place(run, None) for run in _keys(runs, start, stop)]
+
+
+def count_ranked(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> int:
+    """Return how many of the selected runs have a rank."""
+    return _selected_ranked(track, budget, selection).count()
+
+
+def count_unranked(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> int:
+    """Return how many of the selected runs have none."""
+    return _filtered(_unranked(track, budget), track, selection).order_by().count()
+
+
+def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
+    """Return the ranks among all of those of these runs that have one."""
+    if not runs:
+        return {}
     numbered = _ranked(track, budget).annotate(rank=Window(RowNumber(), order_by=_order(budget)))
-    # As one condition with the number, so that runs are numbered before the team's are picked.
-    own = numbered.filter(Q(rank__lt=1) | Q(submission__team=team)).order_by("rank")
-    ranked = [Place(run, rank) for run, rank in own.values_list("pk", "rank")]
-    rest = _unranked(track, budget).filter(submission__team=team)
-    return ranked + [Place(run, None) for run in rest.values_list("pk", flat=True)]
+    # As one condition with the number, so that runs are numbered before these are picked.
+    found = numbered.filter(Q(rank__lt=1) | Q(pk__in=list(runs)))
+    return dict(found.values_list("pk", "rank"))
+
+
+def ranked_scores(track: Track, budget: float | None) -> list[tuple[float | None, float | None]]:
+    """Return the ends of the intervals of all scores with a rank."""
+    return list(_ranked(track, budget).order_by().values_list("anls_low", "anls_high"))
+
+
+# What a plot needs of a run.
+POINT = (
+    "submission",
+    "submission__title",
+    "submission__is_baseline",
+    "submission__submitted_at",
+    "bytes_total",
+    "anls",
+)
+
+
+def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first runs with a rank."""
+    return list(_ranked(track, budget).values_list(*POINT)[:length])
+
+
+def nearest_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs without a rank that missed one by least."""
+    return list(_unranked(track, budget).values_list(*POINT)[:length])
+
+
+def front_points(track: Track) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs with a rank whose ANLS no run with fewer bytes reaches."""
+    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
+    runs = _ranked(track, None).annotate(before=before)
+    return list(runs.filter(Q(before__isnull=True) | Q(anls__gt=F("before"))).values_list(*POINT))
+
+
+def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs with a rank that were better than all earlier ones, oldest first."""
+    best = Min("bytes_total") if budget is None else Max("anls")
+    before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
+    runs = _ranked(track, budget).annotate(before=before).order_by(*BY_AGE)
+    better = Q(bytes_total__lt=F("before")) if budget is None else Q(anls__gt=F("before"))
+    return list(runs.filter(Q(before__isnull=True) | better).values_list(*POINT))
+
+
+def best_score(track: Track) -> float | None:
+    """Return the best ANLS of all runs of a track by bytes."""
+    return listed_runs(track, None).aggregate(best=Max("anls"))["best"]
 
 
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
@@ -75,12 +178,53 @@ def _order(budget: float | None) -> tuple[str, ...]:
 
 
 def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs without a rank, those first that missed it by least."""
     qualifies = Case(When(_qualifies(track, budget), then=Value(True)), default=Value(False))
-    return listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False).order_by(*BY_AGE)
+    runs = listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False)
+    if budget is None:
+        return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
+    is_rejected = Case(When(_is_rejected(), then=Value(1)), default=Value(0))
+    return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
 
 
 def _qualifies(track: Track, budget: float | None) -> Q:
     if budget is None:
         return Q(anls__gte=track.anls_threshold, bytes_total__isnull=False)
-    rejected = ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.REJECTED)
-    return Q(~Exists(rejected), anls__isnull=False, epsilon__lte=budget)
+    return Q(~_is_rejected(), anls__isnull=False, epsilon__lte=budget)
+
+
+def _is_rejected() -> Exists:
+    return Exists(ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.REJECTED))
+
+
+def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
+    runs = _filtered(_ranked(track, budget), track, selection)
+    if not selection.best:
+        return runs
+    of_team = Window(RowNumber(), partition_by=F("submission__team"), order_by=_order(budget))
+    return runs.annotate(place_in_team=of_team).filter(place_in_team=1)
+
+
+def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QuerySet[Run]:
+    if selection.verified:
+        runs = _verified(runs, track)
+    if selection.open_code:
+        runs = runs.exclude(submission__code_url="")
+    if selection.baselines is not Baselines.ALL:
+        runs = runs.filter(submission__is_baseline=selection.baselines is Baselines.ONLY)
+    if selection.text:
+        team = Q(submission__team__name__icontains=selection.text)
+        runs = runs.filter(Q(submission__title__icontains=selection.text) | team)
+    if selection.team:
+        runs = runs.filter(submission__team__slug=selection.team)
+    return runs
+
+
+def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
+    """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
+    if not track.is_private:
+        return runs.none()
+    reviews = ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.ACCEPTED)
+    accepted = reviews.order_by().values("submission").annotate(count=Count("pk")).values("count")
+    counted = runs.annotate(accepted=Coalesce(Subquery(accepted), 0))
+    return counted.filter(~_is_rejected(), accepted__gte=track.required_reviews)

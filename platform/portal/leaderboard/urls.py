@@ -1,10 +1,16 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import views
+from portal.leaderboard import citing, exports, method_page, plot_pages, track_page, views
 
 boards: list[URLPattern | URLResolver] = [
-    path("<slug:slug>/", views.track, name="track"),
-    path("<slug:slug>.csv", views.track_csv, name="csv"),
+    path("<slug:slug>/", track_page.track, name="track"),
+    path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
+    path("<slug:slug>.csv", exports.track_csv, name="csv"),
+]
+# The pages of submitted methods, under /submissions/.
+submissions: list[URLPattern] = [
+    path("<uuid:submission_id>/", method_page.method, name="detail"),
+    path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),

@@ -13,27 +13,47 @@ class ResultStatus(StrEnum):
     SCORED = "scored"
     PROVISIONAL = "provisional"
     VERIFIED = "verified"
-    WITHHELD = "withheld"
+    REJECTED = "rejected"
+
+    @property
+    def label(self) -> str:
+        """The status in the words of the pages."""
+        return LABELS[self]
+
+
+LABELS = {
+    ResultStatus.SCORED: "evaluated",
+    ResultStatus.PROVISIONAL: "under review",
+    ResultStatus.VERIFIED: "verified",
+    ResultStatus.REJECTED: "proof rejected",
+}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The status of a submission's results, with the reason where there is a proof to judge."""
+    """The status of a submission's results, with the reason where there is a proof to judge.
+
+    Attributes:
+        accepted: How many reviewers have accepted the proof, of `required` that verify it.
+    """
 
     status: ResultStatus
     reason: str = ""
+    accepted: int = 0
+    required: int = 0
 
 
 def verdict(decisions: Iterable[tuple[Decision, str]], required: int) -> Verdict:
     """Return the verdict on a proof, from each reviewer's decision with its reason.
 
-    One rejection withholds the result until its reviewer decides again; `required` acceptances verify it.
+    One rejection takes the result's rank until its reviewer decides again; `required` acceptances verify it.
     """
     decided = list(decisions)
+    accepted = sum(decision == Decision.ACCEPTED for decision, _ in decided)
     rejections = [reason for decision, reason in decided if decision == Decision.REJECTED]
     if rejections:
-        return Verdict(ResultStatus.WITHHELD, "proof rejected: " + "; ".join(rejections))
-    accepted = sum(decision == Decision.ACCEPTED for decision, _ in decided)
+        return Verdict(ResultStatus.REJECTED, "proof rejected: " + "; ".join(rejections), accepted, required)
     if accepted >= required:
-        return Verdict(ResultStatus.VERIFIED, f"proof accepted by {accepted} reviewers")
-    return Verdict(ResultStatus.PROVISIONAL, f"proof accepted by {accepted} of {required} reviewers")
+        return Verdict(ResultStatus.VERIFIED, f"proof accepted by {accepted} reviewers", accepted, required)
+    reason = f"proof accepted by {accepted} of {required} reviewers"
+    return Verdict(ResultStatus.PROVISIONAL, reason, accepted, required)

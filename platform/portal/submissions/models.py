@@ -113,6 +113,8 @@ def _result_column(name: str, kind: "models.Field[Any, Any]") -> "models.Generat
 class Run(models.Model):
     """One checkpoint. `results` are those of the steps of its last attempt that have passed so far.
 
+    A run that was scored, as `scored_at` says, is listed with these results until another attempt has scored or
+    rejected it; meanwhile `pending` has what the steps of that attempt have found out.
     `rules` are frozen at submission. `challenge` is that of the run token in its training record, which its annex
     answers; empty while it has no record. The results by which boards are ordered have columns too, for queries only:
     an instance has their values of the time at which it was loaded.
@@ -127,8 +129,11 @@ class Run(models.Model):
     challenge = models.CharField(max_length=64, blank=True, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)
+    pending = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
     anls = _result_column("anls", models.FloatField())
+    anls_low = _result_column("anls_low", models.FloatField())
+    anls_high = _result_column("anls_high", models.FloatField())
     bytes_total = _result_column("bytes_total", models.BigIntegerField())
     epsilon = _result_column("epsilon", models.FloatField())
 
@@ -143,13 +148,13 @@ class Run(models.Model):
             models.Index(
                 fields=["budget", "bytes_total"],
                 include=["id", "submission", "anls"],
-                condition=models.Q(state="scored"),
+                condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_bytes",
             ),
             models.Index(
                 fields=["budget", "-anls"],
                 include=["id", "submission", "epsilon"],
-                condition=models.Q(state="scored"),
+                condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_anls",
             ),
         ]
@@ -162,14 +167,28 @@ class Run(models.Model):
                 name="one_run_without_a_budget",
             ),
             models.CheckConstraint(
-                condition=~models.Q(state="scored")
+                condition=models.Q(scored_at__isnull=True)
                 | models.Q(results__has_keys=["anls", "bytes_total", "trust_level"]),
                 name="scored_runs_have_scores",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="scored") | models.Q(scored_at__isnull=False),
+                name="scored_runs_have_a_time",
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.submission} at ε = {self.budget:g}" if self.budget else str(self.submission)
+
+    @property
+    def attempt_results(self) -> RunResults:
+        """What the steps of the attempt in progress have found out so far."""
+        return self.results if self.scored_at is None else self.pending
+
+    @property
+    def is_evaluated_again(self) -> bool:
+        """Whether the run is listed with older results while another attempt is in progress, or has failed."""
+        return self.scored_at is not None and self.state != RunState.SCORED
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.challenge.models import Track
-from portal.submissions.models import Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import Run, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
@@ -61,9 +61,16 @@ def token_counts(team: Team) -> QuerySet[Track]:
 
 def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
     """Return the submissions that `user` may see: scored ones, and those that they see the private part of."""
-    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED))
+    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False))
     public = Q(scored, state=SubmissionState.SUBMITTED)
     return Submission.objects.select_related("track", "team").filter(public | private_to(user))
+
+
+def withdrawn_submissions() -> QuerySet[Submission]:
+    """Return the submissions that were public until their teams withdrew them."""
+    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False))
+    withdrawn = Submission.objects.filter(scored, state=SubmissionState.WITHDRAWN, submitted_at__isnull=False)
+    return withdrawn.select_related("track", "team")
 
 
 def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:

@@ -42,7 +42,7 @@ def move_run(run: Run, state: RunState, *, actor: User | None = None, **fields: 
 
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
-    was_listed = run.state == RunState.SCORED
+    was_listed = run.scored_at is not None
     move(run, state, RUN_TRANSITIONS, actor, fields)
-    if was_listed or state == RunState.SCORED:
+    if was_listed or run.scored_at is not None:
         boards_changed(run.submission.track_id)

@@ -1,11 +1,41 @@
 """Numbers for readers, rounded so that no shown value is better than the true one."""
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def rounded_up(value: float, digits: int = 5) -> str:
     """Return an upper bound such as ε with `digits` significant digits: 1.000001 is shown as 1.0001."""
     return _rounded(value, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def epsilon_text(value: float) -> str:
+    """Return an ε with four decimals, rounded up: 3.99991 is shown as 4.0000, and so is 4."""
+    return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return an interval of scores with three decimals, rounded outward: from 0.8123 to 0.8461 is 0.812–0.847."""
+    return f"{outward_low(low):.3f}–{outward_high(high):.3f}"
+
+
+def outward_low(value: float) -> float:
+    """Return the lower end of an interval of scores, with three decimals."""
+    return float(Decimal(repr(value)).quantize(Decimal("0.001"), ROUND_FLOOR))
+
+
+def outward_high(value: float) -> float:
+    """Return the upper end of an interval of scores, with three decimals."""
+    return float(Decimal(repr(value)).quantize(Decimal("0.001"), ROUND_CEILING))
+
+
+def power_of_ten(value: float) -> str:
+    """Return a small number such as δ by its power of ten, where it is one: 1e-05 is shown as 10⁻⁵."""
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    power = "10" + str(int(exponent)).translate(SUPERSCRIPTS)
+    factor = f"{float(mantissa):g}"
+    return power if factor == "1" else f"{factor} · {power}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:

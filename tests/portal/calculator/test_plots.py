@@ -3,7 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.calculator.plots import MOST_TICKS, Axis, Line, Plot, round_numbers
+from portal.calculator.plots import Line, Plot
+from portal.ui.axes import MOST_TICKS, LogAxis, round_numbers
 
 positive = st.floats(min_value=1e-30, max_value=1e30)
 
@@ -21,14 +22,14 @@ def test_an_axis_covers_its_values_with_few_round_numbers(one: float, other: flo
 
 @given(st.lists(positive, min_size=1, max_size=20))
 def test_what_is_on_an_axis_keeps_its_order_and_stays_inside(values: list[float]) -> None:
-    axis = Axis(values, 100, 0)
+    axis = LogAxis(values, 100, 0)
     places = [axis.at(value) for value in sorted(values)]
     assert places == sorted(places, reverse=True)
     assert all(-0.1 <= place <= 100.1 for place in places)
 
 
 def test_equal_factors_are_equally_far_apart() -> None:
-    axis = Axis([1, 100], 0, 200)
+    axis = LogAxis([1, 100], 0, 200)
     assert [axis.at(value) for value in (1, 10, 100)] == [0, 100, 200]
     assert axis.at(math.sqrt(10)) == 50
 

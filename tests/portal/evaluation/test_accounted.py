@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, CheckStatus, Outcome, Step, TrustLevel
@@ -139,7 +140,7 @@ class TestToken:
     @pytest.mark.parametrize("state", [RunState.QUEUED, RunState.RUNNING, RunState.SCORED])
     def test_no_second_run_gets_it_while_the_first_makes_use_of_it(self, team, track, state):
         first = account(queued_run(team, track))
-        first.state = state
+        first.state, first.scored_at = state, timezone.now() if state == RunState.SCORED else None
         change_results(first, anls=0.5, trust_level=TrustLevel.RECOMPUTED)
         second = account(queued_run(team, track), run_token=first.token.token)
         assert (second.state, problems(second)) == (RunState.REJECTED, ["E_RECORD_TOKEN"])

@@ -31,7 +31,7 @@ def rejected():
 
 
 GROUP = "net <i>amount</i> of the group"  # a name that nothing else has
-NUMBERS = ("0.4321", "0.5678", "61,234", "61234", "anls_low", "pages_without_image", "Pages without image")
+NUMBERS = ("0.4321", "0.5678", "61,234", "61234", "pages_without_image", "Pages without image")
 
 
 @pytest.fixture

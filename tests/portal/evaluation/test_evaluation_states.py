@@ -45,7 +45,7 @@ def test_a_run_has_one_active_evaluation():
         dispatch.start(run)
 
 
-@pytest.mark.parametrize("state", [RunState.SCORED, RunState.REJECTED, RunState.FAILED])
+@pytest.mark.parametrize("state", [RunState.REJECTED, RunState.FAILED])
 def test_a_finished_run_is_evaluated_again_without_its_old_results(state, broker, committed):
     run = make_run(state=state, bytes_total=5)
     evaluation = committed(evaluate_again, run, actor=make_user(is_staff=True))
@@ -53,6 +53,14 @@ def test_a_finished_run_is_evaluated_again_without_its_old_results(state, broker
     assert (run.state, run.results) == (RunState.QUEUED, RunResults())
     assert (evaluation.attempt, evaluation.retry) == (1, 0)
     assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
+
+
+def test_a_scored_run_keeps_its_results_until_the_new_ones_are_in(committed):
+    run = make_run(state=RunState.SCORED, bytes_total=5)
+    committed(evaluate_again, run, actor=make_user(is_staff=True))
+    run = Run.objects.get()
+    assert (run.state, run.results.bytes_total, run.pending) == (RunState.QUEUED, 5, RunResults())
+    assert run.is_evaluated_again
 
 
 @pytest.mark.parametrize("state", [RunState.DRAFT, RunState.QUEUED, RunState.RUNNING])

@@ -185,14 +185,17 @@ class TestConcluding:
 class TestShowing:
     def test_page_api_and_boards_show_the_level_with_who_and_when(self, run):
         organizer = make_organizer(name="Ada Lovelace")
-        day = f"{examine(run, by=organizer).at:%Y-%m-%d}"
+        at = examine(run, by=organizer).at
+        day = f"{at:%Y-%m-%d}"
         html = page(run)
         assert "L1 conforming" in html
         assert "Ada Lovelace" in html
         assert "no power" not in html
         assert "show nothing: test-1" in html
-        board = Client().get(f"/leaderboard/{run.submission.track.slug}/").content.decode()
-        assert f"by Ada Lovelace, {day}" in board
+        board = (
+            Client().get(f"/leaderboard/{run.submission.track.slug}/?epsilon={run.budget:g}").content.decode()
+        )
+        assert f"by Ada Lovelace, {at.day} {at:%b %Y}" in board
         (row,) = csv.DictReader(io.StringIO(as_csv(run.submission.track)))
         assert (row["trust_level"], row["trust_by"], row["trust_at"][:10]) == ("1", "Ada Lovelace", day)
         published = Client().get(f"/api/v1/leaderboards/{run.submission.track.slug}").json()

@@ -157,7 +157,7 @@ class TestPassing:
         assert message.to == [submission.created_by.email]
         assert message.subject == f"[PFL-DocVQA] {submission.title} is scored"
         assert (
-            "ANLS 0.5000, accuracy 0.2500. It has no rank: ANLS 0.5 is below the threshold 0.8242."
+            "ANLS 0.5000, accuracy 0.2500. It has no rank: ANLS 0.5000 is below the threshold 0.8242."
             in message.body
         )
         assert settings.SITE_URL + submission.get_absolute_url() in message.body
@@ -295,9 +295,28 @@ class TestFailure:
     def test_a_new_attempt_starts_without_the_results_of_the_last(self, evaluation):
         for step in PASSING:
             intake.receive_report(make_report(evaluation, step))
+        Run.objects.filter(pk=evaluation.run_id).update(state=RunState.FAILED, scored_at=None)
         outcomes.requeue(fresh(evaluation).run)
         run = fresh(evaluation.run)
         assert (run.state, run.results, run.scored_at) == (RunState.QUEUED, RunResults(), None)
+
+    def test_a_scored_run_keeps_its_row_until_another_attempt_has_scored_or_rejected_it(self, evaluation):
+        for step in PASSING:
+            intake.receive_report(make_report(evaluation, step))
+        first = fresh(evaluation.run)
+        for end in (Outcome.PASSED, Outcome.REJECTED):
+            attempt = outcomes.requeue(fresh(evaluation.run))
+            for step in PASSING[:-1]:
+                intake.receive_report(make_report(attempt, step))
+            run = fresh(evaluation.run)
+            assert (run.results.anls, run.is_evaluated_again) == (first.results.anls, True)
+            assert run.pending.bytes_total == first.results.bytes_total
+            assert run.pending.anls is None
+            intake.receive_report(make_report(attempt, PASSING[-1], end))
+            run = fresh(evaluation.run)
+            assert (run.scored_at is not None) == (end is Outcome.PASSED)
+            assert (run.results.anls is not None) == (end is Outcome.PASSED)
+            assert run.pending == RunResults()
 
     def test_it_is_tried_again_from_the_first_step(self, evaluation, broker, committed):
         committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))

@@ -1,7 +1,10 @@
 """The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS
@@ -10,6 +13,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from portal.evaluation import results
 from portal.submissions.models import RunState
+from portal.submissions.services import withdraw
 from tests.portal.factories import (
     change_results,
     make_artifact,
@@ -51,20 +55,19 @@ def run():
     return make_run(submission, state=RunState.SCORED, budget=4.0, checks=CHECKS_OF_A_RUN, **PRIVACY)
 
 
-def page(run, user=None, fragment=False):
+def page(run, user=None):
     client = Client()
     if user:
         client.force_login(user)
-    address = run.submission.get_absolute_url()
-    return client.get(address + ("status/" if fragment else "")).content.decode()
+    return client.get(run.submission.get_absolute_url()).content.decode()
 
 
 class TestEpsilon:
     def test_the_page_shows_every_epsilon_and_the_margin_of_the_one_that_decides(self, run):
         html = page(run)
         assert all(number in html for number in ("3.9001", "3.1", "4.2"))
-        assert "0.09999" in html  # to spare, rounded down
-        assert html.count(">decides<") == 1
+        assert "within budget" in html
+        assert html.count(">used for ranking<") == 1
         assert "PLD, evaluator 1, grid 1e-4" in html
 
     def test_an_epsilon_over_the_budget_is_called_so(self, run):
@@ -73,7 +76,7 @@ class TestEpsilon:
 
     def test_the_joint_epsilon_is_shown_with_the_number_of_trainings(self, run):
         assert "6.5" in page(run)
-        assert "all 2 trainings together" in page(run)
+        assert "composition of the team's 2 training runs" in page(run)
         change_results(run, joint_epsilon=None)
         assert "check C15 says why" in page(run)
 
@@ -128,31 +131,80 @@ class TestMembership:
 
 class TestRank:
     def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
-        assert "No rank" not in page(run)
+        assert "not ranked" not in page(run)
+        assert "<strong>#1</strong> at ε = 4" in page(run)
         change_results(run, epsilon=4.1)
-        assert "No rank: recomputed ε = 4.1 exceeds the budget 4." in page(run)
+        assert "not ranked, since recomputed ε = 4.1000 exceeds the budget 4." in page(run)
+        assert "ε 4.1000 &gt; 4" in page(run)
 
-    def test_a_run_that_is_evaluated_again_is_not_judged_yet(self, run):
-        change_results(run, epsilon=4.1)
+    def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
         type(run).objects.update(state=RunState.RUNNING)
-        assert "No rank" not in page(run, run.submission.created_by)
+        html = page(run)
+        assert "re-evaluating" in html
+        assert "this result stays until the new one is in" in html
+        assert "<strong>#1</strong> at ε = 4" in html
+
+
+class TestVerdict:
+    def review(self, run, decision, reason=""):
+        reviewer = make_organizer("review_proofs")
+        at = timezone.now()
+        run.submission.reviews.create(reviewer=reviewer, decision=decision, reason=reason, decided_at=at)
+
+    def test_the_page_begins_with_what_the_reviewers_have_decided(self, run):
+        assert "accepted by 0 of 2 reviewers so far" in page(run)
+        self.review(run, "accepted")
+        assert "accepted by 1 of 2 reviewers so far" in page(run)
+        self.review(run, "accepted")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Proof rejected</strong>" in html
+        assert "No composition." in html
+        assert "rank-chip" not in html
+        assert html.index("Proof rejected") < html.index('id="results"') < html.index('id="description"')
+
+    def test_the_progress_of_an_evaluation_that_ended_is_for_the_team(self, run):
+        assert "progress-" not in page(run)
+        assert f'id="progress-{run.pk}"' in page(run, run.submission.created_by)
+
+
+class TestCitation:
+    def test_it_has_a_permanent_link_and_an_entry_without_latex(self, client, run):
+        type(run.submission).objects.update(title="100% {DP} & \\evil_")
+        html = page(run)
+        assert f"{settings.SITE_URL}{run.submission.get_absolute_url()}</a>" in html
+        entry = client.get(reverse("submissions:bibtex", args=[run.submission.pk])).text
+        assert entry.startswith(f"@misc{{pfl-docvqa-{str(run.submission.pk)[:8]},")
+        assert r"{{100\% \{DP\} \& \textbackslash{}evil\_}}" in entry
+
+    def test_of_what_nobody_sees_there_is_none(self, client):
+        address = reverse("submissions:bibtex", args=[make_run().submission.pk])
+        assert client.get(address).status_code == 404
+
+
+def test_a_withdrawn_submission_leaves_a_page_that_says_so(client, run):
+    withdraw(run.submission, run.submission.created_by)
+    response = client.get(run.submission.get_absolute_url())
+    assert response.status_code == 410
+    assert "was withdrawn by its team on" in response.text
+    assert run.submission.title in response.text
+    assert "0.9000" not in response.text
 
 
 class TestChecks:
-    @pytest.mark.parametrize("fragment", [False, True])
-    def test_team_and_staff_read_everything(self, run, fragment):
+    def test_team_and_staff_read_everything(self, run):
         for user in (run.submission.created_by, make_organizer()):
-            html = page(run, user, fragment)
+            html = page(run, user)
             assert all(
                 check.get(part, "") in html
                 for check in CHECKS_OF_A_RUN
                 for part in ("expected", "found", "where")
             )
 
-    @pytest.mark.parametrize("fragment", [False, True])
-    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run, fragment):
+    def test_the_public_reads_no_finding_of_a_private_run_from_an_annex_or_a_client(self, run):
         for user in (None, make_team().memberships.get().user):
-            html = page(run, user, fragment)
+            html = page(run, user)
             assert "1 flagged, 2 passed, 1 not applicable" in html
             assert "30 rounds recorded" in html
             for hidden in ("about 17 providers", "18 providers", "client 7", "1 to 64 bits", "round 2"):
@@ -179,7 +231,7 @@ class TestChecks:
 
     def test_each_comes_with_its_meaning_and_its_limit(self, run):
         html = page(run)
-        assert "What it says" in html
+        assert "What this checks" in html
         for shown in results.shown_checks(run):
             text = CHECKS[shown.check.id]
             assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)
@@ -215,7 +267,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(7):
         client.get(run.submission.get_absolute_url())
 
 

@@ -1,6 +1,7 @@
 """The database orders boards exactly as the ranking rules do."""
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -8,9 +9,12 @@ from django.utils import timezone
 
 from evaluator.contracts import Check, CheckStatus
 from portal.challenge.models import Ranking
-from portal.leaderboard.boards import boards_of, heads_of, rows_of, stored_boards
+from portal.leaderboard.boards import boards_of, heads_of, stored_boards
+from portal.leaderboard.ranking import Row
+from portal.leaderboard.selection import Baselines, Selection, Sort
 from portal.reviews.models import Decision, ProofReview
-from portal.submissions.models import RunState, SubmissionState
+from portal.reviews.verdict import ResultStatus
+from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
@@ -84,7 +88,57 @@ def test_heads_and_the_rows_of_a_team_have_the_ranks_among_all(track):
     (rules,), (stored,) = boards_of(track), stored_boards(track)
     assert heads_of([stored], 5) == [rules.rows[:5]]
     for team in {submission.team for submission in track.submissions.all()}:
-        assert rows_of(team, [stored]) == [[row for row in rules.rows if row.entry.team == team.name]]
+        own = [row for row in rules.rows if row.entry.team == team.name]
+        selection = Selection(team=team.slug)
+        assert stored.ranked(selection, 0, 99) + stored.unranked(selection, 0, 99) == own
+
+
+@both_rankings
+def test_filters_leave_the_ranks_as_they_are(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    ranked = [row for row in rules.rows if row.rank]
+    first = ranked[0].entry
+    Submission.objects.filter(title=first.method).update(
+        is_baseline=True, code_url="https://example.org/code"
+    )
+    expected: list[tuple[Selection, Callable[[Row], bool]]] = [
+        (Selection(verified=True), lambda row: row.entry.status == ResultStatus.VERIFIED),
+        (Selection(open_code=True), lambda row: row.entry.method == first.method),
+        (Selection(baselines=Baselines.ONLY), lambda row: row.entry.method == first.method),
+        (Selection(baselines=Baselines.NONE), lambda row: row.entry.method != first.method),
+        (Selection(text=first.method.upper()), lambda row: first.method in row.entry.method),
+    ]
+    for selection, keeps in expected:
+        ranks = [row.rank for row in ranked if keeps(row)]
+        assert [row.rank for row in stored.ranked(selection, 0, 99)] == ranks
+        assert stored.count_ranked(selection) == len(ranks)
+
+
+@both_rankings
+def test_the_best_of_each_team_is_its_first_row(track):
+    (rules,), (stored,) = boards_of(track), stored_boards(track)
+    first = {row.entry.team: row.rank for row in reversed(rules.rows) if row.rank}
+    best = stored.ranked(Selection(best=True), 0, 99)
+    assert {row.entry.team: row.rank for row in best} == first
+    assert stored.count_ranked(Selection(best=True)) == len(best) == len(first)
+
+
+@pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
+@pytest.mark.parametrize(
+    ("sort", "key"),
+    [
+        (Sort.BYTES, lambda row: row.entry.results.bytes_total),
+        (Sort.EPSILON, lambda row: row.entry.results.epsilon),
+        (Sort.ANLS, lambda row: -row.entry.results.anls),
+        (Sort.NEWEST, lambda row: -row.entry.submitted_at.timestamp()),
+        (Sort.METHOD, lambda row: row.entry.method.lower()),
+    ],
+)
+def test_another_order_keeps_every_row_and_its_rank(track, sort, key):
+    (stored,) = stored_boards(track)
+    rows = stored.ranked(Selection(sort=sort), 0, 99)
+    assert [key(row) for row in rows] == sorted(key(row) for row in rows)
+    assert sorted(row.rank or 0 for row in rows) == list(range(1, stored.count_ranked() + 1))
 
 
 def test_flagged_checks_are_counted_without_loading_the_checks():

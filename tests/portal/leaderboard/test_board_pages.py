@@ -3,14 +3,23 @@
 from datetime import timedelta
 
 import pytest
-from django.urls import reverse
 from django.utils import timezone
 
+from portal.audit.versions import boards_changed
 from portal.challenge.models import Ranking
-from portal.leaderboard import views
+from portal.evaluation.models import Examination
+from portal.leaderboard import track_page
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import withdraw
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user, owner_of
+from tests.portal.factories import (
+    change_results,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+    owner_of,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -46,15 +55,21 @@ def add_run(track, number, team=None, **fields):
     )
 
 
-def shown(client, address):
+def board(client, address):
+    """The page without the plot, which has names of runs too."""
     html = client.get(address).text
+    return html[html.index('id="board"') :]
+
+
+def shown(client, address):
+    html = board(client, address)
     return [number for number in range(9) if f"Method {number}." in html]
 
 
 class TestPages:
     @pytest.mark.parametrize(("page", "methods"), [("1", [0, 1]), ("3", [4]), ("99", [4]), ("x", [0, 1])])
     def test_a_board_has_pages(self, client, track, monkeypatch, page, methods):
-        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
         assert shown(client, f"/leaderboard/communication/?page={page}") == methods
 
     def test_a_page_that_is_cached_takes_the_queries_of_the_track_and_its_version(
@@ -65,33 +80,81 @@ class TestPages:
             assert client.get("/leaderboard/communication/?page=1").text == first
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
-        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
-        assert '<td class="num">4</td>' in client.get("/leaderboard/communication/?page=2").text
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
+        assert "<strong>4</strong>" in client.get("/leaderboard/communication/?page=2").text
         assert "Page 2 of 3" in client.get("/leaderboard/communication/?page=2").text
 
-    def test_of_several_boards_the_heads_are_shown_with_links_to_all_of_each(
-        self, client, private_track, monkeypatch
-    ):
-        monkeypatch.setattr(views, "HEAD_LENGTH", 2)
-        monkeypatch.setattr(views, "PAGE_LENGTH", 2)
+    def test_the_overview_shows_the_leading_methods_of_every_budget(self, client, private_track, monkeypatch):
+        monkeypatch.setattr(track_page, "LEADING", 2)
+        monkeypatch.setattr(track_page, "PAGE_LENGTH", 2)
         html = client.get("/leaderboard/privacy/").text
         assert shown(client, "/leaderboard/privacy/") == [0, 1]
-        assert html.count('href="?epsilon=') == 1
-        assert 'href="?epsilon=4"' in html
+        assert 'href="?epsilon=4#board"' in html
         assert shown(client, "/leaderboard/privacy/?epsilon=4&page=2") == [2]
         assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
 
-    @pytest.mark.parametrize("query", ["epsilon=2", "epsilon=", "epsilon=nan", "team=nobody"])
+    def test_on_the_overview_a_method_is_one_row_with_its_rank_at_every_budget(self, client, private_track):
+        run = add_run(private_track, 8, budget=4.0, epsilon=3.0, anls=0.85)
+        make_run(run.submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, anls=0.5)
+        html = " ".join(board(client, "/leaderboard/privacy/").split())
+        assert html.count("Method 8.</a>") == 1
+        row = html[html.index("Method 8.</a>") :]
+        assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
+
+    @pytest.mark.parametrize("query", ["epsilon=2", "epsilon=", "epsilon=nan"])
     def test_what_the_track_does_not_have_is_not_found(self, client, private_track, query):
         assert client.get(f"/leaderboard/privacy/?{query}").status_code == 404
 
-    def test_a_team_finds_its_own_rows_with_their_ranks(self, client, track):
+    def test_a_team_finds_its_own_rows_with_their_ranks_and_sees_them_marked(self, client, track):
         team = make_team()
         add_run(track, 8, team)
+        assert "your team" not in client.get("/leaderboard/communication/").text
         client.force_login(team.memberships.get().user)
-        assert f'href="?team={team.slug}"' in client.get("/leaderboard/communication/").text
+        assert client.get("/leaderboard/communication/").text.count("badge-own") == 1
         assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
-        assert '<td class="num">6</td>' in client.get(f"/leaderboard/communication/?team={team.slug}").text
+        assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
+
+    def test_what_a_filter_shows_is_in_the_address_and_keeps_its_ranks(self, client, track):
+        mine = track.submissions.get(title="Method 3.")
+        type(mine).objects.filter(pk=mine.pk).update(code_url="https://example.org/code")
+        boards_changed(track.pk)
+        assert shown(client, "/leaderboard/communication/?code=1") == [3]
+        html = client.get("/leaderboard/communication/?code=1").text
+        assert "<strong>4</strong>" in html
+        assert 'name="code" value="1" checked' in html
+        assert 'href="https://example.org/code"' in html
+        assert shown(client, "/leaderboard/communication/?q=method+2") == [2]
+        assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [
+            0,
+            1,
+            2,
+            3,
+            4,
+        ]
+        assert "No run matches these filters" in client.get("/leaderboard/communication/?q=nothing").text
+
+    @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x", "page=-1"])
+    def test_what_the_address_misspells_is_ignored(self, client, track, query):
+        assert client.get(f"/leaderboard/communication/?{query}").status_code == 200
+
+    def test_runs_without_a_rank_are_folded_and_have_pages_of_their_own(self, client, track, monkeypatch):
+        monkeypatch.setattr(track_page, "NEAREST", 1)
+        add_run(track, 7, anls=0.1)
+        add_run(track, 8, anls=0.4)
+        html = board(client, "/leaderboard/communication/")
+        assert "Not ranked (2)" in html
+        assert "ANLS 0.4000 &lt; 0.5000" in html
+        assert "Method 7." not in html
+        assert shown(client, "/leaderboard/communication/?rank=none") == [7, 8]
+
+    def test_the_level_of_verification_is_shown_where_it_differs(self, client, track):
+        assert "Verification" not in client.get("/leaderboard/communication/").text
+        run = track.submissions.get(title="Method 0.").runs.get()
+        Examination.objects.create(
+            run=run, level=1, command="conformance", passed=True, report={}, identity={}
+        )
+        boards_changed(track.pk)
+        assert "Verification" in client.get("/leaderboard/communication/").text
 
     def test_the_api_has_pages(self, client, private_track):
         body = client.get("/api/v1/leaderboards/privacy?budget=4&limit=1&offset=1").json()
@@ -142,12 +205,15 @@ def test_a_page_of_someone_who_logged_in_is_their_own(client, track):
 
 def test_no_page_and_no_export_has_more_digits_of_a_score_than_four(client, private_track):
     run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.123456789, accuracy=0.987654321)
+    change_results(run, anls_low=0.111222333, anls_high=0.222333444)
     client.force_login(run.submission.team.memberships.get().user)
     addresses = ["/leaderboard/privacy/", "/leaderboard/privacy.csv", "/api/v1/leaderboards/privacy", "/"]
-    addresses += [run.submission.get_absolute_url(), reverse("submissions:status", args=[run.submission.pk])]
+    addresses += [run.submission.get_absolute_url()]
     addresses += [f"/api/v1/submissions/{run.submission.pk}"]
     for address in addresses:
         text = client.get(address).text
         assert "0.1234" in text
         assert "0.12345" not in text
         assert "0.98765" not in text
+        assert "0.1112" not in text
+        assert "0.2223" not in text

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -37,8 +38,11 @@ COLUMNS = {
     "submissions_run.submission_id": NEVER,
     "submissions_run.budget": NEVER,
     "submissions_run.state": RUN_MOVES,
+    "submissions_run.scored_at": RUN_MOVES,
     "submissions_run.results": RUN_MOVES,
     "submissions_run.anls": RUN_MOVES,
+    "submissions_run.anls_low": RUN_MOVES,
+    "submissions_run.anls_high": RUN_MOVES,
     "submissions_run.bytes_total": RUN_MOVES,
     "submissions_run.epsilon": RUN_MOVES,
     "submissions_submission.id": NEVER,
@@ -46,9 +50,12 @@ COLUMNS = {
     "submissions_submission.track_id": NEVER,
     "submissions_submission.title": NEVER,
     "submissions_submission.submitted_at": NEVER,
+    "submissions_submission.code_url": NEVER,
+    "submissions_submission.paper_url": NEVER,
     "submissions_submission.state": "move_submission",
     "submissions_submission.is_baseline": "mark_baseline",
     "teams_team.id": NEVER,
+    "teams_team.slug": NEVER,
     "teams_team.name": "the administration",
     "reviews_proofreview.submission_id": NEVER,
     "reviews_proofreview.decision": "decide",
@@ -151,7 +158,8 @@ def test_every_move_of_a_run_onto_a_board_or_off_it_does(before, after):
     run = make_run(make_submission(state="submitted"), state=before, **SCORES)
     track = run.submission.track_id
     version = boards_versions([track])
-    move_run(run, after)
+    fields: dict[str, Any] = {"scored_at": timezone.now()} if after == RunState.SCORED else {}
+    move_run(run, after, **fields)
     assert (boards_versions([track]) != version) == (RunState.SCORED in {before, after})
 
 
@@ -177,6 +185,8 @@ def test_it_is_known_of_every_column_that_a_board_reads_what_changes_it(client, 
         for slug in ("privacy", "bytes"):
             for address in (
                 f"/leaderboard/{slug}/",
+                f"/leaderboard/{slug}/?verified=1&code=1&baselines=none&q=m&best=1&sort=anls",
+                *(["/leaderboard/privacy/?epsilon=4"] if slug == "privacy" else []),
                 f"/leaderboard/{slug}.csv",
                 f"/api/v1/leaderboards/{slug}",
                 "/",

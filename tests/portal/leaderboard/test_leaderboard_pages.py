@@ -81,7 +81,7 @@ class TestBoards:
         assert [(row.entry.method, row.rank, str(row.entry.status), row.reason) for row in rows] == [
             ("Accepted", 1, "verified", ""),
             ("Unread", 2, "provisional", ""),
-            ("Rejected", None, "withheld", "proof rejected: no composition"),
+            ("Rejected", None, "rejected", "proof rejected: no composition"),
         ]
 
     def test_what_is_not_scored_or_was_withdrawn_is_not_listed(self, bytes_track):
@@ -109,7 +109,8 @@ class TestTrackPage:
         assert "0.8765" in page
         assert run.submission.team.name in page
         assert run.submission.get_absolute_url() in page
-        assert "ANLS 0.5 is below the threshold 0.8" in page
+        assert "Not ranked (1)" in page
+        assert "ANLS 0.5000 &lt; 0.8000" in page
 
     def test_it_shows_every_epsilon_rounded_up_and_which_decides(self, client, private_track):
         add_run(
@@ -119,8 +120,9 @@ class TestTrackPage:
             epsilons=make_epsilons(0.987654, 0.456781, 1.234561),
             accountant="PLD, evaluator 1",
         )
-        page = page_of(client, private_track)
-        assert page.count("0.98766") == page.count("0.45679") == page.count("1.2346") == 1
+        assert "0.9877" in client.get("/leaderboard/privacy/?epsilon=1").text
+        page = client.get("/leaderboard/privacy/?epsilon=1&more=1").text
+        assert page.count("0.4568") == page.count("1.2346") == 1
         assert "PLD, evaluator 1" in page
         assert page.count("<strong><data") == 1
         assert '<strong><data value="0.987654"' in page
@@ -130,13 +132,11 @@ class TestTrackPage:
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)
         add_run(private_track, budget=1.0, epsilon=0.9, epsilons=epsilons)
-        assert '<strong><data value="0.9"' in page_of(client, private_track)
+        page = client.get("/leaderboard/privacy/?epsilon=1&more=1").text
+        assert '<strong><data value="0.9"' in page
 
-    def test_it_shows_the_trust_level_and_what_it_means(self, client, bytes_track):
-        add_run(bytes_track)
-        page = page_of(client, bytes_track)
-        assert ">L0</span>" in page
-        assert "has not been verified" in page
+    def test_it_says_what_the_levels_of_verification_mean(self, client, bytes_track):
+        assert "has not been verified" in page_of(client, bytes_track)
 
     def test_flagged_checks_are_counted_and_linked(self, client, bytes_track):
         checks = [{"id": "P1", "status": "passed"}, *[{"id": "P3", "status": "flagged"}] * 2]
@@ -174,9 +174,14 @@ class TestTrackPage:
         for number in range(6):
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
-        # The track, the version, those with and those without a rank on two boards, the rows and their reviews.
-        with django_assert_num_queries(8):
+        # The tracks, their versions, the first of two boards, their runs, the ranks elsewhere, the rows, their reviews.
+        # Of the plot: the first of two boards, and the best of each with the number of those with a rank.
+        with django_assert_num_queries(13):
             page_of(client, private_track)
+        # The tracks, their versions, the count, the levels, the rows with a rank and their reviews, all intervals, and
+        # those without a rank. The plot is cached.
+        with django_assert_num_queries(9):
+            client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)
@@ -241,7 +246,7 @@ class TestCsv:
             "0.1234",
         )
         assert first["url"] == settings.SITE_URL + run.submission.get_absolute_url()
-        assert (second["rank"], second["reason"]) == ("", "recomputed ε = 5 exceeds the budget 4")
+        assert (second["rank"], second["reason"]) == ("", "recomputed ε = 5.0000 exceeds the budget 4")
 
     @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
     def test_no_cell_is_a_formula(self, client, bytes_track, start):
@@ -279,7 +284,7 @@ class TestCommand:
         header, first, second = lines[2:5]
         assert header.index("team") == first.index("Short") == second.index("A team")
         assert "1.23 MB" in first
-        assert second.endswith("no rank: ANLS 0.1 is below the threshold 0.8")
+        assert second.endswith("no rank: ANLS 0.1000 is below the threshold 0.8000")
         assert "Privacy, ε = 1" in lines
         private = next(line for line in lines if " P " in line)
         assert private.split()[6:11] == ["0.95*", "0.9", "–", "PLD", "L0"]
@@ -328,7 +333,7 @@ class TestApi:
         assert abs(submission.submitted_at - datetime.fromisoformat(first["submitted_at"])) < timedelta(
             seconds=1
         )
-        assert (second["rank"], second["reason"]) == (None, "recomputed ε = 1.1 exceeds the budget 1")
+        assert (second["rank"], second["reason"]) == (None, "recomputed ε = 1.1000 exceeds the budget 1")
 
     def test_of_a_private_run_some_checks_are_published_without_their_findings(self, client, private_track):
         checks = [

@@ -66,7 +66,7 @@ class TestBytes:
     def test_an_anls_below_the_threshold_is_listed_last_with_the_reason(self):
         rows = rank_by_bytes([entry(1, anls=0.41, bytes_total=1), entry(2, bytes_total=10)], 0.82)
         assert ranks(rows) == [(2, 1), (1, None)]
-        assert rows[1].reason == "ANLS 0.41 is below the threshold 0.82"
+        assert rows[1].reason == "ANLS 0.4100 is below the threshold 0.8200"
 
     def test_the_reason_never_shows_the_threshold_itself_as_too_low(self):
         (row,) = rank_by_bytes([entry(anls=0.82419999)], 0.8242)
@@ -83,15 +83,15 @@ class TestAnls:
 
     def test_an_epsilon_beyond_the_budget_is_listed_with_the_reason(self):
         (row,) = rank_by_anls([entry(epsilon=1.3)], 1)
-        assert (row.rank, row.reason) == (None, "recomputed ε = 1.3 exceeds the budget 1")
+        assert (row.rank, row.reason) == (None, "recomputed ε = 1.3000 exceeds the budget 1")
 
     def test_the_reason_shows_how_an_epsilon_exceeds_the_budget_however_little(self):
         (row,) = rank_by_anls([entry(epsilon=math.nextafter(1, 2))], 1)
         assert row.reason == "recomputed ε = 1.0001 exceeds the budget 1"
 
-    def test_a_withheld_result_is_listed_with_the_reason(self):
-        withheld = entry(status=ResultStatus.WITHHELD, status_reason="proof rejected: no composition")
-        (row,) = rank_by_anls([withheld], 4)
+    def test_a_rejected_result_is_listed_with_the_reason(self):
+        rejected = entry(status=ResultStatus.REJECTED, status_reason="proof rejected: no composition")
+        (row,) = rank_by_anls([rejected], 4)
         assert (row.rank, row.reason) == (None, "proof rejected: no composition")
 
     def test_a_provisional_result_ranks(self):
@@ -130,7 +130,7 @@ def test_ranked_by_bytes_means_qualified_and_in_order(made):
     sent = [one.results.bytes_total for one in ranked if one.results.bytes_total is not None]
     assert len(sent) == len(ranked)
     assert sent == sorted(sent)
-    assert not any(one.status is ResultStatus.WITHHELD for one in ranked)
+    assert not any(one.status is ResultStatus.REJECTED for one in ranked)
 
 
 @given(entries)
@@ -142,7 +142,7 @@ def test_ranked_by_anls_means_within_budget_and_in_order(made):
     scores = [one.results.anls for one in ranked if one.results.anls is not None]
     assert len(scores) == len(ranked)
     assert scores == sorted(scores, reverse=True)
-    assert not any(one.status is ResultStatus.WITHHELD for one in ranked)
+    assert not any(one.status is ResultStatus.REJECTED for one in ranked)
 
 
 @given(entries.filter(bool), st.floats(0, 0.5), both_rules)

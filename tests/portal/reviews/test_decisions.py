@@ -141,7 +141,7 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
     assert "No composition over rounds." in message.body
-    assert "withheld" in message.body
+    assert "The result is now rejected" in message.body
     assert settings.SITE_URL + submission.get_absolute_url() in message.body
     assert reviewer.email not in message.body
 

@@ -19,8 +19,8 @@ ACCEPTED, REJECTED, PENDING = (
         ([], 2, ResultStatus.PROVISIONAL, "proof accepted by 0 of 2 reviewers"),
         ([ACCEPTED, PENDING], 2, ResultStatus.PROVISIONAL, "proof accepted by 1 of 2 reviewers"),
         ([ACCEPTED, ACCEPTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
-        ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.WITHHELD, "proof rejected: no composition"),
-        ([REJECTED], 1, ResultStatus.WITHHELD, "proof rejected: no composition"),
+        ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.REJECTED, "proof rejected: no composition"),
+        ([REJECTED], 1, ResultStatus.REJECTED, "proof rejected: no composition"),
         ([], 0, ResultStatus.VERIFIED, "proof accepted by 0 reviewers"),
     ],
 )
@@ -38,7 +38,7 @@ def test_the_order_of_reviews_makes_no_difference_to_the_status(decisions, requi
 
 @given(st.lists(st.sampled_from([ACCEPTED, PENDING])), st.integers(1, 4))
 def test_a_rejection_always_withholds(decisions, required):
-    assert verdict([*decisions, REJECTED], required).status == ResultStatus.WITHHELD
+    assert verdict([*decisions, REJECTED], required).status == ResultStatus.REJECTED
 
 
 def test_the_checklist_has_each_key_once_and_each_reason():

@@ -284,7 +284,7 @@ class TestStatusPage:
         post(member, "withdraw", submission.pk)
         assert "withdrawn" in page(member, "detail", submission.pk)
         member.logout()
-        page(client, "detail", submission.pk, status=404)
+        assert "was withdrawn" in page(client, "detail", submission.pk, status=410)
 
 
 class TestWhoMaySee:

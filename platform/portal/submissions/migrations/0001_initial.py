@@ -54,8 +54,11 @@ class Migration(migrations.Migration):
                 ('challenge', models.CharField(blank=True, editable=False, max_length=64)),
                 ('rules', models.JSONField(default=dict, editable=False)),
                 ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
+                ('pending', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('anls', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls', 'results'), models.FloatField()), output_field=models.FloatField())),
+                ('anls_low', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls_low', 'results'), models.FloatField()), output_field=models.FloatField())),
+                ('anls_high', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls_high', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('bytes_total', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('bytes_total', 'results'), models.BigIntegerField()), output_field=models.BigIntegerField())),
                 ('epsilon', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('epsilon', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='submissions.submission')),
@@ -122,7 +125,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'scored'), _negated=True), ('results__has_keys', ['anls', 'bytes_total', 'trust_level']), _connector='OR'), name='scored_runs_have_scores'),
+            constraint=models.CheckConstraint(condition=models.Q(('scored_at__isnull', True), ('results__has_keys', ['anls', 'bytes_total', 'trust_level']), _connector='OR'), name='scored_runs_have_scores'),
+        ),
+        migrations.AddConstraint(
+            model_name='run',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'scored'), _negated=True), ('scored_at__isnull', False), _connector='OR'), name='scored_runs_have_a_time'),
         ),
         migrations.AddConstraint(
             model_name='pendingartifact',
@@ -142,11 +149,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('state', 'scored')), fields=['budget', 'bytes_total'], include=('id', 'submission', 'anls'), name='scored_runs_by_bytes'),
+            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', 'bytes_total'], include=('id', 'submission', 'anls'), name='scored_runs_by_bytes'),
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('state', 'scored')), fields=['budget', '-anls'], include=('id', 'submission', 'epsilon'), name='scored_runs_by_anls'),
+            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', '-anls'], include=('id', 'submission', 'epsilon'), name='scored_runs_by_anls'),
         ),
         migrations.AddIndex(
             model_name='submission',

@@ -5,7 +5,7 @@ import math
 from django import template
 from django.utils.html import format_html
 
-from portal.ui.rounding import rounded_down, rounded_up
+from portal.ui.rounding import epsilon_text, power_of_ten, rounded_down, rounded_up
 
 register = template.Library()
 
@@ -16,6 +16,20 @@ def bound(epsilon: float | None) -> str:
     if epsilon is None:
         return "–"
     return format_html('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
+
+
+@register.filter
+def epsilon(value: float | None) -> str:
+    """Return a run's ε with four decimals, rounded up, with all of its digits in the title."""
+    if value is None:
+        return "–"
+    return format_html('<data value="{}" title="{}">{}</data>', value, value, epsilon_text(value))
+
+
+@register.filter
+def delta(value: float) -> str:
+    """Return δ as a power of ten."""
+    return power_of_ten(value)
 
 
 @register.filter

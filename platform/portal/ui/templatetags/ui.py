@@ -13,6 +13,7 @@ from django.utils.timezone import localtime
 from evaluator.contracts import evaluator_version
 from evaluator.scoring.metrics import cut
 from portal.ui.markdown import render_markdown
+from portal.ui.rounding import interval_text
 
 register = template.Library()
 
@@ -46,6 +47,12 @@ def score(value: float | None) -> str:
     return MISSING if value is None else cut(value)
 
 
+@register.simple_tag
+def score_interval(low: float | None, high: float | None) -> str:
+    """Return an interval of scores; empty where there is none."""
+    return "" if low is None or high is None else interval_text(low, high)
+
+
 @register.filter
 def exact_score(value: float | None) -> str:
     """Return a score for organizers, with all of its digits in the title."""
@@ -60,6 +67,15 @@ def ago(moment: datetime | None) -> str:
     if moment is None:
         return MISSING
     return _time(moment, naturaltime(moment))
+
+
+@register.filter
+def day(moment: datetime | None) -> str:
+    """Return the date of a time, such as "22 Nov 2026", with the time in the title."""
+    if moment is None:
+        return MISSING
+    local = localtime(moment)
+    return _time(moment, f"{local.day} {local:%b %Y}")
 
 
 @register.filter

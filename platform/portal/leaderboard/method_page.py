@@ -1,0 +1,118 @@
+"""The page of a submitted method: what it is, its verdict and ranks, one table of its runs, and the evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import prefetch_related_objects
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.audit.models import AuditEntry
+from portal.evaluation.results import Shortfall, shortfall, threshold_text
+from portal.evaluation.status import RunStatus
+from portal.evaluation.views import status_context
+from portal.leaderboard.citing import bibtex
+from portal.leaderboard.ordering import ranks_of
+from portal.reviews.models import Decision
+from portal.reviews.selectors import verdict_on
+from portal.reviews.verdict import ResultStatus, Verdict
+from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.selectors import withdrawn_submissions
+from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
+
+
+@dataclass(frozen=True)
+class MethodRun:
+    """A run of the method with its rank, or with the reason for having none."""
+
+    status: RunStatus
+    rank: int | None
+    reason: Shortfall | None
+
+    @property
+    def board(self) -> str:
+        """The query of the address of its board."""
+        budget = self.status.run.budget
+        return "" if budget is None else f"?epsilon={budget:g}"
+
+
+@require_safe
+def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Show a draft as its team fills it, and anything later as everyone who may see it does."""
+    try:
+        submission = shown_submission(request, submission_id)
+    except Http404:
+        return _tombstone(request, submission_id)
+    if submission.state == SubmissionState.DRAFT and is_own(request, submission):
+        return draft_page(request, submission)
+    status = status_context(request, submission)
+    prefetch_related_objects([submission], "reviews")
+    verdict = verdict_on(submission)
+    runs = _runs(submission, verdict, [one for one in _statuses(status) if one.run.scored_at])
+    context = {
+        "submission": submission,
+        "is_own": is_own(request, submission),
+        "may_withdraw": may_withdraw(request, submission),
+        "verdict": verdict,
+        "decided_at": decided_at(submission),
+        "runs": runs,
+        "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
+        "threshold": threshold_text(submission.track.anls_threshold),
+        "permalink": settings.SITE_URL + submission.get_absolute_url(),
+        "bibtex": bibtex(submission),
+        **status,
+    }
+    if context["is_insider"]:
+        context["artifacts"] = submission.artifacts.select_related("run", "upload")
+    return render(request, "leaderboard/method.html", context)
+
+
+def _statuses(status: dict[str, object]) -> Sequence[RunStatus]:
+    found = status["statuses"]
+    return found if isinstance(found, list) else []
+
+
+def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
+    """Say that a submission was withdrawn, which citations may still lead to. Raises `Http404` for any other."""
+    submission = withdrawn_submissions().filter(pk=submission_id).first()
+    if submission is None:
+        raise Http404("no such submission")
+    entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
+    context = {"submission": submission, "withdrawn_at": entry and entry.at}
+    return render(request, "leaderboard/withdrawn.html", context, status=410)
+
+
+def decided_at(submission: Submission) -> datetime | None:
+    """Return when a reviewer decided last."""
+    decided = [
+        review.decided_at for review in submission.reviews.all() if review.decision != Decision.PENDING
+    ]
+    return max(filter(None, decided), default=None)
+
+
+def _runs(submission: Submission, verdict: Verdict, statuses: Sequence[RunStatus]) -> list[MethodRun]:
+    """Return the runs with their ranks; those of a withdrawn submission have none."""
+    is_listed = submission.state == SubmissionState.SUBMITTED
+    return [
+        MethodRun(status, _rank(submission, status.run) if is_listed else None, _reason(verdict, status.run))
+        for status in statuses
+    ]
+
+
+def _rank(submission: Submission, run: Run) -> int | None:
+    return ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
+
+
+def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
+    if verdict.status is ResultStatus.REJECTED:
+        return Shortfall(verdict.reason, "proof rejected")
+    return shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+
+
+def _joint_exceeds(run: Run) -> bool:
+    joint = run.results.joint_epsilon
+    return run.budget is not None and joint is not None and joint > run.budget

@@ -1,0 +1,133 @@
+"""The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from evaluator.scoring.metrics import cut
+from portal.audit.versions import boards_versions
+from portal.challenge.models import Ranking, Track
+from portal.evaluation.results import threshold_text
+from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.ordering import (
+    best_score,
+    count_ranked,
+    first_points,
+    front_points,
+    nearest_points,
+    record_points,
+)
+from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.submissions.selectors import submission_addresses
+
+# Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
+FIRST = 20
+NEAREST = 10
+MOST_OF_THE_FRONT = 20
+METHODS = 8
+MOST_RECORDS = 30
+
+
+def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
+    """Return the plot at the head of a track's page; empty while there is nothing to plot."""
+    # That of a private track has the best score of the track without privacy.
+    version = str(versions) if track.is_private else versions[track.pk]
+
+    def draw() -> str:
+        chart = _chart(track, tracks)
+        return _drawn(chart) + _headline(track) if chart else ""
+
+    drawn = cached(version, f"plot {track.pk}", draw)
+    return mark_safe(drawn)  # noqa: S308  (a template made it)
+
+
+@require_safe
+def progress(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show how the best results of a track have changed over time."""
+    track = get_object_or_404(Track, slug=slug)
+    version = boards_versions([track.pk])[track.pk]
+
+    def respond() -> HttpResponse:
+        drawn = cached(version, f"progress {track.pk}", lambda: "".join(map(_drawn, _progress(track))))
+        context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
+        return render(request, "leaderboard/progress.html", context)
+
+    return page_unless_unchanged(request, version, respond)
+
+
+def _drawn(chart: Chart | None) -> str:
+    return render_to_string("leaderboard/plot.html", {"plot": chart}) if chart else ""
+
+
+def _headline(track: Track) -> str:
+    """Return the best result of every board, and how many have a rank, beside the plot."""
+    boards = []
+    for budget in track.run_budgets():
+        first = first_points(track, budget, 1)
+        best = plotted(first, _addresses(first), "front")
+        boards.append((budget, best[0] if best else None, count_ranked(track, budget)))
+    return render_to_string("leaderboard/headline.html", {"track": track, "boards": boards})
+
+
+def _chart(track: Track, tracks: Sequence[Track]) -> Chart | None:
+    return _of_budgets(track, tracks) if track.is_private else _of_bytes(track)
+
+
+def _of_bytes(track: Track) -> Chart | None:
+    front = front_points(track)[:MOST_OF_THE_FRONT]
+    known = {row[0] for row in front}
+    others = [*first_points(track, None, FIRST), *nearest_points(track, None, NEAREST)]
+    address = _addresses([*front, *others])
+    runs = [
+        *plotted(front, address, "front"),
+        *plotted((row for row in others if row[0] not in known), address, "other"),
+    ]
+    return bytes_chart(runs, track.anls_threshold, threshold_text(track.anls_threshold)) if runs else None
+
+
+def _of_budgets(track: Track, tracks: Sequence[Track]) -> Chart | None:
+    budgets = [budget for budget in track.run_budgets() if budget is not None]
+    found = [first_points(track, budget, METHODS) for budget in budgets]
+    address = _addresses([row for rows in found for row in rows])
+    scores: dict[UUID, list[float | None]] = {}
+    names: dict[UUID, str] = {}
+    for number, rows in enumerate(found):
+        for submission, title, _, _, _, anls in rows:
+            names[submission] = title
+            scores.setdefault(submission, [None] * len(budgets))[number] = float(cut(anls))
+    if not scores:
+        return None
+    methods = [(names[key], address(key), values) for key, values in scores.items()]
+    best = [float(cut(rows[0][5])) if rows else None for rows in found]
+    return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))
+
+
+def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
+    """Return the best score on the same test set, from the same base weights, where ε plays no part."""
+    same = (track.test_set, track.reference)
+    open_tracks = [
+        one for one in tracks if one.ranking == Ranking.BYTES and (one.test_set, one.reference) == same
+    ]
+    scores = [best_score(one) for one in open_tracks]
+    best = max((score for score in scores if score is not None), default=None)
+    return None if best is None else float(cut(best))
+
+
+def _progress(track: Track) -> list[Chart]:
+    charts = []
+    for budget in track.run_budgets():
+        rows = record_points(track, budget)[-MOST_RECORDS:]
+        runs = plotted(rows, _addresses(rows), "front")
+        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at ε = {budget:g}"
+        name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
+        charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
+    return charts
+
+
+def _addresses(rows: Sequence[Sequence[UUID]]) -> Callable[[UUID], str]:
+    return submission_addresses({row[0] for row in rows}).__getitem__

@@ -1,0 +1,94 @@
+"""What of a board a visitor asks for: its filters and its order, as the address has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from urllib.parse import urlencode
+
+MAX_TEXT_CHARACTERS = 100
+
+
+class Baselines(StrEnum):
+    """Which of the organizers' baselines are shown."""
+
+    ALL = ""
+    ONLY = "only"
+    NONE = "none"
+
+
+class Sort(StrEnum):
+    """The order of the rows with a rank."""
+
+    RANK = ""
+    ANLS = "anls"
+    EPSILON = "epsilon"
+    BYTES = "bytes"
+    NEWEST = "newest"
+    METHOD = "method"
+
+
+SORT_LABELS = {
+    Sort.RANK: "rank",
+    Sort.ANLS: "highest ANLS",
+    Sort.EPSILON: "smallest ε",
+    Sort.BYTES: "fewest bytes",
+    Sort.NEWEST: "newest",
+    Sort.METHOD: "method",
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Filters and order of the rows of a board. Ranks stay those among all rows.
+
+    Attributes:
+        verified: Only runs whose proof enough reviewers have accepted.
+        best: Only the best run of each team that the other filters leave.
+        open_code: Only submissions with a link to their code.
+        text: Part of the method's or the team's name.
+        team: The slug of the only team.
+    """
+
+    verified: bool = False
+    best: bool = False
+    open_code: bool = False
+    baselines: Baselines = Baselines.ALL
+    text: str = ""
+    team: str = ""
+    sort: Sort = Sort.RANK
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> "Selection":
+        """Return the selection that an address asks for; what it doesn't know is ignored."""
+        baselines, sort = query.get("baselines", ""), query.get("sort", "")
+        return cls(
+            verified=query.get("verified") == "1",
+            best=query.get("best") == "1",
+            open_code=query.get("code") == "1",
+            baselines=Baselines(baselines) if baselines in set(Baselines) else Baselines.ALL,
+            text=" ".join(query.get("q", "").split())[:MAX_TEXT_CHARACTERS],
+            team=query.get("team", ""),
+            sort=Sort(sort) if sort in set(Sort) else Sort.RANK,
+        )
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it leaves rows out."""
+        return replace(self, sort=Sort.RANK) != Selection()
+
+    @property
+    def query(self) -> str:
+        """The part of the address that asks for it, without what is as it would be anyway."""
+        values = {
+            "verified": "1" if self.verified else "",
+            "best": "1" if self.best else "",
+            "code": "1" if self.open_code else "",
+            "baselines": self.baselines.value,
+            "q": self.text,
+            "team": self.team,
+            "sort": self.sort.value,
+        }
+        return urlencode({name: value for name, value in values.items() if value})
+
+
+EVERYTHING = Selection()

@@ -1,0 +1,224 @@
+"""The leaderboard of a track: one page, of which the address says the board, the filters, the order and the part.
+
+What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from django.core.paginator import Page, Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from portal.audit.versions import boards_versions
+from portal.challenge.models import Track
+from portal.evaluation.models import Examination
+from portal.evaluation.results import EPSILON_COLUMNS, TRUST, EpsilonColumn, threshold_text
+from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
+from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.ordering import ranked_scores
+from portal.leaderboard.plot_pages import track_plot
+from portal.leaderboard.ranking import Row
+from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
+from portal.leaderboard.uncertainty import RankRanges
+from portal.teams.models import Team
+from portal.teams.selectors import team_of
+
+PAGE_LENGTH = 50
+# Of the runs without a rank on the board's first page, and of the methods of each budget on the overview.
+NEAREST = 10
+LEADING = 15
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns a board has beside those that every board has."""
+
+    more: bool = False
+    trust: bool = False
+
+    @property
+    def epsilons(self) -> Sequence[EpsilonColumn]:
+        """Those with an ε that doesn't rank the runs."""
+        return EPSILON_COLUMNS if self.more else ()
+
+
+@dataclass(frozen=True)
+class ShownBoard:
+    """A part of a board: a page of the rows with a rank, or the nearest of those without one.
+
+    Attributes:
+        page: The page that the rows are, of those with a rank, or of those without one.
+        unranked: Those without a rank that are folded below the others; of them there are `unranked_count`.
+    """
+
+    budget: float | None
+    rows: Sequence[Row]
+    columns: Columns
+    page: Page[int]
+    unranked: Sequence[Row] = ()
+    unranked_count: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the address asks for.
+
+    Attributes:
+        budget: ε of the board as the address has it; "all" for the overview, empty on a track without budgets.
+        only_unranked: Whether a page of the runs without a rank is asked for.
+    """
+
+    budget: str
+    selection: Selection
+    more: bool = False
+    only_unranked: bool = False
+
+    @classmethod
+    def of(cls, track: Track, query: Mapping[str, str]) -> "Request":
+        """Return what the query of an address asks for. Raises `Http404` for a board that the track doesn't have."""
+        budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
+        budget = query.get("epsilon", ALL if budgets else "")
+        if budget not in ([*budgets, ALL] if budgets else [""]):
+            raise Http404("no board at this ε")
+        return cls(budget, Selection.of(query), query.get("more") == "1", query.get("rank") == "none")
+
+    @property
+    def is_overview(self) -> bool:
+        return self.budget == ALL
+
+    @property
+    def query(self) -> str:
+        """The address's query, without the page."""
+        parts = {
+            "epsilon": self.budget,
+            "more": "1" if self.more else "",
+            "rank": "none" if self.only_unranked else "",
+        }
+        shown = urlencode({name: value for name, value in parts.items() if value})
+        return "&".join(filter(None, [shown, self.selection.query]))
+
+
+@require_safe
+def track(request: HttpRequest, slug: str) -> HttpResponse:
+    """Show the leaderboard of one track."""
+    # All of them, since the plot of a private track has the best score without privacy.
+    tracks = list(Track.objects.all())
+    shown = next((one for one in tracks if one.slug == slug), None)
+    if shown is None:
+        raise Http404("no such track")
+    asked = Request.of(shown, request.GET)
+    versions = boards_versions([one.pk for one in tracks])
+
+    def respond() -> HttpResponse:
+        team = team_of(request.user) if request.user.is_authenticated else None
+        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk])
+        context = {
+            "track": shown,
+            "asked": asked,
+            "tabs": _tabs(shown, asked),
+            "plot": track_plot(shown, tracks, versions),
+            "boards": with_own_marked(boards, team),
+            "threshold": threshold_text(shown.anls_threshold),
+            "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
+            "own_team": team,
+            "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
+            "baseline_choices": [
+                (Baselines.ALL.value, "with baselines"),
+                (Baselines.NONE.value, "without baselines"),
+                (Baselines.ONLY.value, "baselines only"),
+            ],
+        }
+        return render(request, "leaderboard/track.html", context)
+
+    return page_unless_unchanged(request, str(versions), respond)
+
+
+def _has_sort(track: Track, sort: Sort) -> bool:
+    return track.is_private or sort is not Sort.EPSILON
+
+
+def with_own_marked(html: str, team: Team | None) -> SafeString:
+    """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
+    if team is not None:
+        mark = format_html('<span class="badge badge-own">your team</span>')
+        html = html.replace(f"<!--team {team.slug}-->", mark)
+    return mark_safe(html)  # noqa: S308  (a template made it)
+
+
+def _tabs(track: Track, asked: Request) -> list[tuple[str, str, bool]]:
+    """Return the label of each board of the track, its address, and whether it is shown."""
+    if not track.is_private:
+        return []
+    budgets = [f"{budget:g}" for budget in track.run_budgets()]
+    return [
+        (name, "?" + replace(asked, budget=budget, only_unranked=False).query, budget == asked.budget)
+        for name, budget in [("All ε", ALL), *((f"ε = {budget}", budget) for budget in budgets)]
+    ]
+
+
+def _boards(track: Track, asked: Request, page: str | None, version: str) -> str:
+    """Return the part of the boards that is asked for, rendered."""
+    if asked.is_overview:
+        return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
+    board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
+    name = f"board {track.pk} {asked.query}"
+    count = board.count_unranked if asked.only_unranked else board.count_ranked
+    places = range(int(_kept(asked, version, f"{name} count", lambda: str(count(asked.selection)))))
+    shown = Paginator(places, PAGE_LENGTH).get_page(page)
+    return _kept(asked, version, f"{name} {shown.number}", lambda: _page(board, asked, shown))
+
+
+def _kept(asked: Request, version: str, name: str, draw: Callable[[], str]) -> str:
+    """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
+    is_own = asked.selection.text or asked.selection.team
+    return draw() if is_own else cached(version, name, draw)
+
+
+def _page(board: StoredBoard, asked: Request, page: Page[int]) -> str:
+    track, selection = board.track, asked.selection
+    columns = Columns(asked.more, _trust_differs(track))
+    start = (page.number - 1) * PAGE_LENGTH
+    if asked.only_unranked:
+        rows = board.unranked(selection, start, start + PAGE_LENGTH)
+        return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
+    rows = _with_ranges(board, board.ranked(selection, start, start + PAGE_LENGTH))
+    unranked = board.unranked(selection, 0, NEAREST + 1) if page.number == 1 else []
+    count = len(unranked) if len(unranked) <= NEAREST else board.count_unranked(selection)
+    shown = ShownBoard(board.budget, rows, columns, page, unranked[:NEAREST], count)
+    return _drawn(track, asked, shown)
+
+
+def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, on a board that is ranked by score with the ranks that each could have."""
+    if board.budget is None or not rows:
+        return list(rows)
+    ranges = RankRanges(ranked_scores(board.track, board.budget))
+    return [
+        replace(row, ranks=ranges.of(row.entry.results.anls_low, row.entry.results.anls_high)) for row in rows
+    ]
+
+
+def _drawn(track: Track, asked: Request, board: ShownBoard) -> str:
+    more = "?" + replace(asked, more=not asked.more).query
+    unranked = "?" + replace(asked, only_unranked=not asked.only_unranked).query
+    context = {"track": track, "asked": asked, "board": board, "more": more, "unranked_address": unranked}
+    return render_to_string("leaderboard/page_of_board.html", context)
+
+
+def _overview(track: Track, asked: Request) -> str:
+    boards = stored_boards(track)
+    methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
+    context = {"track": track, "asked": asked, "boards": boards, "methods": methods, "leading": LEADING}
+    return render_to_string("leaderboard/overview.html", context)
+
+
+def _trust_differs(track: Track) -> bool:
+    """Return whether a run of the track may have more than the level that every run has."""
+    return Examination.objects.filter(run__submission__track=track, passed=True).exists()

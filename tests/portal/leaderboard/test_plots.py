@@ -1,0 +1,92 @@
+"""The plots of the leaderboards: what they draw, that a keyboard reaches it, and that a table has the same numbers."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from portal.audit.versions import boards_changed
+from portal.challenge.models import Ranking
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import make_run, make_submission, make_track
+
+pytestmark = pytest.mark.django_db
+
+LONG_AGO = timezone.now() - timedelta(days=30)
+
+
+def add(track, title, day=0, budget=None, **fields):
+    submission = make_submission(
+        track=track, state=SubmissionState.SUBMITTED, title=title, submitted_at=LONG_AGO + timedelta(days=day)
+    )
+    return make_run(submission, state=RunState.SCORED, budget=budget, **fields)
+
+
+def marks(html):
+    return re.findall(r'<a href="/submissions/[^"]+" aria-label="([^"]+)">.*?plot-mark plot-(\w+)', html)
+
+
+@pytest.fixture
+def track():
+    track = make_track(Ranking.BYTES, slug="bytes", anls_threshold=0.8)
+    add(track, "Small", day=2, bytes_total=1000, anls=0.81)
+    add(track, "Good", day=1, bytes_total=10_000, anls=0.9)
+    add(track, "Worse", day=0, bytes_total=20_000, anls=0.85)
+    add(track, "Weak", day=3, bytes_total=10, anls=0.5)
+    return track
+
+
+def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
+    html = client.get("/leaderboard/bytes/").text
+    assert sorted(marks(html)) == [
+        ("Good: 10.0 kB, ANLS 0.9000", "front"),
+        ("Small: 1.00 kB, ANLS 0.8100", "front"),
+        ("Weak: 10 B, ANLS 0.5000", "other"),
+        ("Worse: 20.0 kB, ANLS 0.8500", "other"),
+    ]
+    assert html.count("<polyline") == 1
+    assert "threshold 0.8000" in html
+    assert "plot-below" in html
+
+
+def test_a_table_has_the_numbers_of_the_plot(client, track):
+    html = client.get("/leaderboard/bytes/").text
+    table = html[html.index("The numbers") : html.index("</figure>")]
+    assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
+
+
+def test_progress_has_those_that_were_better_than_all_before(client, track):
+    html = client.get("/leaderboard/bytes/progress/").text
+    found = [label.split(":")[0] for label, _ in marks(html)]
+    assert found == ["Worse", "Good", "Small"]
+
+
+def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
+    private = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
+    add(private, "One", budget=1.0, epsilon=0.9, anls=0.4)
+    add(private, "Two", budget=4.0, epsilon=3.9, anls=0.6)
+    html = client.get("/leaderboard/private/").text
+    assert "without privacy 0.9000" in html
+    assert sorted(marks(html)) == [
+        ("One: ANLS 0.4000 at ε = 1", "front"),
+        ("Two: ANLS 0.6000 at ε = 4", "front"),
+    ]
+    etag = client.get("/leaderboard/private/")["ETag"]
+    add(track, "Newer", bytes_total=1, anls=0.95)
+    boards_changed(track.pk)
+    second = client.get("/leaderboard/private/", headers={"If-None-Match": etag})
+    assert "without privacy 0.9500" in second.text
+    assert client.get("/leaderboard/private/progress/").text.count("<figure") == 2
+
+
+def test_nothing_is_plotted_where_there_is_nothing(client):
+    make_track(Ranking.BYTES, slug="empty")
+    make_track(Ranking.ANLS, slug="private")
+    for address in ("/leaderboard/empty/", "/leaderboard/private/", "/leaderboard/empty/progress/"):
+        assert "<figure" not in client.get(address).text
+
+
+def test_a_plot_has_no_more_digits_than_the_board(client, track):
+    add(track, "Probe", bytes_total=500, anls=0.8765432198)
+    assert "0.87654" not in client.get("/leaderboard/bytes/").text

@@ -1,0 +1,30 @@
+import pytest
+
+from portal.ui.axes import MOST_TICKS, LinearAxis, LogAxis, even_numbers
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.78, 0.86, [0.78, 0.8, 0.82, 0.84, 0.86]),
+        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (0.5, 0.5, [0.5, 0.50002]),
+    ],
+)
+def test_even_numbers_cover_the_range_in_round_steps(low, high, expected):
+    assert even_numbers(low, high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "high", [10.0**power * factor for power in range(-4, 6) for factor in (1.1, 3.3, 9.9)]
+)
+def test_an_axis_has_few_ticks_and_begins_and_ends_with_one(high):
+    numbers = even_numbers(0.0, high)
+    assert 2 <= len(numbers) <= MOST_TICKS + 1
+    assert numbers[0] <= 0.0
+    assert numbers[-1] >= high
+
+
+def test_values_lie_between_the_ends_in_proportion():
+    assert [LinearAxis([0, 1], 100, 0).at(value) for value in (0, 0.25, 1)] == [100, 75, 0]
+    assert [LogAxis([1, 100], 0, 100).at(value) for value in (1, 10, 100)] == [0, 50, 100]
