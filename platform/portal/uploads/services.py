@@ -38,7 +38,12 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
     """
     if size_bytes <= 0:
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_SIZE, where=filename, expected="1 byte or more", found=f"{size_bytes} bytes"
+            ErrorCode.ARTIFACT_SIZE,
+            message="The file is empty.",
+            where=filename,
+            expected="1 byte or more",
+            found=f"{size_bytes} bytes",
+            next_step="Choose the file that the training wrote; it may not have been written to its end.",
         )
     if not SHA256.fullmatch(sha256):
         raise ProblemError.of(

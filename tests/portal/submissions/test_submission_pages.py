@@ -7,7 +7,8 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind, Step
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.polling import REFRESH_S
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import PendingArtifact, RunState, Submission, SubmissionState
+from portal.uploads.models import UploadState
 from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import (
     make_artifact,
@@ -16,6 +17,7 @@ from tests.portal.factories import (
     make_submission,
     make_team,
     make_track,
+    make_upload,
     make_user,
 )
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
@@ -119,6 +121,16 @@ class TestDraftPage:
             text = html.replace("\xa0", " ")
             assert "take 512 bytes of 2.0 KB" in text
             assert "removed 90 days after the last one was added" in text
+
+    def test_it_announces_a_replacement_that_was_interrupted(self, member, team):
+        run = make_run(make_submission(team))
+        make_artifact(run, ArtifactKind.CHECKPOINT, filename="old.safetensors")
+        upload = make_upload(team, b"new", "new.safetensors", state=UploadState.OPEN)
+        PendingArtifact.objects.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
+        html = page(member, "detail", run.submission.pk)
+        assert "old.safetensors" in html
+        assert "<strong>new.safetensors</strong>" in html
+        assert "which is to replace this file, isn't finished" in html
 
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
