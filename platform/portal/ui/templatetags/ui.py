@@ -91,7 +91,9 @@ def inline_code(text: str) -> SafeString:
     if isinstance(text, SafeString):
         return text
     parts = enumerate(str(text).split("`"))
-    return format_html_join("", "{}", ((format_html("<code>{}</code>", part) if at % 2 else part,) for at, part in parts))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if at % 2 else part,) for at, part in parts)
+    )
 
 
 @register.simple_tag(takes_context=True)
