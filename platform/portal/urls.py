@@ -7,6 +7,7 @@ from django.views.generic import RedirectView
 
 from portal import well_known
 from portal.evaluation import urls as evaluation
+from portal.leaderboard import team_submissions
 from portal.operations import views as operations
 from portal.submissions import urls as submissions
 
@@ -16,7 +17,11 @@ admin.site.site_header = "PFL-DocVQA administration"
 admin.site.site_title = "PFL-DocVQA"
 
 # The evaluation adds its results to the page of a submission, so the pages share one namespace.
-SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns]
+SUBMISSION_PAGES = [
+    path("", team_submissions.listing, name="list"),
+    *submissions.urlpatterns,
+    *evaluation.urlpatterns,
+]
 
 urlpatterns = [
     path("healthz", operations.alive, name="healthz"),

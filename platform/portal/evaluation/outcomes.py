@@ -14,7 +14,7 @@ from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
 from portal.evaluation.trust import earned, with_trust
 from portal.submissions.models import Run, RunState
-from portal.submissions.services import refund
+from portal.submissions.services import refund, refund_rejected
 from portal.submissions.states import move_run
 
 
@@ -31,6 +31,7 @@ def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: d
     """Reject the run for an artifact that the participant must fix."""
     move_evaluation(evaluation, EvaluationState.REJECTED, finished_at=now)
     move_run(run, RunState.REJECTED)
+    refund_rejected(run.submission, now)
     notifications.notify_team(run, problems)
 
 

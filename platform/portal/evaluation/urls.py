@@ -4,5 +4,6 @@ from portal.evaluation import views
 
 urlpatterns = [
     path("<uuid:submission_id>/", views.detail, name="detail"),
+    path("<uuid:submission_id>/cancel/", views.cancel, name="cancel"),
     path("<uuid:submission_id>/status/", views.status, name="status"),
 ]

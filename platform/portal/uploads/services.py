@@ -153,7 +153,7 @@ def abandoned(before: datetime) -> QuerySet[Upload]:
     return Upload.objects.filter(
         Q(state=UploadState.OPEN, created_at__lt=before)
         # One that was completed a moment ago is about to be attached.
-        | Q(state=UploadState.COMPLETED, artifact__isnull=True, finished_at__lt=before)
+        | Q(state=UploadState.COMPLETED, artifacts__isnull=True, finished_at__lt=before)
     )
 
 

@@ -12,6 +12,8 @@ from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
 from tests.portal.factories import SCORES
+from tests.portal.submissions.contents import LOG
+from tests.portal.submissions.contents import checkpoint as weights
 from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 from tests.portal.uploads.sending import sha
 
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "model.safetensors"
-    path.write_bytes(os.urandom(20 * MEGABYTE + 12345))
+    path.write_bytes(weights(os.urandom(20 * MEGABYTE + 12345)))
     return path
 
 
@@ -152,24 +154,26 @@ def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
 def test_a_dropped_file_is_uploaded(open_page, complaints):
     page = open_page()
     page.evaluate(
-        """() => {
+        """(LOG) => {
             const data = new DataTransfer();
-            data.items.add(new File(["1,-1,0,5"], "log.csv"));
+            data.items.add(new File([LOG], "log.csv"));
             const place = document.querySelector("[data-kind=communication_log]");
             place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
-        }"""
+        }""",
+        LOG.decode(),
     )
     expect(draft_file(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(
         timeout=30_000
     )
-    assert stored_content("communication_log") == b"1,-1,0,5"
+    assert stored_content("communication_log") == LOG
     assert complaints == []
 
 
 def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
     page = open_page()
-    for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
-        (tmp_path / name).write_bytes(os.urandom(100))
+    files = {"checkpoint": ("model.safetensors", weights()), "communication_log": ("log.csv", LOG)}
+    for kind, (name, content) in files.items():
+        (tmp_path / name).write_bytes(content)
         choose(page, kind, tmp_path / name)
         expect(draft_file(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
     expect(page.locator("#submit")).to_contain_text("The draft is complete.")
