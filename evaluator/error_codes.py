@@ -514,13 +514,13 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.REQUEST_SIGN_IN: Explanation(
         "The request carries no valid token and no signed-in session.",
-        "Make a token on your profile's page and send it as `Authorization: Bearer …`.",
+        "Create a token on your profile's page and send it as `Authorization: Bearer …`.",
     ),
     ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
-        "The API token has expired.", "Make a new one on your profile's page."
+        "The API token has expired.", "Create a new one on your profile's page."
     ),
     ErrorCode.REQUEST_SCOPE: Explanation(
-        "The API token may only read.", "Make a token with the scope “submit” on your profile's page."
+        "The API token may only read.", "Create a token with the scope “submit” on your profile's page."
     ),
     ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
         "This change needs your password once more.",

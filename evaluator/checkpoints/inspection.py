@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 
 from evaluator.checkpoints.contents import Original, TensorBytes, read_contents
@@ -87,6 +88,12 @@ def inspect_checkpoint(
         sha256=contents.sha256,
         changed=changed,
     )
+
+
+def header_problems(header: Header, base: Header) -> list[Problem]:
+    """Return what a checkpoint's header shows to be unlike the base weights, the first `MAX_PROBLEMS` of it."""
+    expected = untied(base)
+    return list(islice(architecture_problems(_without_aliases(header, expected), expected), MAX_PROBLEMS))
 
 
 def _reference_header(file: FileIO, path: Path) -> Header:

@@ -105,6 +105,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "portal.accounts.staff.RequireSecondFactor",
+    "portal.ui.method_not_allowed.MethodNotAllowedPage",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
@@ -251,6 +252,8 @@ WHITENOISE_USE_FINDERS = True
 _store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)
 STORE_BUCKET = _store if isinstance(_store, Bucket) else None
 STORE_FOLDER = HOME / "store" if isinstance(_store, Bucket) else _store
+# The tracks' base weights, as on the workers, whose headers new checkpoints are compared with; a site may have none.
+REFERENCES_FOLDER = Path(os.environ.get("PFL_REFERENCES") or HOME / "evaluator" / "references")
 # Where a proxy in front of the site sends the folder's files by itself, at X-Accel-Redirect; empty without one.
 ACCEL_PREFIX = os.environ.get("PFL_ACCEL_PREFIX", "")
 # New uploads are rejected when the folder's disk would have less than this left, and a site whose own disk has less

@@ -14,3 +14,8 @@ def active_tokens(user: User) -> QuerySet[ApiToken]:
 def owns_verified_address(user: User, email: str) -> bool:
     """Return whether `user` has shown that mail to `email` reaches them."""
     return bool(EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists())
+
+
+def verified_addresses(user: User) -> list[str]:
+    """Return the addresses that `user` has shown that mail reaches them at."""
+    return list(EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True))

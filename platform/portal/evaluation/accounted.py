@@ -1,13 +1,13 @@
 """The site's part of the accounting of a run: whose record it is, and the joint ε with the team's other runs."""
 
 from evaluator.contracts import AccountingResult
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.errors import Problem, ProblemError
 from evaluator.results import RunResults
 from portal.evaluation.trainings import check_tokens, joint_privacy_loss
+from portal.submissions.arrival import reject_foreign_key
 from portal.submissions.models import Run, RunToken
 from portal.submissions.tokens import claim_token, find_token
 from portal.teams.models import Team
-from portal.teams.selectors import current_keys
 
 
 def accept_accounting(run: Run, result: AccountingResult) -> RunResults:
@@ -33,14 +33,11 @@ def accept_accounting(run: Run, result: AccountingResult) -> RunResults:
 
 def _token(run: Run, team: Team, result: AccountingResult) -> RunToken:
     """Return the record's token, locked. Raises `ProblemError` with all that is wrong with token and key."""
-    problems = []
-    if not current_keys(team).filter(public_key=result.public_key).exists():
-        problems += ProblemError.of(
-            ErrorCode.RECORD_KEY,
-            where="public_key",
-            expected="a key that your team has registered and not revoked",
-            found=result.public_key,
-        ).problems
+    problems: list[Problem] = []
+    try:
+        reject_foreign_key(team, result.public_key)
+    except ProblemError as error:
+        problems += error.problems
     try:
         token = find_token(run, result.run_token)
     except ProblemError as error:

@@ -6,6 +6,7 @@ an effect; all others are logged and dropped, so that a dead attempt never overw
 
 import logging
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -44,6 +45,7 @@ LARGEST_UNITS = 2**31 - 1
 LARGEST_NUMBER = 2**63 - 1
 # A step whose addresses are rejected more often than this failed: the store doesn't take them at all.
 MAX_RENEWALS = 3
+CHECKPOINT_CODES = "E_CHECKPOINT"
 
 
 def parse_progress(message: object) -> Progress:
@@ -125,35 +127,60 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             outcomes.send_again(evaluation)
             return
         report = _without_faults(run, truncate_for_storage(report))
-        outcome, problems, results = report.outcome, report.problems, run.attempt_results
-        if outcome is Outcome.PASSED:
-            try:
-                results = _results(run, report)
-            except ProblemError as error:
-                outcome, problems = Outcome.REJECTED, error.problems
-        models.StepReport.objects.create(
-            evaluation=evaluation,
-            step=report.step,
-            outcome=outcome,
-            problems=[problem.model_dump(mode="json") for problem in problems],
-            result=report.result and report.result.model_dump(mode="json"),
-            detail=report.detail and report.detail.model_dump(mode="json"),
-            provenance=report.provenance.model_dump(mode="json"),
-            operator_trace=report.operator_trace,
-            received_at=now,
-        )
-        worker = shorten(report.provenance.worker)
-        breaker.note_sign_of_life(report.step, worker, now)
-        if outcome is not Outcome.FAILED:
-            breaker.note_health(evaluation, report.step, worker)
+        if report.outcome is not Outcome.FAILED:
+            breaker.note_health(evaluation, report.step, shorten(report.provenance.worker))
+        earlier = _rejections(evaluation)
+        outcome, problems, results = _judged(run, report, is_rejected=earlier is not None)
+        _store(evaluation, report, outcome, problems, now)
         match outcome:
-            case Outcome.PASSED:
-                _advance(evaluation, run, results, now)
-            case Outcome.REJECTED:
-                outcomes.reject(evaluation, run, problems, now)
             case Outcome.FAILED:
-                is_excused = breaker.excuses_fault(report.step, worker, report.operator_trace, now)
-                outcomes.fail_or_retry(evaluation, run, now, is_excused=is_excused)
+                _fail_or_retry(evaluation, run, report, now)
+            case Outcome.PASSED if earlier is None:
+                _advance(evaluation, run, results, now)
+            case _:
+                _keep(run, results)
+                _reject(evaluation, run, [*(earlier or []), *problems], now)
+
+
+def _judged(run: Run, report: StepReport, *, is_rejected: bool) -> tuple[Outcome, list[Problem], RunResults]:
+    """Return the outcome of a step for its run, what the participant must fix, and the run's results with the step's.
+
+    A step of a run that `is_rejected` already has run only to find what else is wrong. It says nothing of the
+    checkpoint, which the validation has reported on, and what it can't do with rejected files is no platform fault.
+    """
+    outcome, problems = report.outcome, report.problems
+    if outcome is Outcome.PASSED:
+        try:
+            return outcome, problems, _results(run, report)
+        except ProblemError as error:
+            return Outcome.REJECTED, error.problems, run.attempt_results
+    if is_rejected:
+        new = [problem for problem in problems if not problem.code.startswith(CHECKPOINT_CODES)]
+        return Outcome.REJECTED, new if outcome is Outcome.REJECTED else [], run.attempt_results
+    return outcome, problems, run.attempt_results
+
+
+def _store(
+    evaluation: Evaluation, report: StepReport, outcome: Outcome, problems: Sequence[Problem], now: datetime
+) -> None:
+    models.StepReport.objects.create(
+        evaluation=evaluation,
+        step=report.step,
+        outcome=outcome,
+        problems=[problem.model_dump(mode="json") for problem in problems],
+        result=report.result and report.result.model_dump(mode="json"),
+        detail=report.detail and report.detail.model_dump(mode="json"),
+        provenance=report.provenance.model_dump(mode="json"),
+        operator_trace=report.operator_trace,
+        received_at=now,
+    )
+    breaker.note_sign_of_life(report.step, shorten(report.provenance.worker), now)
+
+
+def _fail_or_retry(evaluation: Evaluation, run: Run, report: StepReport, now: datetime) -> None:
+    worker = shorten(report.provenance.worker)
+    is_excused = breaker.excuses_fault(report.step, worker, report.operator_trace, now)
+    outcomes.fail_or_retry(evaluation, run, now, is_excused=is_excused)
 
 
 def _without_faults(run: Run, report: StepReport) -> StepReport:
@@ -209,21 +236,51 @@ def _has_expired_address(evaluation: Evaluation, report: StepReport) -> bool:
     return is_expired and evaluation.renewals < MAX_RENEWALS
 
 
+def _rejections(evaluation: Evaluation) -> list[Problem] | None:
+    """Return what earlier steps of the attempt were rejected for; None if none was."""
+    rejected = list(evaluation.reports.filter(outcome=Outcome.REJECTED).values_list("problems", flat=True))
+    if not rejected:
+        return None
+    return [Problem.model_validate(problem) for problems in rejected for problem in problems]
+
+
+def _reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: datetime) -> None:
+    """Reject the run once every step that only reads its files has run, so that one report names all that is wrong."""
+    later = _later_steps(evaluation, run)
+    if later and later[0] is not Step.SCORING:
+        _queue(evaluation, later[0], now)
+    else:
+        outcomes.reject(evaluation, run, problems, now)
+
+
 def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
-    steps = TrackRules.model_validate(run.rules).steps()
-    later = steps[steps.index(Step(evaluation.step)) + 1 :]
+    later = _later_steps(evaluation, run)
     if not later:
         outcomes.score(evaluation, run, results, now)
         return
-    # A run that was scored before keeps its results until it has all of the new ones.
+    _keep(run, results)
+    _queue(evaluation, later[0], now)
+
+
+def _keep(run: Run, results: RunResults) -> None:
+    """Store what the attempt has found so far. A run that was scored before keeps its results until it has all new ones."""
     field = "results" if run.scored_at is None else "pending"
     setattr(run, field, results)
     run.save(update_fields=[field])
-    queue_changes = QUEUES[Step(evaluation.step)] != QUEUES[later[0]]
+
+
+def _later_steps(evaluation: Evaluation, run: Run) -> list[Step]:
+    steps = TrackRules.model_validate(run.rules).steps()
+    return steps[steps.index(Step(evaluation.step)) + 1 :]
+
+
+def _queue(evaluation: Evaluation, step: Step, now: datetime) -> None:
+    """Queue the next step of the attempt."""
+    queue_changes = QUEUES[Step(evaluation.step)] != QUEUES[step]
     move_evaluation(
         evaluation,
         EvaluationState.QUEUED,
-        step=later[0],
+        step=step,
         done=0,
         total=0,
         remaining_s=None,

@@ -32,6 +32,7 @@ class EvaluationState(models.TextChoices):
     REJECTED = "rejected", "rejected"
     FAILED = "failed", "failed"
     LOST = "lost", "lost"
+    CANCELED = "canceled", "canceled"
 
 
 ACTIVE_STATES = [EvaluationState.QUEUED, EvaluationState.RUNNING]

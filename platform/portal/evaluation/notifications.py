@@ -33,6 +33,11 @@ def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
     _mail(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
 
 
+def mail_people(people: Iterable[User], subject: str, paragraphs: Iterable[str]) -> None:
+    """Mail these people."""
+    _mail(subject, paragraphs, people)
+
+
 def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
     """Mail the organizers that no worker takes the steps of a queue."""
     _mail_organizers(

@@ -14,7 +14,7 @@ from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
 from portal.evaluation.trust import earned, with_trust
 from portal.submissions.models import Run, RunState
-from portal.submissions.services import refund
+from portal.submissions.services import refund, refund_rejected
 from portal.submissions.states import move_run
 
 
@@ -33,6 +33,7 @@ def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: d
     # Results of an earlier attempt are off the boards from now on.
     results = run.attempt_results
     move_run(run, RunState.REJECTED, results=results, pending=RunResults(), scored_at=None)
+    refund_rejected(run.submission, now)
     notifications.notify_team(run, problems)
 
 

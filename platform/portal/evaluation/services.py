@@ -1,4 +1,4 @@
-"""Changes that organizers request."""
+"""Changes that organizers and teams request."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,10 +10,13 @@ from evaluator.api import FINAL_STATES
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.transitions import IllegalTransitionError
-from portal.evaluation.models import Evaluation
+from portal.evaluation import clock
+from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.outcomes import requeue
-from portal.submissions.models import Run, RunState
+from portal.evaluation.states import move_evaluation
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.selectors import expired_files
+from portal.submissions.states import move_run, move_submission
 
 
 def evaluate_again(run: Run, *, actor: User) -> Evaluation:
@@ -34,6 +37,40 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
                 next_step="Its results stay as they are; the team may submit the method again.",
             )
         return requeue(run, actor=actor)
+
+
+def may_cancel(submission: Submission) -> bool:
+    """Return whether no run of a submitted submission has begun to be evaluated."""
+    states = set(submission.runs.values_list("state", flat=True))
+    return submission.state == SubmissionState.SUBMITTED and states == {RunState.QUEUED}
+
+
+@transaction.atomic
+def cancel(submission: Submission, *, actor: User) -> None:
+    """Make a draft again of a submission whose runs all wait; its quota slot is free again.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) when it isn't submitted, or a run of it has begun.
+    """
+    # In the order in which the intake locks them: a worker's first sign of life comes before this, or after.
+    waiting = Evaluation.objects.filter(run__submission=submission, state__in=ACTIVE_STATES)
+    evaluations = list(waiting.select_for_update(of=("self",)).order_by("pk"))
+    runs = list(Run.objects.select_for_update().filter(submission=submission).order_by("pk"))
+    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    begun = [run for run in runs if run.state != RunState.QUEUED]
+    if current.state != SubmissionState.SUBMITTED or begun:
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_STATE,
+            message="The submission can't be canceled: its evaluation has begun, or it isn't submitted.",
+            expected="a submitted submission whose runs all wait",
+            found=f"{begun[0].label} {begun[0].state}" if begun else f"one that is {current.state}",
+            next_step="Withdraw it instead, which takes it off the boards for good.",
+        )
+    for evaluation in evaluations:
+        move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=clock.now())
+    for run in runs:
+        move_run(run, RunState.DRAFT, actor=actor)
+    move_submission(current, SubmissionState.DRAFT, actor=actor, submitted_at=None)
+    submission.state, submission.submitted_at = current.state, current.submitted_at
 
 
 def failed_since(moment: datetime) -> QuerySet[Run]:

@@ -7,7 +7,7 @@ from portal.audit.transitions import Transitions, move
 from portal.evaluation.models import Evaluation, EvaluationState
 
 EVALUATION_TRANSITIONS: Transitions = {
-    EvaluationState.QUEUED: frozenset({EvaluationState.RUNNING}),
+    EvaluationState.QUEUED: frozenset({EvaluationState.RUNNING, EvaluationState.CANCELED}),
     EvaluationState.RUNNING: frozenset(
         {
             # A step has passed, and the next one waits for a worker.
@@ -22,6 +22,7 @@ EVALUATION_TRANSITIONS: Transitions = {
     EvaluationState.REJECTED: frozenset(),
     EvaluationState.FAILED: frozenset(),
     EvaluationState.LOST: frozenset(),
+    EvaluationState.CANCELED: frozenset(),
 }
 
 

@@ -28,7 +28,7 @@ STEP_NAMES = {
 
 @dataclass(frozen=True)
 class StepStatus:
-    """One step of the current attempt: waiting, queued, running, passed, rejected or failed."""
+    """One step of the current attempt: waiting, queued, running, passed, rejected, failed or not run."""
 
     step: Step
     state: str
@@ -239,9 +239,12 @@ def _queued_status(status: RunStatus, evaluation: Evaluation, waiting: _Waiting)
 
 def _step_status(step: Step, evaluation: Evaluation, report: StepReport | None) -> StepStatus:
     if report is not None:
-        return StepStatus(step, report.outcome, report.result or {}, report.provenance)
+        # After a rejection it had nothing to add: what it needs was rejected.
+        is_without_finding = report.outcome == Outcome.REJECTED and not report.problems
+        state = "not run" if is_without_finding else report.outcome
+        return StepStatus(step, state, report.result or {}, report.provenance)
     if step != evaluation.step:
-        return StepStatus(step, "waiting")
+        return StepStatus(step, "not run" if evaluation.state == EvaluationState.REJECTED else "waiting")
     return StepStatus(step, evaluation.state if evaluation.state in ACTIVE_STATES else Outcome.FAILED)
 
 

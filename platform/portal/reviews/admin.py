@@ -142,6 +142,7 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
             epsilon_columns=EPSILON_COLUMNS,
             is_insider=True,
             proof=submission.proof(),
+            earlier_proofs=submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
             verdict=verdict_on(submission),
             own=own,
             form=form,

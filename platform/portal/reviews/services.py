@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.evaluation.notifications import mail_team
+from portal.evaluation.notifications import mail_people, mail_team
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import conflict_of_interest, verdict_on
-from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.models import Artifact, Submission, SubmissionState
 
 
 def may_review(submission: Submission, user: User) -> str:
@@ -62,6 +63,36 @@ def decide(
         )
         _notify_team(review)
     return review
+
+
+def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
+    """Take every decision on a proof back, since it was revised; receives `submissions.signals.proof_revised`.
+
+    What was decided and why stays in the audit record, and a reviewer finds their answers to the checklist.
+    """
+    submission = artifact.submission
+    decided = list(submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer"))
+    for review in decided:
+        before, reason = review.decision, review.reason
+        review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
+        review.save(update_fields=["decision", "reason", "decided_at"])
+        record(
+            actor,
+            "proof_review.reopened",
+            review,
+            submission=str(submission.pk),
+            before=before,
+            reason=reason,
+            version=artifact.version,
+        )
+    boards_changed(submission.track_id)
+    page = settings.SITE_URL + reverse("admin:reviews_review", args=[submission.pk])
+    text = f"Version {artifact.version} of the privacy proof of {submission} was uploaded. Please decide on it again."
+    mail_people(
+        [review.reviewer for review in decided if review.reviewer.is_active],
+        f"Proof of {submission}: revised",
+        [text, page],
+    )
 
 
 def _require_complete(

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.cache import caches
+from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString, mark_safe
@@ -18,6 +19,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.requests import UserRequest
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
 from portal.reviews.selectors import readable_proofs
+from portal.submissions.models import Artifact
 from portal.uploads.models import Upload
 from portal.uploads.stores import current_store
 
@@ -34,8 +36,13 @@ SANDBOX = (
 @login_required
 @xframe_options_sameorigin
 def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Show the proof of one submission to staff and its team; it is not found for everybody else."""
-    artifact = get_object_or_404(readable_proofs(request.user), submission=submission_id)
+    """Show the proof of one submission to staff and its team; it is not found for everybody else.
+
+    The newest version, unless `version` in the address names another one.
+    """
+    artifact = _version(
+        readable_proofs(request.user).filter(submission=submission_id), request.GET.get("version")
+    )
     upload = artifact.upload
     if PurePath(upload.filename).suffix.lower() == ".pdf":
         # A PDF can hold scripts too: the browser saves it instead of showing it, and the store sends it.
@@ -49,6 +56,14 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     response = render(request, "reviews/proof.html", context, status=422 if "problems" in context else 200)
     response["Content-Security-Policy"] = SANDBOX
     return response
+
+
+def _version(proofs: QuerySet[Artifact], number: str | None) -> Artifact:
+    if number is None:
+        return get_object_or_404(proofs, superseded_at__isnull=True)
+    if not (number.isascii() and number.isdigit() and len(number) < 5):
+        raise Http404
+    return get_object_or_404(proofs, version=int(number))
 
 
 def _rendered(upload: Upload) -> SafeString:

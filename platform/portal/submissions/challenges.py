@@ -8,35 +8,12 @@ wherever it is uploaded again.
 
 import secrets
 
-from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records import annex, reading
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.submissions.models import Run
 from portal.submissions.tokens import token_of
-from portal.uploads.models import Upload
-from portal.uploads.stores import current_store
-
-# The files that are looked into when they arrive, and how long their first lines may be.
-FIRST_LINE_BYTES = {
-    ArtifactKind.TRAINING_RECORD: reading.MAX_RUN_LINE_BYTES,
-    ArtifactKind.TRAINING_ANNEX: annex.MAX_LINE_BYTES,
-}
-
-
-def first_line(upload: Upload, kind: ArtifactKind) -> bytes:
-    """Return the first line of a stored record or annex with its newline, or as much of it as it may have.
-
-    Raises `ProblemError` (`E_UPLOAD_STATE`) when the file was removed meanwhile.
-    """
-    try:
-        with current_store().open(upload.store_key) as file:
-            head = file.read(FIRST_LINE_BYTES[kind])
-    except FileNotFoundError as error:
-        raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
-    line, newline, _ = head.partition(b"\n")
-    return line + newline
 
 
 def draw_challenge(run: Run, line: bytes, sha256: str, actor: User) -> None:

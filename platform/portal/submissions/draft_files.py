@@ -35,6 +35,7 @@ class DraftFile:
     max_bytes: int
     stored: Upload | None
     unfinished: Upload | None
+    is_required: bool = True
 
     @property
     def id(self) -> str:
@@ -86,7 +87,9 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
     track = submission.track
     stored = {
         (artifact.run_id, artifact.kind): artifact.upload
-        for artifact in Artifact.objects.filter(submission=submission).select_related("upload")
+        for artifact in Artifact.objects.filter(
+            submission=submission, superseded_at__isnull=True, upload__state=UploadState.COMPLETED
+        ).select_related("upload")
     }
     unfinished = {
         (pending.run_id, pending.kind): pending.upload
@@ -97,13 +100,23 @@ def files_of(submission: Submission) -> tuple[list[RunFiles], list[DraftFile]]:
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
         role: tuple[UUID | None, str] = (run.pk if run else None, kind)
-        return DraftFile(kind, run, max_bytes(track, kind), stored.get(role), unfinished.get(role))
+        is_required = kind not in optional
+        return DraftFile(
+            kind, run, max_bytes(track, kind), stored.get(role), unfinished.get(role), is_required
+        )
 
     runs = {run.budget: run for run in submission.runs.all()}
-    kinds = [*track.run_artifacts(), *track.optional_artifacts()]
+    optional = track.optional_artifacts()
+    kinds = [*track.run_artifacts(), *optional]
     boards = [
         RunFiles(budget, run, [draft_file(kind, run) for kind in kinds] if run else [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]
     return boards, [draft_file(kind, None) for kind in submission_artifacts(track)]
+
+
+def proof_of(submission: Submission) -> DraftFile:
+    """Return the place of the privacy proof of what was submitted, which takes a revised one."""
+    _, files = files_of(submission)
+    return next(file for file in files if file.kind is ArtifactKind.PRIVACY_PROOF)

@@ -5,11 +5,12 @@ from datetime import datetime
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.challenge.models import Track
-from portal.submissions.models import Artifact, Run, RunState, Submission
+from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import next_slot
 from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import counted_times
 from portal.teams.models import Team
+from portal.uploads.models import UploadState
 
 # The checkpoint of a rejected or failed run may be submitted again.
 TAKEN_STATES = [RunState.QUEUED, RunState.RUNNING, RunState.SCORED]
@@ -39,7 +40,7 @@ def no_such_budget(track: Track, budget: float | None) -> ProblemError:
 def _closed(track: Track, now: datetime) -> list[Problem]:
     reason = track.closed_because(now)
     return (
-        [Problem.of(ErrorCode.TRACK_CLOSED, message=f"The track takes no submissions: {reason}")]
+        [Problem.of(ErrorCode.TRACK_CLOSED, message=f"The track accepts no submissions now. {reason}")]
         if reason
         else []
     )
@@ -49,9 +50,13 @@ def _missing(submission: Submission) -> list[Problem]:
     track, runs = submission.track, list(submission.runs.all())
     if not runs:
         return ProblemError.of(
-            ErrorCode.SUBMISSION_INCOMPLETE, expected="at least one run", found="none"
+            ErrorCode.SUBMISSION_INCOMPLETE,
+            message=_add_a_run(track),
+            expected="at least one run",
+            found="none",
         ).problems
-    present = set(submission.artifacts.values_list("run", "kind"))
+    stored = submission.artifacts.filter(upload__state=UploadState.COMPLETED)
+    present = set(stored.values_list("run", "kind"))
     roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission_artifacts(track)]
     roles += [(run, kind) for run in runs for kind in track.run_artifacts()]
     missing = [
@@ -69,18 +74,26 @@ def _missing(submission: Submission) -> list[Problem]:
     return missing + unknown
 
 
+def _add_a_run(track: Track) -> str:
+    """Return what to do about a submission without a run."""
+    budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
+    choices = " or ".join([", ".join(budgets[:-1]), budgets[-1]] if len(budgets) > 1 else budgets)
+    return f"Add at least one run (ε = {choices})." if choices else "Add a run."
+
+
 def _duplicates(submission: Submission) -> list[Problem]:
     """Find the runs whose checkpoint is in the track already, whoever submitted it, or twice in this submission."""
     checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
     own = list(
         checkpoints.filter(submission=submission).order_by("run__budget").select_related("run", "upload")
     )
+    taken = checkpoints.filter(submission__track=submission.track_id, run__state__in=TAKEN_STATES)
+    # A team may submit again what it has withdrawn; nobody else may.
+    taken = taken.exclude(submission__team=submission.team_id, submission__state=SubmissionState.WITHDRAWN)
     seen = set(
-        checkpoints.filter(
-            submission__track=submission.track_id,
-            run__state__in=TAKEN_STATES,
-            upload__sha256__in=[artifact.upload.sha256 for artifact in own],
-        ).values_list("upload__sha256", flat=True)
+        taken.filter(upload__sha256__in=[artifact.upload.sha256 for artifact in own]).values_list(
+            "upload__sha256", flat=True
+        )
     )
     problems = []
     for artifact in own:

@@ -48,6 +48,13 @@ class RunState(models.TextChoices):
     FAILED = "failed", "failed"
 
 
+class Refund(models.TextChoices):
+    """Why a quota slot was given back."""
+
+    PLATFORM = "platform", "the platform failed"
+    REJECTED = "rejected", "the files were rejected before scoring"
+
+
 class Submission(models.Model):
     """One method of a team in one track, with its description and its runs."""
 
@@ -63,8 +70,10 @@ class Submission(models.Model):
     state = models.CharField(max_length=10, choices=SubmissionState.choices, default=SubmissionState.DRAFT)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
     submitted_at = models.DateTimeField(null=True, blank=True)
-    refunded_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the quota slot was given back because the platform failed."
+    refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
+    refunded_for = models.CharField(max_length=10, choices=Refund.choices, blank=True)
+    edited_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its description or links were last changed after submission."
     )
 
     if TYPE_CHECKING:
@@ -99,8 +108,8 @@ class Submission(models.Model):
         return reverse("submissions:detail", args=[self.id])
 
     def proof(self) -> "Artifact | None":
-        """Return the privacy proof, if it is uploaded."""
-        return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF).first()
+        """Return the newest version of the privacy proof, if it is uploaded."""
+        return self.artifacts.filter(kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True).first()
 
 
 def _result_column(name: str, kind: "models.Field[Any, Any]") -> "models.GeneratedField":
@@ -231,23 +240,34 @@ class RunToken(models.Model):
 
 
 class Artifact(models.Model):
-    """A completed upload in its role. The privacy proof belongs to the submission, all else to a run."""
+    """A completed upload in its role. The privacy proof belongs to the submission, all else to a run.
+
+    The file of one submission may be that of another one of the team, too, which was made from it. Of a proof that was
+    revised after submission every version is kept; those before the newest one are superseded.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="artifacts")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts", null=True, blank=True)
     kind = models.CharField(max_length=20, choices=ARTIFACT_KINDS)
-    upload = models.OneToOneField(Upload, on_delete=models.PROTECT, related_name="artifact")
+    upload = models.ForeignKey(Upload, on_delete=models.PROTECT, related_name="artifacts")
+    version = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now)
+    superseded_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["kind"]
+        ordering = ["kind", "version"]
         constraints = [
             models.UniqueConstraint(fields=["run", "kind"], name="one_artifact_of_a_kind_for_a_run"),
             models.UniqueConstraint(
                 fields=["submission", "kind"],
+                condition=models.Q(run__isnull=True, superseded_at__isnull=True),
+                name="one_newest_proof_of_a_submission",
+            ),
+            models.UniqueConstraint(
+                fields=["submission", "kind", "version"],
                 condition=models.Q(run__isnull=True),
-                name="one_proof_for_a_submission",
+                name="versions_of_a_proof_are_numbered",
             ),
             models.CheckConstraint(condition=PROOFS_WITHOUT_RUN, name="proofs_belong_to_submissions"),
         ]

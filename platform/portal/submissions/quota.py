@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 WINDOW = timedelta(hours=24)
+# So many rejected submissions of a team and its members give their slots back within the window; a worker has looked
+# at each of them, so their number must have an end.
+RETURNED_SLOTS = 5
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,8 @@ def next_slot(times: Iterable[datetime], now: datetime, limit: int) -> datetime 
     """Return when the next submission is possible; None when it is possible now. A slot is used for `WINDOW`."""
     recent = sorted((time for time in times if time > now - WINDOW), reverse=True)
     return None if len(recent) < limit else recent[limit - 1] + WINDOW
+
+
+def returns_slot(returned: Iterable[datetime], now: datetime) -> bool:
+    """Return whether one more rejected submission gives its slot back, after those at the times `returned`."""
+    return sum(time > now - WINDOW for time in returned) < RETURNED_SLOTS

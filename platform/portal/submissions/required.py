@@ -59,7 +59,7 @@ def validate_artifact(
     if not filename.lower().endswith(tuple(SUFFIXES[known])):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_KIND,
-            message=f"A file with this name is no {known.replace('_', ' ')}.",
+            message=f"This file type isn't accepted as a {known.replace('_', ' ')}.",
             where=filename,
             expected=" or ".join(SUFFIXES[known]),
             next_step="Choose the right file; archives and pickles are never opened.",
@@ -67,6 +67,7 @@ def validate_artifact(
     if size_bytes > max_bytes(track, known):
         raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
+            message=f"The {known.replace('_', ' ')} is larger than the track allows.",
             where=filename,
             expected=f"{max_bytes(track, known)} bytes or fewer",
             found=f"{size_bytes} bytes",

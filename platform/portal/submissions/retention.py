@@ -33,6 +33,7 @@ from portal.uploads.stores import current_store
 # Of one rule at a time, so that no report waits for long behind it.
 BATCH = 500
 ENDED = [RunState.SCORED, RunState.REJECTED]
+WAITING = [RunState.QUEUED, RunState.RUNNING]
 
 
 def clean_up(now: datetime | None = None, limit: int = BATCH) -> dict[str, int]:
@@ -87,7 +88,9 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
             run = Run.objects.select_for_update().get(pk=key)
             # The organizers may have queued it again in the meantime.
             if run.state in ENDED:
-                for artifact in run.artifacts.filter(kind=ArtifactKind.CHECKPOINT):
+                checkpoints = run.artifacts.filter(kind=ArtifactKind.CHECKPOINT)
+                # Another submission that was made from this one may wait for its evaluation.
+                for artifact in checkpoints.exclude(upload__artifacts__run__state__in=WAITING):
                     uploads.expire(artifact.upload, rule="checkpoints")
                 removed += 1
     return removed
@@ -133,5 +136,7 @@ def _remove_files(draft: Submission) -> int:
     artifacts = list(draft.artifacts.select_related("upload"))
     for artifact in artifacts:
         artifact.delete()
-        uploads.expire(artifact.upload, rule="drafts")
+        # What a submission was made of, the draft shares with it.
+        if not artifact.upload.artifacts.exists():
+            uploads.expire(artifact.upload, rule="drafts")
     return len(artifacts)

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.challenge.models import Track
-from portal.submissions.models import Run, RunToken, Submission, SubmissionState
+from portal.submissions.models import Refund, Run, RunState, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
@@ -49,6 +49,11 @@ def expired_files(run: Run) -> list[str]:
 def tokens_of(team: Team) -> QuerySet[RunToken]:
     """Return the team's run tokens, newest first, each with its track and the run that has it."""
     return RunToken.objects.filter(team=team).select_related("track", "issued_to", "run__submission")
+
+
+def has_unused_token(team: Team, track: Track) -> bool:
+    """Return whether the team has a token for a training in the track that no record came with yet."""
+    return RunToken.objects.filter(team=team, track=track, record_sha256="").exists()
 
 
 def token_counts(team: Team) -> QuerySet[Track]:
@@ -107,7 +112,17 @@ def competed_tracks(user: User) -> QuerySet[Track]:
 
 
 def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
-    """Return when the submissions were made that count against the team's quota, which withdrawn ones do, refunded not.
+    """Return when the submissions were made that count against the team's quota; withdrawn ones do, refunded not."""
+    return _times(_counted_together(team, track, now).filter(refunded_at__isnull=True))
+
+
+def returned_times(team: Team, track: Track, now: datetime) -> list[datetime]:
+    """Return when the submissions were made that were rejected, and gave their quota slots back."""
+    return _times(_counted_together(team, track, now).filter(refunded_for=Refund.REJECTED))
+
+
+def _counted_together(team: Team, track: Track, now: datetime) -> QuerySet[Submission]:
+    """Return the submissions of the quota's window that count together with the team's.
 
     Those of the team, and those that other teams made while somebody was in them who is in this team now: a person
     brings along what was used, whichever teams they go through.
@@ -116,13 +131,13 @@ def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
     there = {"team": OuterRef("team"), "user__in": people, "joined_at__lte": OuterRef("submitted_at")}
     with_member = Exists(Membership.objects.filter(**there))
     with_past_member = Exists(PastMembership.objects.filter(**there, left_at__gt=OuterRef("submitted_at")))
-    counted = Submission.objects.filter(
-        Q(team=team) | Q(with_member) | Q(with_past_member),
-        track=track,
-        submitted_at__gt=now - WINDOW,
-        refunded_at__isnull=True,
+    return Submission.objects.filter(
+        Q(team=team) | Q(with_member) | Q(with_past_member), track=track, submitted_at__gt=now - WINDOW
     )
-    return [time for time in counted.values_list("submitted_at", flat=True) if time]
+
+
+def _times(submissions: QuerySet[Submission]) -> list[datetime]:
+    return [time for time in submissions.values_list("submitted_at", flat=True) if time]
 
 
 def quota_of(team: Team, track: Track, now: datetime) -> Quota:

@@ -1,7 +1,8 @@
 """Changes to submissions: draft, files, submit, withdraw, refund."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,15 +13,22 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
-from portal.submissions.challenges import (
-    FIRST_LINE_BYTES,
-    draw_challenge,
-    first_line,
-    reject_other_answer,
-)
+from portal.submissions.arrival import arrival_of, check_arrival
+from portal.submissions.challenges import draw_challenge, reject_other_answer
 from portal.submissions.draft_problems import no_such_budget, problems_of
-from portal.submissions.models import Artifact, PendingArtifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.models import (
+    Artifact,
+    PendingArtifact,
+    Refund,
+    Run,
+    RunState,
+    Submission,
+    SubmissionState,
+)
+from portal.submissions.proof_versions import add_version, reject_revision
+from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
+from portal.submissions.selectors import returned_times
 from portal.submissions.signals import runs_queued
 from portal.submissions.states import move_run, move_submission
 from portal.teams.models import Team
@@ -30,6 +38,8 @@ from portal.uploads.models import Upload, UploadState
 
 # Of one team in one track.
 MAX_DRAFTS = 10
+# What a team may change of a submission after it was submitted.
+EDITABLE = ("description", "code_url", "paper_url")
 
 
 @transaction.atomic
@@ -107,18 +117,27 @@ def start_upload(
 ) -> Upload:
     """Start or resume the upload of a file of a draft; `run` is None for a privacy proof.
 
+    What has been submitted takes a revised proof, and nothing else.
+
     An unfinished upload of the same file in the same role is resumed; one of another file is aborted. If the very file
     is in that role already, its completed upload is returned.
     Raises `ProblemError` as `validate_artifact` and `uploads.create_upload`, and `E_SUBMISSION_STATE` unless it is a
     draft.
     """
     _lock_team(submission.team_id)
-    _lock_draft(submission)
     known = validate_artifact(
         submission.track, kind, of_run=run is not None, filename=filename, size_bytes=size_bytes
     )
+    if known is ArtifactKind.PRIVACY_PROOF and submission.state == SubmissionState.SUBMITTED:
+        reject_revision(_lock_submitted(submission), sha256)
+    else:
+        _lock_draft(submission)
     stored = Artifact.objects.select_related("upload").filter(
-        submission=submission, run=run, kind=known, upload__state=UploadState.COMPLETED
+        submission=submission,
+        run=run,
+        kind=known,
+        superseded_at__isnull=True,
+        upload__state=UploadState.COMPLETED,
     )
     for artifact in stored.filter(upload__size_bytes=size_bytes, upload__sha256=sha256):
         return artifact.upload
@@ -139,14 +158,29 @@ def start_upload(
 def finish_upload(upload: Upload, user: User) -> Artifact:
     """Complete an upload and attach its file to the draft, in place of an earlier file. May be called again.
 
-    For a training record, the site draws its challenge; an annex must answer it.
-    Raises `ProblemError` as `uploads.complete`, `draw_challenge` and `reject_other_answer`, and `E_SUBMISSION_STATE`
-    when the submission is no draft any more.
+    What can be checked of it now is, and a file that is rejected isn't kept. For a training record, the site draws its
+    challenge; an annex must answer it.
+    Raises `ProblemError` as `uploads.complete`, `check_arrival`, `draw_challenge` and `reject_other_answer`, and
+    `E_SUBMISSION_STATE` when the submission is no draft any more.
     """
     uploads.complete(upload, actor=user)
     # The store is never asked inside a transaction, since it may take long.
-    role = PendingArtifact.objects.filter(upload=upload, kind__in=FIRST_LINE_BYTES).first()
-    return attach(upload, user, first_line(upload, ArtifactKind(role.kind)) if role else b"")
+    arrival = arrival_of(upload)
+    try:
+        if arrival is not None:
+            check_arrival(arrival)
+        return attach(upload, user, arrival.first_line if arrival else b"")
+    except ProblemError:
+        _discard_rejected(upload, user)
+        raise
+
+
+@transaction.atomic
+def _discard_rejected(upload: Upload, actor: User) -> None:
+    roles = PendingArtifact.objects.filter(upload=upload)
+    if roles.exists():
+        roles.delete()
+        uploads.discard(upload, actor=actor)
 
 
 @transaction.atomic
@@ -166,6 +200,11 @@ def attach(upload: Upload, user: User, line: bytes = b"") -> Artifact:
     if pending is None:
         raise ProblemError.of(ErrorCode.UPLOAD_STATE)
     submission = pending.submission
+    if submission.state == SubmissionState.SUBMITTED and pending.kind == ArtifactKind.PRIVACY_PROOF:
+        reject_revision(submission, upload.sha256)
+        artifact = add_version(submission, upload, user)
+        pending.delete()
+        return artifact
     if submission.state != SubmissionState.DRAFT:
         raise _wrong_state(submission, "a draft")
     replaced = [pending.kind]
@@ -239,14 +278,24 @@ def withdraw(submission: Submission, actor: User) -> None:
 
 
 @transaction.atomic
-def refund(submission: Submission, now: datetime | None = None) -> None:
-    """Give the submission's quota slot back, once, because the platform failed."""
+def refund(submission: Submission, why: Refund = Refund.PLATFORM, now: datetime | None = None) -> None:
+    """Give the submission's quota slot back, once."""
     current = Submission.objects.select_for_update().get(pk=submission.pk)
     if current.refunded_at is None:
-        current.refunded_at = now or timezone.now()
-        current.save(update_fields=["refunded_at"])
-        record(None, "submission.refunded", current)
-    submission.refunded_at = current.refunded_at
+        current.refunded_at, current.refunded_for = now or timezone.now(), why
+        current.save(update_fields=["refunded_at", "refunded_for"])
+        record(None, "submission.refunded", current, why=why)
+    submission.refunded_at, submission.refunded_for = current.refunded_at, current.refunded_for
+
+
+def refund_rejected(submission: Submission, now: datetime | None = None) -> None:
+    """Give the slot of a submission back that ended without a score, unless the team had too many back lately."""
+    now = now or timezone.now()
+    states = set(submission.runs.values_list("state", flat=True))
+    if states <= {RunState.REJECTED, RunState.FAILED} and returns_slot(
+        returned_times(submission.team, submission.track, now), now
+    ):
+        refund(submission, Refund.REJECTED, now)
 
 
 @transaction.atomic
@@ -259,12 +308,60 @@ def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> Non
 
 
 @transaction.atomic
-def describe(submission: Submission, fields: dict[str, str]) -> None:
-    """Change title, description and links of a draft. The fields have been validated."""
-    current = _lock_draft(submission)
+def describe(
+    submission: Submission, fields: Mapping[str, str], actor: User, now: datetime | None = None
+) -> None:
+    """Change title, description and links; those of a submitted one are dated, and its title stays.
+
+    The fields have been validated. Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is withdrawn.
+    """
+    current = Submission.objects.select_for_update().get(pk=submission.pk)
+    if current.state == SubmissionState.WITHDRAWN:
+        raise _wrong_state(current, "a draft or a submitted submission")
+    if current.state == SubmissionState.DRAFT:
+        _change(current, fields)
+        return
+    kept = {name: value for name, value in fields.items() if name in EDITABLE}
+    before = {name: getattr(current, name) for name in kept if getattr(current, name) != kept[name]}
+    if not before:
+        return
+    current.edited_at = now or timezone.now()
+    _change(current, kept, "edited_at")
+    boards_changed(current.track_id)
+    record(actor, "submission.edited", current, before=before, after={name: kept[name] for name in before})
+
+
+def _change(submission: Submission, fields: Mapping[str, str], *others: str) -> None:
     for name, value in fields.items():
-        setattr(current, name, value)
-    current.save(update_fields=list(fields))
+        setattr(submission, name, value)
+    submission.save(update_fields=[*fields, *others])
+
+
+@transaction.atomic
+def copy_to_draft(submission: Submission, user: User) -> Submission:
+    """Open a draft with the text and all files of a submission that isn't a draft; nothing is uploaded again.
+
+    A file that a rule of retention has removed is left out. Raises `ProblemError` (`E_SUBMISSION_STATE`) when it is a
+    draft itself, or the team has too many of them.
+    """
+    if submission.state == SubmissionState.DRAFT:
+        raise _wrong_state(submission, "a submission that isn't a draft")
+    text = {name: getattr(submission, name) for name in ("title", *EDITABLE)}
+    draft = create_submission(submission.team, user, submission.track, **text)
+    runs: dict[UUID | None, Run | None] = {None: None}
+    for run in submission.runs.all():
+        runs[run.pk], _ = Run.objects.update_or_create(
+            submission=draft, budget=run.budget, defaults={"challenge": run.challenge}
+        )
+    files = submission.artifacts.filter(superseded_at__isnull=True, upload__state=UploadState.COMPLETED)
+    Artifact.objects.bulk_create(
+        [
+            Artifact(submission=draft, run=runs[file.run_id], kind=file.kind, upload_id=file.upload_id)
+            for file in files
+        ]
+    )
+    record(user, "submission.copied", draft, source=str(submission.pk))
+    return draft
 
 
 def _lock_team(team_id: int) -> None:
@@ -284,6 +381,10 @@ def _lock_draft(submission: Submission) -> Submission:
     return current
 
 
+def _lock_submitted(submission: Submission) -> Submission:
+    return Submission.objects.select_for_update(of=("self",)).select_related("track").get(pk=submission.pk)
+
+
 def _wrong_state(submission: Submission, expected: str) -> ProblemError:
     return ProblemError.of(
         ErrorCode.SUBMISSION_STATE, expected=expected, found=f"one that is {submission.state}"
@@ -291,8 +392,10 @@ def _wrong_state(submission: Submission, expected: str) -> ProblemError:
 
 
 def _discard_files(artifacts: Iterable[Artifact], pending: Iterable[PendingArtifact], actor: User) -> None:
+    """Take files out of a draft, and remove those that no other submission has."""
     rows: list[Artifact | PendingArtifact] = [*artifacts, *pending]
     for row in rows:
         upload = row.upload
         row.delete()
-        uploads.discard(upload, actor=actor)
+        if not upload.artifacts.exists():
+            uploads.discard(upload, actor=actor)

@@ -9,13 +9,14 @@ from portal.submissions.models import Run, RunState, Submission, SubmissionState
 
 SUBMISSION_TRANSITIONS: Transitions = {
     SubmissionState.DRAFT: frozenset({SubmissionState.SUBMITTED, SubmissionState.WITHDRAWN}),
-    SubmissionState.SUBMITTED: frozenset({SubmissionState.WITHDRAWN}),
+    # It is a draft again when its team cancels it before its evaluation has begun.
+    SubmissionState.SUBMITTED: frozenset({SubmissionState.WITHDRAWN, SubmissionState.DRAFT}),
     SubmissionState.WITHDRAWN: frozenset(),
 }
 
 RUN_TRANSITIONS: Transitions = {
     RunState.DRAFT: frozenset({RunState.QUEUED}),
-    RunState.QUEUED: frozenset({RunState.RUNNING, RunState.REJECTED, RunState.FAILED}),
+    RunState.QUEUED: frozenset({RunState.RUNNING, RunState.REJECTED, RunState.FAILED, RunState.DRAFT}),
     RunState.RUNNING: frozenset({RunState.QUEUED, RunState.SCORED, RunState.REJECTED, RunState.FAILED}),
     # The organizers may evaluate again, for instance on a corrected test set.
     RunState.SCORED: frozenset({RunState.QUEUED}),

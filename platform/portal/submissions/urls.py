@@ -3,11 +3,11 @@ from django.urls import path
 from portal.submissions import views
 
 urlpatterns = [
-    path("", views.listing, name="list"),
     path("create/", views.create, name="create"),
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
     path("<uuid:submission_id>/submit/", views.submit, name="submit"),
+    path("<uuid:submission_id>/copy/", views.copy, name="copy"),
     path("<uuid:submission_id>/withdraw/", views.withdraw, name="withdraw"),
 ]

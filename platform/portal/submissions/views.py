@@ -5,52 +5,27 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
+from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
 from portal.submissions import services
 from portal.submissions.draft_files import files_of
 from portal.submissions.draft_problems import problems_of
-from portal.submissions.forms import NewSubmissionForm, SubmissionForm
+from portal.submissions.draft_progress import draft_steps
+from portal.submissions.forms import NewSubmissionForm, SubmissionForm, TextForm
 from portal.submissions.models import Submission, SubmissionState
-from portal.submissions.selectors import (
-    own_submission,
-    quota_of,
-    submissions_of,
-    token_counts,
-    tokens_of,
-    visible_submissions,
-)
-from portal.teams.selectors import owns, team_of
+from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
+from portal.teams.selectors import current_keys, owns, team_of
 from portal.uploads.storage import storage_of
 
-PAGE_LENGTH = 25
-NEWEST_TOKENS = 10
-
-
-@login_required
-@require_safe
-def listing(request: UserRequest) -> HttpResponse:
-    """List the team's submissions, newest first."""
-    team = team_of(request.user)
-    if team is None:
-        return render(request, "submissions/no_team.html")
-    page = Paginator(submissions_of(team), PAGE_LENGTH).get_page(request.GET.get("page"))
-    context = {
-        "team": team,
-        "page": page,
-        "tokens": tokens_of(team)[:NEWEST_TOKENS],
-        "token_counts": token_counts(team),
-        "storage": storage_of(team),
-        "draft_days": settings.RETENTION_DRAFT_DAYS,
-    }
-    return render(request, "submissions/list.html", context)
+# In the address of a draft's page: the attempt to submit it has failed.
+NOT_SUBMITTED = "not-submitted"
 
 
 @login_required
@@ -68,21 +43,24 @@ def create(request: UserRequest) -> HttpResponse:
             return redirect(services.create_submission(team, request.user, **form.cleaned_data))
         except ProblemError as error:
             problems = error.problems
-    context = {"form": form, "problems": problems}
+    closed = [track for track in Track.objects.all() if track.closed_because()]
+    context = {"form": form, "problems": problems, "closed": closed}
     return render(request, "submissions/create.html", context, status=409 if problems else 200)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Change a draft's description of the method."""
-    submission = _own(request, submission_id)
-    if submission.state != SubmissionState.DRAFT:
+    """Change the description of a method and its links, and the title as long as it is a draft."""
+    submission = own_or_404(request, submission_id)
+    if submission.state == SubmissionState.WITHDRAWN:
         return redirect(submission)
-    form = SubmissionForm(request.POST or None, instance=submission)
+    kind = SubmissionForm if submission.state == SubmissionState.DRAFT else TextForm
+    # An invalid form changes its instance too, and the page shows the title as it is stored.
+    form = kind(request.POST or None, instance=own_or_404(request, submission_id))
     if request.method == "POST" and form.is_valid():
         try:
-            services.describe(submission, form.cleaned_data)
+            services.describe(submission, form.cleaned_data, request.user)
         except ProblemError as error:
             messages.error(request, error.problem.message)
         return redirect(submission)
@@ -91,9 +69,25 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+def copy(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Open a draft with the text and the files of what was submitted."""
+    submission = own_or_404(request, submission_id)
+    try:
+        draft = services.copy_to_draft(submission, request.user)
+    except ProblemError as error:
+        messages.error(request, f"{error.problem.message} {error.problem.next_step}")
+        return redirect(submission)
+    messages.success(
+        request, "This draft has the text and the files. Replace what was wrong, and submit again."
+    )
+    return redirect(draft)
+
+
+@login_required
+@require_POST
 def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Add a run to a draft."""
-    submission = _own(request, submission_id)
+    submission = own_or_404(request, submission_id)
     try:
         budget = float(request.POST.get("budget", ""))
     except ValueError:
@@ -109,7 +103,7 @@ def add_run(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @require_POST
 def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpResponse:
     """Remove a run and its files from a draft."""
-    submission = _own(request, submission_id)
+    submission = own_or_404(request, submission_id)
     run = get_object_or_404(submission.runs, pk=run_id)
     try:
         services.remove_run(run, request.user)
@@ -122,12 +116,13 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 @require_POST
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Submit a draft."""
-    submission = _own(request, submission_id)
+    submission = own_or_404(request, submission_id)
     try:
         services.submit(submission, request.user)
     except ProblemError as error:
         if submission.state == SubmissionState.DRAFT:
-            return draft_page(request, submission, error)
+            # The page of the draft finds the same problems; at this address a reload would submit again.
+            return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}")
         messages.error(request, error.problem.message)
     return redirect(submission)
 
@@ -136,7 +131,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @require_POST
 def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Withdraw a submission, or delete a draft."""
-    submission = _own(request, submission_id)
+    submission = own_or_404(request, submission_id)
     try:
         services.withdraw(submission, request.user)
     except ProblemError as error:
@@ -151,7 +146,8 @@ def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
     return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
 
 
-def _own(request: UserRequest, submission_id: UUID) -> Submission:
+def own_or_404(request: UserRequest, submission_id: UUID) -> Submission:
+    """Return the submission of the visitor's team. Raises `Http404` for all others."""
     team = team_of(request.user)
     try:
         if team is None:
@@ -172,24 +168,25 @@ def may_withdraw(request: HttpRequest, submission: Submission) -> bool:
     return is_submitted and request.user.is_authenticated and owns(request.user, submission.team)
 
 
-def draft_page(
-    request: HttpRequest, submission: Submission, error: ProblemError | None = None
-) -> HttpResponse:
-    """Return the page on which the team fills its draft; `error` says why submitting it failed."""
+def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
+    """Return the page on which the team fills its draft; after a failed attempt to submit it says what is wrong."""
     now = timezone.now()
+    team, track = submission.team, submission.track
     boards, proofs = files_of(submission)
-    return render(
-        request,
-        "submissions/draft.html",
-        {
-            "submission": submission,
-            "boards": boards,
-            "proofs": proofs,
-            "problems": error.problems if error else problems_of(submission, now),
-            "rejected": error is not None,
-            "quota": quota_of(submission.team, submission.track, now),
-            "storage": storage_of(submission.team),
-            "draft_days": settings.RETENTION_DRAFT_DAYS,
-        },
-        status=409 if error else 200,
-    )
+    problems = problems_of(submission, now)
+    has_record = submission.artifacts.filter(kind=ArtifactKind.TRAINING_RECORD).exists()
+    context = {
+        "submission": submission,
+        "boards": boards,
+        "proofs": proofs,
+        "problems": problems,
+        "progress": draft_steps(submission, boards, proofs, problems),
+        "was_rejected": NOT_SUBMITTED in request.GET,
+        "closed_because": track.closed_because(now),
+        "needs_key": track.is_private and not current_keys(team).exists(),
+        "needs_token": track.is_private and not has_record and not has_unused_token(team, track),
+        "quota": quota_of(team, track, now),
+        "storage": storage_of(team),
+        "draft_days": settings.RETENTION_DRAFT_DAYS,
+    }
+    return render(request, "submissions/draft.html", context)

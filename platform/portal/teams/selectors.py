@@ -6,6 +6,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
+from portal.accounts.selectors import verified_addresses
 from portal.teams.models import Invitation, Membership, Role, Team, TeamKey
 
 # Who has founded so many teams within the window waits until the oldest of them leaves it.
@@ -55,6 +56,20 @@ def open_invitations(team: Team) -> QuerySet[Invitation]:
     return (
         team.invitations.filter(accepted_at__isnull=True, revoked_at__isnull=True)
         .select_related("invited_by")
+        .order_by("-created_at")
+    )
+
+
+def invitations_to(user: User) -> QuerySet[Invitation]:
+    """Return the invitations to verified addresses of the user that can be accepted now, the newest first."""
+    return (
+        Invitation.objects.filter(
+            email__in=[email.lower() for email in verified_addresses(user)],
+            accepted_at__isnull=True,
+            revoked_at__isnull=True,
+            expires_at__gt=timezone.now(),
+        )
+        .select_related("team", "invited_by")
         .order_by("-created_at")
     )
 

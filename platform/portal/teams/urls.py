@@ -10,6 +10,7 @@ urlpatterns = [
     path("team/leave/", views.leave, name="leave"),
     path("team/invite/", views.invite, name="invite"),
     path("team/invitations/<int:invitation_id>/revoke/", views.revoke, name="revoke"),
+    path("team/invitations/<int:invitation_id>/join/", views.join, name="join"),
     path("team/members/<int:membership_id>/remove/", views.remove, name="remove"),
     path("team/members/<int:membership_id>/hand-over/", views.hand_over, name="hand_over"),
     path("team/keys/", views.add_key, name="add_key"),

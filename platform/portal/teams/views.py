@@ -12,10 +12,11 @@ from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import owns_verified_address
 from portal.teams import keys, services
 from portal.teams.forms import InvitationForm, KeyForm, TeamDetailsForm, TeamForm
-from portal.teams.models import Membership, Team
+from portal.teams.models import Invitation, Membership, Team
 from portal.teams.selectors import (
     current_keys,
     invitation_by_secret,
+    invitations_to,
     keys_of,
     members,
     membership_of,
@@ -37,7 +38,7 @@ def mine(request: UserRequest) -> HttpResponse:
     """Show the user's own team: members, invitations and keys."""
     membership = membership_of(request.user)
     if membership is None:
-        return render(request, "teams/none.html")
+        return render(request, "teams/none.html", {"invitations": invitations_to(request.user)})
     return _team_page(request, membership)
 
 
@@ -76,7 +77,7 @@ def create(request: UserRequest) -> HttpResponse:
         except ProblemError as error:
             form.add_error(None, _advice(error))
         else:
-            messages.success(request, "Your team is ready. Invite its members, or submit right away.")
+            messages.success(request, "Team created. Invite its members, or submit right away.")
             return redirect("teams:mine")
     return render(request, "teams/create.html", {"form": form})
 
@@ -212,14 +213,27 @@ def invitation(request: UserRequest, secret: str) -> HttpResponse:
     if not owns_verified_address(request.user, found.email):
         return render(request, "teams/invitation_elsewhere.html", status=403)
     if request.method == "POST":
-        try:
-            services.accept_invitation(found, request.user)
-        except ProblemError as error:
-            messages.error(request, _advice(error))
-        else:
-            messages.success(request, f"Welcome to {found.team}.")
+        _accept(request, found)
         return redirect("teams:mine")
     return render(request, "teams/invitation.html", {"invitation": found, "present": team_of(request.user)})
+
+
+@login_required
+@require_POST
+def join(request: UserRequest, invitation_id: int) -> HttpResponse:
+    """Accept an invitation to a verified address of the user, for which the mail's link isn't needed."""
+    found = get_object_or_404(invitations_to(request.user), pk=invitation_id)
+    _accept(request, found)
+    return redirect("teams:mine")
+
+
+def _accept(request: UserRequest, found: Invitation) -> None:
+    try:
+        services.accept_invitation(found, request.user)
+    except ProblemError as error:
+        messages.error(request, _advice(error))
+    else:
+        messages.success(request, f"Welcome to {found.team}.")
 
 
 def _own_membership(request: UserRequest) -> Membership:

@@ -38,7 +38,12 @@ def create_upload(team: Team, user: User, *, filename: str, size_bytes: int, sha
     """
     if size_bytes <= 0:
         raise ProblemError.of(
-            ErrorCode.ARTIFACT_SIZE, where=filename, expected="1 byte or more", found=f"{size_bytes} bytes"
+            ErrorCode.ARTIFACT_SIZE,
+            message="The file is empty.",
+            where=filename,
+            expected="1 byte or more",
+            found=f"{size_bytes} bytes",
+            next_step="Choose the file that the training wrote; it may not have been written to its end.",
         )
     if not SHA256.fullmatch(sha256):
         raise ProblemError.of(
@@ -148,7 +153,7 @@ def abandoned(before: datetime) -> QuerySet[Upload]:
     return Upload.objects.filter(
         Q(state=UploadState.OPEN, created_at__lt=before)
         # One that was completed a moment ago is about to be attached.
-        | Q(state=UploadState.COMPLETED, artifact__isnull=True, finished_at__lt=before)
+        | Q(state=UploadState.COMPLETED, artifacts__isnull=True, finished_at__lt=before)
     )
 
 

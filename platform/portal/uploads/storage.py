@@ -12,7 +12,7 @@ from portal.uploads.store import Store
 
 STORED = Q(state__in=[UploadState.OPEN, UploadState.COMPLETED])
 # Submitted files are limited by the number of submissions, and a team can't free them.
-SUBMITTED = Q(artifact__submission__state__in=["submitted", "withdrawn"])
+SUBMITTED = Q(artifacts__submission__state__in=["submitted", "withdrawn"])
 
 
 @dataclass(frozen=True)

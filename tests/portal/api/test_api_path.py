@@ -9,13 +9,14 @@ from portal.evaluation.models import Evaluation
 from portal.submissions.models import Run, RunState
 from tests.portal.api.caller import Caller, announcement, codes
 from tests.portal.factories import make_run, make_submission, make_team, make_token, make_track
+from tests.portal.submissions.contents import LOG, checkpoint
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
 from tests.portal.submissions.records import annex_for, record_of
 from tests.portal.uploads.sending import cut, sha
 
 pytestmark = pytest.mark.django_db
 
-CHECKPOINT = b"0123456789abcdefghij!"
+CHECKPOINT = checkpoint(b"21 bytes of weights..")
 
 
 @pytest.fixture
@@ -39,10 +40,10 @@ def test_a_submission_to_the_track_without_budgets(api):
     artifact = api.upload(submission["id"], "checkpoint", CHECKPOINT, run["id"])
     assert (artifact["kind"], artifact["size_bytes"], artifact["sha256"]) == (
         "checkpoint",
-        21,
+        len(CHECKPOINT),
         sha(CHECKPOINT),
     )
-    api.upload(submission["id"], "communication_log", b"a,b", run["id"], "log.csv")
+    api.upload(submission["id"], "communication_log", LOG, run["id"], "log.csv")
     submitted = api.post(f"submissions/{submission['id']}/submit")
     assert submitted["state"] == "submitted"
     assert submitted["quota"] == {"limit": 3, "used": 1, "left": 2, "next_slot": None}
@@ -61,8 +62,9 @@ def test_a_submission_to_the_track_with_budgets(api, team, settings):
     for budget in (1, 8):
         run = api.post(f"submissions/{submission['id']}/runs", {"budget": budget})
         assert api.post(f"submissions/{submission['id']}/runs", {"budget": budget}) == run
-        for kind, filename in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
-            stored = api.upload(submission["id"], kind, f"{kind} {budget}".encode(), run["id"], filename)
+        files = {"model.safetensors": checkpoint(f"at {budget}".encode()), "log.csv": LOG}
+        for kind, (filename, content) in zip(("checkpoint", "communication_log"), files.items(), strict=True):
+            stored = api.upload(submission["id"], kind, content, run["id"], filename)
             assert stored["challenge"] is None
         record = record_of(make_token(team, track).token)
         stored = api.upload(submission["id"], "training_record", record, run["id"], "record.jsonl")
@@ -73,12 +75,13 @@ def test_a_submission_to_the_track_with_budgets(api, team, settings):
     assert {run.budget for run in Run.objects.filter(state=RunState.QUEUED)} == {1, 8}
 
 
-def test_an_upload_resumes_where_it_stopped(api):
+def test_an_upload_resumes_where_it_stopped(api, settings):
+    settings.UPLOAD_PART_SIZE_BYTES = 40
     submission = draft(api, make_track())
     run = submission["runs"][0]["id"]
     upload = api.announce(submission["id"], "checkpoint", CHECKPOINT, run)
-    assert (upload["parts_total"], upload["part_size_bytes"], upload["state"]) == (3, 10, "open")
-    parts = cut(CHECKPOINT)
+    parts = cut(CHECKPOINT, 40)
+    assert (upload["parts_total"], upload["part_size_bytes"], upload["state"]) == (3, 40, "open")
     api.send(upload["id"], [parts[1]])
     response = api("POST", f"uploads/{upload['id']}/complete")
     assert (response.status_code, codes(response)) == (409, ["E_UPLOAD_INCOMPLETE"])

@@ -27,6 +27,7 @@ def rejected():
     intake.receive_report(
         make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, operator_trace="Traceback: disk")
     )
+    intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
     return evaluation
 
 

@@ -225,26 +225,76 @@ class TestDetail:
         assert fresh(scoring).run.state == RunState.RUNNING
 
 
+def pass_validation(evaluation):
+    """What is left of the steps that read a run's files is the communication log, in a track without budgets."""
+    intake.receive_report(make_report(evaluation, Step.VALIDATE))
+
+
 class TestRejection:
-    def test_the_run_is_rejected_and_the_team_reads_why(self, evaluation, committed):
-        problem = Problem.of(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16")
+    DTYPE = Problem.of(ErrorCode.CHECKPOINT_DTYPE, where="shared.weight", expected="F32", found="F16")
+    ROW = Problem.of(ErrorCode.LOG_ROW, where="line 7", expected="four numbers", found="three")
+
+    def test_one_report_names_what_is_wrong_with_every_file(self, evaluation, committed):
+        first = make_report(
+            evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE], operator_trace="secret"
+        )
+        committed(intake.receive_report, first)
+        evaluation = fresh(evaluation)
+        assert (evaluation.state, evaluation.step) == (EvaluationState.QUEUED, Step.COMMUNICATION)
+        assert evaluation.run.state == RunState.RUNNING
         committed(
             intake.receive_report,
-            make_report(
-                evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[problem], operator_trace="secret"
-            ),
+            make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED, problems=[self.ROW]),
         )
         evaluation = fresh(evaluation)
         assert (evaluation.state, evaluation.run.state) == (EvaluationState.REJECTED, RunState.REJECTED)
-        assert evaluation.reports.get().problems == [problem.model_dump(mode="json")]
+        assert [report.problems for report in evaluation.reports.all()] == [
+            [self.DTYPE.model_dump(mode="json")],
+            [self.ROW.model_dump(mode="json")],
+        ]
         (message,) = mail.outbox
         assert "E_CHECKPOINT_DTYPE" in message.body
         assert "shared.weight" in message.body
+        assert "line 7" in message.body
         assert "secret" not in message.body
 
-    def test_the_quota_slot_stays_used(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
-        assert fresh(evaluation).run.submission.refunded_at is None
+    def test_a_log_that_is_right_is_still_counted_and_the_run_rejected(self, evaluation):
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
+        intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
+        run = fresh(evaluation).run
+        assert (run.state, run.results.bytes_total) == (RunState.REJECTED, 6000)
+        assert not StepReport.objects.filter(step=Step.SCORING).exists()
+
+    @pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.FAILED])
+    def test_a_step_that_stumbles_over_the_rejected_file_adds_nothing(self, evaluation, outcome, committed):
+        problem = self.DTYPE if outcome == Outcome.REJECTED else Problem.of(ErrorCode.PLATFORM_FAULT)
+        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED, problems=[self.DTYPE]))
+        committed(
+            intake.receive_report,
+            make_report(evaluation, Step.COMMUNICATION, outcome, problems=[problem]),
+        )
+        assert fresh(evaluation).run.state == RunState.REJECTED
+        assert Evaluation.objects.count() == 1
+        last = StepReport.objects.get(step=Step.COMMUNICATION)
+        assert (last.outcome, last.problems) == (Outcome.REJECTED, [])
+        assert mail.outbox[0].body.count("shared.weight") == 1
+
+    def test_the_quota_slot_is_given_back(self, evaluation):
+        pass_validation(evaluation)
+        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        submission = fresh(evaluation).run.submission
+        assert submission.refunded_at is not None
+        assert submission.refunded_for == "rejected"
+
+    def test_the_slot_stays_used_while_another_run_may_be_scored(self):
+        submission = make_submission(track=make_track(Ranking.ANLS), state="submitted")
+        runs = [make_run(submission, budget=budget, state=RunState.QUEUED) for budget in (1.0, 4.0)]
+        for run in runs:
+            evaluation = dispatch.start(run)
+            for step in (Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING):
+                assert fresh(submission).refunded_at is None
+                intake.receive_report(make_report(evaluation, step, Outcome.REJECTED))
+        assert fresh(submission).refunded_at is not None
 
     def test_hostile_names_in_problems_are_stored_harmless_and_short(self, evaluation):
         problem = Problem(code=ErrorCode.CHECKPOINT_EXTRA_TENSOR, message="", where="\0" + "x" * 100_000)
@@ -285,7 +335,8 @@ class TestRejection:
         submission = evaluation.run.submission
         submission.title = "Method\nBcc: everyone@example.org"
         submission.save()
-        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        pass_validation(evaluation)
+        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         (message,) = mail.outbox
         assert message.subject == "[PFL-DocVQA] Method Bcc: everyone@example.org is rejected"
         assert message.bcc == []
@@ -363,7 +414,8 @@ class TestFailure:
         settings.EMAIL_BACKEND = "portal.mail.backend.OutboxBackend"
         settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-        committed(intake.receive_report, make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+        pass_validation(evaluation)
+        committed(intake.receive_report, make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
         assert fresh(evaluation).run.state == RunState.REJECTED
         assert OutgoingMail.objects.count() == 1
 
@@ -447,8 +499,9 @@ class TestDisorder:
         assert live.reports.count() == 0
 
     def test_a_late_heartbeat_does_not_revive_a_dead_attempt(self, evaluation):
-        intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
-        intake.receive_progress(make_progress(evaluation))
+        pass_validation(evaluation)
+        intake.receive_report(make_report(evaluation, Step.COMMUNICATION, Outcome.REJECTED))
+        intake.receive_progress(make_progress(fresh(evaluation)))
         assert fresh(evaluation).state == EvaluationState.REJECTED
 
     @pytest.mark.parametrize(
@@ -488,11 +541,13 @@ class TestRaces:
             list(threads.map(take, reports))
 
     def test_of_two_contradicting_reports_one_counts(self, evaluation):
-        self.take_at_once(
-            make_report(evaluation, Step.VALIDATE, Outcome.REJECTED), make_report(evaluation, Step.VALIDATE)
-        )
-        assert StepReport.objects.count() == 1
-        outcome = StepReport.objects.get().outcome
+        pass_validation(evaluation)
+        reports = [
+            make_report(evaluation, Step.COMMUNICATION, outcome)
+            for outcome in (Outcome.REJECTED, Outcome.PASSED)
+        ]
+        self.take_at_once(*reports)
+        outcome = StepReport.objects.get(step=Step.COMMUNICATION).outcome
         expected = RunState.REJECTED if outcome == Outcome.REJECTED else RunState.RUNNING
         assert Run.objects.get().state == expected
 

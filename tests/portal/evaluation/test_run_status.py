@@ -121,7 +121,7 @@ def test_a_rejected_run_shows_the_problems_and_where_it_ended():
     report(evaluation, Step.VALIDATE)
     report(evaluation, Step.COMMUNICATION, "rejected", [PROBLEM])
     status = status_of(run)
-    assert states(status) == ["passed", "rejected", "waiting"]
+    assert states(status) == ["passed", "rejected", "not run"]
     assert [problem.where for problem in status.problems] == ["line 7"]
     assert (status.step, status.is_final) == (None, True)
 

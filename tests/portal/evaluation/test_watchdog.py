@@ -277,6 +277,7 @@ class TestUnattended:
 
 def test_finished_evaluations_are_left_alone(evaluation, broker, committed):
     intake.receive_report(make_report(evaluation, Step.VALIDATE, Outcome.REJECTED))
+    intake.receive_report(make_report(evaluation, Step.COMMUNICATION))
     mail.outbox.clear()
     look_until(committed, clock.now(), clock.now() + 2 * UNATTENDED)
     assert fresh(evaluation).state == EvaluationState.REJECTED

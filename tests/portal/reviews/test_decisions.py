@@ -3,7 +3,9 @@ from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 
+from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.reviews.checklist import CHECKLIST, Answer
@@ -12,8 +14,17 @@ from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
-from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user
+from tests.portal.factories import (
+    make_artifact,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_upload,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -178,3 +189,24 @@ class TestAwaiting:
         later = scored_submission(team=make_team())
         Submission.objects.filter(pk=later.pk).update(submitted_at=submission.submitted_at.replace(year=2099))
         assert list(awaiting_review(reviewer)) == [submission, later]
+
+
+def test_a_revised_proof_is_reviewed_from_the_beginning(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    reject(submission, reviewer, "No composition over rounds.")
+    accept(submission, make_reviewer())
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    mail.outbox.clear()
+    with transaction.atomic(), django_capture_on_commit_callbacks(execute=True):
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    submission = Submission.objects.get(pk=submission.pk)
+    verdict = verdict_on(submission)
+    assert (verdict.status, verdict.reason) == (
+        ResultStatus.PROVISIONAL,
+        "proof accepted by 0 of 2 reviewers",
+    )
+    assert list(awaiting_review(reviewer)) == [submission]
+    assert {to for message in mail.outbox for to in message.to} >= {reviewer.email}
+    reopened = AuditEntry.objects.filter(action="proof_review.reopened")
+    assert {entry.details["reason"] for entry in reopened} == {"No composition over rounds.", ""}

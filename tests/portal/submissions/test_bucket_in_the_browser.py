@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from portal.uploads.location import Bucket
 from portal.uploads.models import Upload
 from portal.uploads.services import stored_parts
+from tests.portal.submissions.contents import checkpoint as weights
 from tests.portal.submissions.draft_page import MEGABYTE, choose, draft_file, stored_content
 from tests.services.seaweedfs import bucket_of
 
@@ -35,7 +36,7 @@ def bucket(seaweedfs, settings, live_server) -> Bucket:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "model.safetensors"
-    path.write_bytes(os.urandom(2 * PART + 12345))
+    path.write_bytes(weights(os.urandom(2 * PART + 12345)))
     return path
 
 
@@ -79,7 +80,7 @@ def test_an_address_that_has_expired_is_requested_again(bucket, open_page, tmp_p
             route.continue_()
 
     page.route(f"{bucket.origin}/**", reject_the_first)
-    (tmp_path / "model.safetensors").write_bytes(b"small")
+    (tmp_path / "model.safetensors").write_bytes(weights(b"small"))
     choose(page, "checkpoint", tmp_path / "model.safetensors")
     expect(draft_file(page, "checkpoint").get_by_text("model.safetensors is uploaded.")).to_be_visible(
         timeout=60_000

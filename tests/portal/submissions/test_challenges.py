@@ -20,7 +20,7 @@ from tests.portal.factories import (
     make_upload,
 )
 from tests.portal.submissions.drafts import make_private_track
-from tests.portal.submissions.records import annex_for, record_of
+from tests.portal.submissions.records import annex_for, key_of, record_of
 
 pytestmark = pytest.mark.django_db
 
@@ -121,7 +121,8 @@ class TestRecord:
         foreign = make_token(make_team(), track)
         elsewhere = make_token(team, make_private_track())
         for text in (foreign.token, elsewhere.token, "invented-by-ourselves", None):
-            assert rejection(with_record, run, record_of(text)).code is ErrorCode.RECORD_TOKEN
+            record = record_of(text, key=key_of(team))
+            assert rejection(with_record, run, record).code is ErrorCode.RECORD_TOKEN
         assert not RunToken.objects.exclude(record_sha256="").exists()
 
     @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from portal.submissions.models import Artifact, PendingArtifact, Run, RunState
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.stores import current_store
 from tests.portal.factories import SCORES
+from tests.portal.submissions.contents import LOG
+from tests.portal.submissions.contents import checkpoint as weights
 from tests.portal.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 from tests.portal.uploads.sending import sha
 
@@ -21,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "model.safetensors"
-    path.write_bytes(os.urandom(20 * MEGABYTE + 12345))
+    path.write_bytes(weights(os.urandom(20 * MEGABYTE + 12345)))
     return path
 
 
@@ -86,6 +88,15 @@ def test_the_connection_comes_back_by_itself(open_page, checkpoint, complaints):
     assert complaints == []
 
 
+def visible_buttons(file):
+    """What the team can press for a file, in the order of the page."""
+    return [text.split("\n")[0] for text in file.locator(".button:visible").all_inner_texts()]
+
+
+def warns_on_leaving(page):
+    return page.evaluate("() => !dispatchEvent(new Event('beforeunload', {cancelable: true}))")
+
+
 def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complaints):
     page = open_page()
     held: list[Any] = []
@@ -93,60 +104,76 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
         PARTS, lambda route: held.append(route) if len(held) > 2 else (held.append(0), route.continue_())
     )
     file = draft_file(page, "checkpoint")
+    assert visible_buttons(file) == ["Choose a file or shards"]
+    assert not warns_on_leaving(page)
     choose(page, "checkpoint", checkpoint)
+    expect(file.get_by_text("Sent:")).to_be_visible()
+    assert visible_buttons(file) == ["Pause", "Cancel"]
+    assert warns_on_leaving(page)
     file.get_by_role("button", name="Pause").click()
     expect(file.get_by_text("Paused.")).to_be_visible()
+    assert visible_buttons(file) == ["Resume", "Cancel"]
+    assert not warns_on_leaving(page)
     page.unroute(PARTS)
-    file.get_by_role("button", name="Resume").click()
+    # Pressed twice, it starts once.
+    file.locator("[data-action=resume]").evaluate("button => { button.click(); button.click(); }")
     expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
+    expect(file.locator(".problem")).to_have_count(0)
+    assert visible_buttons(file) == ["Replace"]
     assert stored_content("checkpoint") == checkpoint.read_bytes()
 
     page.route(PARTS, lambda route: None)  # never answered
     log = checkpoint.with_name("log.csv")
     log.write_bytes(b"1,-1,0,5\n" * 1000)
     choose(page, "communication_log", log)
-    expect(draft_file(page, "communication_log").get_by_text("Sent:")).to_be_visible()
-    draft_file(page, "communication_log").get_by_role("button", name="Cancel").click()
-    expect(draft_file(page, "communication_log").get_by_text("Canceled.")).to_be_visible()
+    file = draft_file(page, "communication_log")
+    expect(file.get_by_text("Sent: 0 B of 9.00 kB")).to_be_visible()
+    file.get_by_role("button", name="Cancel").click()
+    expect(file.get_by_text("Canceled.")).to_be_visible()
+    assert visible_buttons(file) == ["Choose a file"]
     assert Upload.objects.get(filename="log.csv").state == UploadState.ABORTED
     assert not PendingArtifact.objects.filter(upload__state=UploadState.OPEN).exists()
     assert complaints == []
 
 
-def test_a_rejection_is_shown_with_its_code(open_page, tmp_path):
+def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     page = open_page()
     wrong = tmp_path / "model.pt"
     wrong.write_bytes(b"pickle")
     choose(page, "checkpoint", wrong)
-    expect(draft_file(page, "checkpoint").locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
-    draft_file(page, "checkpoint").get_by_role("button", name="Cancel").click()
+    file = draft_file(page, "checkpoint")
+    expect(file.locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
+    expect(file.get_by_text("The file was not accepted.")).to_be_visible()
+    assert visible_buttons(file) == ["Choose a file or shards"]
     empty = tmp_path / "log.csv"
     empty.touch()
     choose(page, "communication_log", empty)
-    expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("E_ARTIFACT_SIZE")
+    expect(draft_file(page, "communication_log").locator(".problem")).to_contain_text("The file is empty.")
 
 
 def test_a_dropped_file_is_uploaded(open_page, complaints):
     page = open_page()
     page.evaluate(
-        """() => {
+        """(LOG) => {
             const data = new DataTransfer();
-            data.items.add(new File(["1,-1,0,5"], "log.csv"));
+            data.items.add(new File([LOG], "log.csv"));
             const place = document.querySelector("[data-kind=communication_log]");
             place.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
-        }"""
+        }""",
+        LOG.decode(),
     )
     expect(draft_file(page, "communication_log").get_by_text("log.csv is uploaded.")).to_be_visible(
         timeout=30_000
     )
-    assert stored_content("communication_log") == b"1,-1,0,5"
+    assert stored_content("communication_log") == LOG
     assert complaints == []
 
 
 def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
     page = open_page()
-    for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "log.csv")):
-        (tmp_path / name).write_bytes(os.urandom(100))
+    files = {"checkpoint": ("model.safetensors", weights()), "communication_log": ("log.csv", LOG)}
+    for kind, (name, content) in files.items():
+        (tmp_path / name).write_bytes(content)
         choose(page, kind, tmp_path / name)
         expect(draft_file(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
     expect(page.locator("#submit")).to_contain_text("The draft is complete.")

@@ -7,15 +7,19 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind, Step
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.polling import REFRESH_S
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import PendingArtifact, RunState, Submission, SubmissionState
+from portal.uploads.models import UploadState
 from tests.portal.evaluation.test_run_status import PROBLEM, evaluate, report
 from tests.portal.factories import (
     make_artifact,
+    make_key,
     make_organizer,
     make_run,
     make_submission,
     make_team,
+    make_token,
     make_track,
+    make_upload,
     make_user,
 )
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
@@ -56,8 +60,16 @@ class TestList:
         track = make_track()
         for _ in range(20):
             make_run(make_submission(team, track))
-        with django_assert_max_num_queries(8):
+        with django_assert_max_num_queries(9):
             page(member, "list")
+
+    def test_it_shows_score_rank_and_review(self, member, team):
+        submission = make_submission(team, make_private_track(), state=SubmissionState.SUBMITTED)
+        make_run(submission, budget=4.0, state=RunState.SCORED, anls=0.75, epsilon=3.9)
+        html = page(member, "list")
+        assert "ANLS 0.7500" in html
+        assert "rank 1" in html
+        assert "proof accepted by 0 of 2 reviewers" in html
 
     def test_it_is_paged(self, member, team):
         track = make_track()
@@ -120,12 +132,24 @@ class TestDraftPage:
             assert "take 512 bytes of 2.0 KB" in text
             assert "removed 90 days after the last one was added" in text
 
+    def test_it_announces_a_replacement_that_was_interrupted(self, member, team):
+        run = make_run(make_submission(team))
+        make_artifact(run, ArtifactKind.CHECKPOINT, filename="old.safetensors")
+        upload = make_upload(team, b"new", "new.safetensors", state=UploadState.OPEN)
+        PendingArtifact.objects.create(submission=run.submission, run=run, kind="checkpoint", upload=upload)
+        html = page(member, "detail", run.submission.pk)
+        assert "old.safetensors" in html
+        assert "<strong>new.safetensors</strong>" in html
+        assert "which is to replace this file, isn't finished" in html
+
     def test_it_shows_the_quota(self, member, team):
         track = make_track(submissions_per_day=1)
         draft = make_submission(team, track)
-        assert "1 of 1 slots left" in page(member, "detail", draft.pk)
+        assert "0 of 1 submissions used" in page(member, "detail", draft.pk)
         make_submission(team, track, state=SubmissionState.SUBMITTED)
-        assert "Next slot at" in page(member, "detail", draft.pk)
+        html = page(member, "detail", draft.pk)
+        assert "1 of 1 submissions used" in html
+        assert html.count("The next is possible at") == 1
 
     def test_it_escapes_what_people_wrote(self, member, team):
         submission = make_submission(
@@ -141,10 +165,41 @@ class TestDraftPage:
     def test_it_says_so_when_submitting_is_rejected(self, member, team):
         submission = make_run(make_submission(team)).submission
         response = post(member, "submit", submission.pk)
-        assert response.status_code == 409
-        html = response.content.decode()
+        assert response.status_code == 302
+        html = member.get(response["Location"]).content.decode()
         assert "Not submitted" in html
         assert "E_ARTIFACT_MISSING" in html
+
+    def test_its_progress_line_says_what_is_next(self, member, team):
+        run = make_run(make_submission(team))
+        html = page(member, "detail", run.submission.pk)
+        line = html.split('id="progress"')[1].split("</ol>")[0]
+        assert "0 of 2 files" in line
+        assert line.split('aria-current="step"')[1].split("</a>")[0].endswith("2. Files")
+        line = (
+            page(member, "detail", make_complete_draft(team).pk).split('id="progress"')[1].split("</ol>")[0]
+        )
+        assert "2 of 2 files" in line
+        assert "ready to submit" in line
+
+    def test_a_missing_key_or_token_is_stated_before_anything_is_uploaded(self, member, team):
+        track = make_private_track()
+        draft = make_submission(team, track)
+        html = page(member, "detail", draft.pk)
+        assert "has no signing key yet" in html
+        assert "has no run token for this track" in html
+        make_key(team)
+        make_token(team, track)
+        html = page(member, "detail", draft.pk)
+        assert "no signing key" not in html
+        assert "no run token" not in html
+        assert "signing key" not in page(member, "detail", make_submission(team).pk)
+
+    @pytest.mark.parametrize("address", ["create", "detail"])
+    def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):
+        draft = make_submission(team, make_track(paused=True))
+        html = page(member, address, *([draft.pk] if address == "detail" else []))
+        assert "accepts no submissions now. The organizers have paused it." in html
 
     def test_runs_are_added_and_removed(self, member, team):
         submission = make_submission(team, make_private_track())
@@ -158,10 +213,76 @@ class TestDraftPage:
                 in post(member, "add_run", submission.pk, budget=budget, follow=True).content.decode()
             )
 
+    def test_a_link_needs_no_scheme(self, member, team):
+        submission = make_submission(team)
+        assert 'type="url"' not in page(member, "edit", submission.pk)
+        post(member, "edit", submission.pk, title="FedAvg", code_url="github.com/x/y")
+        submission.refresh_from_db()
+        assert submission.code_url == "https://github.com/x/y"
+
     def test_its_description_is_edited(self, member, team):
         submission = make_submission(team)
         post(member, "edit", submission.pk, title="Better", description="*Much*")
         assert "<em>Much</em>" in page(member, "detail", submission.pk)
+
+
+class TestAfterSubmitting:
+    """What the team reads and does on the page of its own submission."""
+
+    def submitted(self, team, state=RunState.QUEUED, **fields):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED, **fields)
+        run = make_run(submission, state=state)
+        make_artifact(run, ArtifactKind.CHECKPOINT)
+        return submission
+
+    def test_it_says_what_happens_now(self, member, team):
+        html = page(member, "detail", self.submitted(team).pk)
+        assert "validation, communication and scoring" in html
+        private = make_submission(team, make_private_track(), state=SubmissionState.SUBMITTED)
+        make_run(private, budget=1.0, state=RunState.SCORED)
+        html = page(member, "detail", private.pk)
+        assert "until 2 reviewers have accepted" in html
+        assert reverse("leaderboard:track", args=[private.track.slug]) in html
+
+    def test_nobody_else_reads_it(self, client, team):
+        submission = self.submitted(team, RunState.SCORED)
+        assert "For your team" not in page(client, "detail", submission.pk)
+
+    def test_description_and_links_are_edited_with_a_date(self, member, team):
+        submission = self.submitted(team, RunState.SCORED, title="FedAvg")
+        assert 'name="title"' not in page(member, "edit", submission.pk)
+        post(member, "edit", submission.pk, paper_url="arxiv.org/abs/1", title="Else")
+        html = page(member, "detail", submission.pk)
+        assert "https://arxiv.org/abs/1" in html
+        assert "Edited on" in html
+        assert "Else" not in html
+
+    def test_it_is_canceled_while_it_waits(self, member, team):
+        submission = make_complete_draft(team)
+        post(member, "submit", submission.pk)
+        assert "Cancel this submission" in page(member, "detail", submission.pk)
+        html = post(member, "cancel", submission.pk, follow=True).content.decode()
+        assert "is a draft again" in html
+        assert "Check and submit" in html
+
+    def test_a_run_that_has_begun_is_not_canceled(self, member, team):
+        submission = self.submitted(team, RunState.RUNNING)
+        assert "Cancel this submission" not in page(member, "detail", submission.pk)
+        assert "can&#x27;t be canceled" in post(member, "cancel", submission.pk, follow=True).content.decode()
+
+    def test_a_rejected_one_is_tried_again_with_the_same_files(self, member, team):
+        submission = self.submitted(team, RunState.REJECTED, description="*Much*")
+        assert "Try again with these files" in page(member, "detail", submission.pk)
+        html = post(member, "copy", submission.pk, follow=True).content.decode()
+        assert "checkpoint.bin" in html
+        assert "<em>Much</em>" in html
+
+    def test_a_revised_proof_has_a_place(self, member, team):
+        submission = make_complete_draft(team, make_private_track())
+        post(member, "submit", submission.pk)
+        html = page(member, "detail", submission.pk)
+        assert "Upload a revised proof" in html
+        assert html.count('type="file"') == 1
 
 
 class TestStatusPage:
@@ -336,7 +457,7 @@ class TestWhoMaySee:
             client.force_login(outsider)
             page(client, address, submission.pk, status=404)
 
-    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "edit"])
+    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "edit", "copy", "cancel"])
     def test_only_the_team_changes_anything(self, client, address):
         submission = make_complete_draft()
         assert post(client, address, submission.pk).status_code == 302
@@ -357,9 +478,11 @@ class TestWhoMaySee:
     def test_what_is_not_there_is_not_found(self, member, address):
         page(member, address, uuid4(), status=404)
 
-    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw"])
+    @pytest.mark.parametrize("address", ["add_run", "submit", "withdraw", "copy", "cancel"])
     def test_changes_are_made_by_post_only(self, member, team, address):
-        page(member, address, make_submission(team).pk, status=405)
+        draft = make_submission(team)
+        html = page(member, address, draft.pk, status=405)
+        assert f'href="{draft.get_absolute_url()}"' in html
 
     @pytest.mark.parametrize("address", ["list", "create"])
     def test_anonymous_people_log_in_first(self, client, address):

@@ -11,6 +11,7 @@ from portal.submissions import services
 from portal.submissions.models import Artifact, Submission, SubmissionState
 from portal.uploads.models import Upload
 from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track
+from tests.portal.submissions.contents import checkpoint
 from tests.portal.submissions.drafts import fill, make_complete_draft, make_private_track
 from tests.portal.uploads.sending import cut, send, sha
 
@@ -74,7 +75,7 @@ def test_a_run_is_added_once():
 
 
 def test_an_upload_is_completed_once_and_never_gets_into_a_frozen_submission(client):
-    content = b"0123456789abc"
+    content = checkpoint()
     for _ in range(3):
         draft = make_complete_draft()
         run = draft.runs.get()

@@ -6,16 +6,31 @@ from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind, TrackRules
 from evaluator.errors import ProblemError
+from evaluator.results import RunResults
 from portal.audit.models import AuditEntry
 from portal.submissions import services
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.selectors import quota_of
 from portal.submissions.signals import runs_queued
 from portal.uploads.models import Upload, UploadState
-from tests.portal.factories import make_artifact, make_run, make_submission, make_team, make_track, make_user
+from portal.uploads.storage import storage_of
+from tests.portal.factories import (
+    SCORES,
+    make_artifact,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_upload,
+    make_user,
+)
+from tests.portal.submissions.contents import checkpoint
 from tests.portal.submissions.drafts import fill, make_complete_draft, make_private_track
 from tests.portal.uploads.sending import cut, send, sha
 
 pytestmark = pytest.mark.django_db
+
+CHECKPOINT = checkpoint()
 
 
 def codes(submission, now=None):
@@ -161,11 +176,32 @@ class TestQuota:
         submission = make_complete_draft()
         submit(submission)
         first, second = timezone.now(), timezone.now() + timedelta(days=1)
-        services.refund(submission, first)
-        services.refund(submission, second)
+        services.refund(submission, now=first)
+        services.refund(submission, now=second)
         submission.refresh_from_db()
         assert submission.refunded_at == first
         assert AuditEntry.objects.filter(action="submission.refunded").count() == 1
+
+    def test_so_many_rejected_submissions_give_their_slots_back_in_a_day(self, monkeypatch):
+        monkeypatch.setattr("portal.submissions.quota.RETURNED_SLOTS", 1)
+        team, track, now = make_team(), make_track(submissions_per_day=5), timezone.now()
+        rejected_ones = [make_complete_draft(team, track) for _ in range(2)]
+        for submission in rejected_ones:
+            submit(submission, now)
+            submission.runs.update(state=RunState.REJECTED)
+            services.refund_rejected(submission, now)
+        assert [submission.refunded_for for submission in rejected_ones] == ["rejected", ""]
+        assert quota_of(team, track, now).used == 1
+
+    def test_a_submission_with_a_score_keeps_its_slot_used(self):
+        submission = make_complete_draft(track=make_private_track())
+        submit(submission)
+        first, second = submission.runs.all()
+        for run, state in ((first, RunState.REJECTED), (second, RunState.SCORED)):
+            run.state, run.results = state, RunResults(**SCORES)
+            run.save()
+        services.refund_rejected(submission)
+        assert submission.refunded_at is None
 
     def test_a_rejected_attempt_costs_nothing(self):
         team, track = make_team(), make_track(submissions_per_day=1)
@@ -218,12 +254,13 @@ class TestDuplicates:
         first.runs.update(state=ending)
         submit(self.make(track, team))
 
-    def test_it_counts_also_when_withdrawn(self):
-        track = make_track()
-        first = self.make(track)
+    def test_what_was_withdrawn_may_come_again_from_its_own_team_only(self):
+        track, team = make_track(), make_team()
+        first = self.make(track, team)
         submit(first)
         services.withdraw(first, first.created_by)
         assert codes(self.make(track)) == ["E_SUBMISSION_DUPLICATE"]
+        submit(self.make(track, team))
 
     def test_two_runs_of_one_submission_are_two_checkpoints(self):
         submission = make_submission(track=make_private_track())
@@ -238,7 +275,7 @@ class TestFiles:
     """What may be uploaded into which place."""
 
     @staticmethod
-    def start(submission, run, kind, content=b"0123456789abc", filename=None, size_bytes=None):
+    def start(submission, run, kind, content=CHECKPOINT, filename=None, size_bytes=None):
         suffix = {"checkpoint": "safetensors", "communication_log": "csv", "training_record": "jsonl"}.get(
             kind, "md"
         )
@@ -255,7 +292,7 @@ class TestFiles:
     def test_an_uploaded_file_takes_its_place(self, client):
         run = make_run()
         upload = self.start(run.submission, run, "checkpoint")
-        send(client, upload, cut(b"0123456789abc"))
+        send(client, upload, cut(CHECKPOINT))
         artifact = services.finish_upload(upload, run.submission.created_by)
         assert (artifact.run, artifact.kind, artifact.upload) == (run, "checkpoint", upload)
         assert services.finish_upload(upload, run.submission.created_by) == artifact
@@ -264,13 +301,13 @@ class TestFiles:
         run = make_run()
         old = make_artifact(run, ArtifactKind.CHECKPOINT, b"old", "old.safetensors").upload
         upload = self.start(run.submission, run, "checkpoint")
-        send(client, upload, cut(b"0123456789abc"))
+        send(client, upload, cut(CHECKPOINT))
         with django_capture_on_commit_callbacks(execute=True):
             services.finish_upload(upload, run.submission.created_by)
         assert [artifact.upload for artifact in run.artifacts.all()] == [upload]
         old.refresh_from_db()
         assert old.state == UploadState.ABORTED
-        assert [path.read_bytes() for path in store_folder.rglob("*") if path.is_file()] == [b"0123456789abc"]
+        assert [path.read_bytes() for path in store_folder.rglob("*") if path.is_file()] == [CHECKPOINT]
 
     def test_the_same_file_is_resumed_and_another_one_starts_again(self):
         run = make_run()
@@ -336,7 +373,7 @@ class TestFiles:
         submission = make_complete_draft()
         run = submission.runs.get()
         upload = self.start(submission, run, "checkpoint")
-        send(client, upload, cut(b"0123456789abc"))
+        send(client, upload, cut(CHECKPOINT))
         submit(submission)
         before = set(run.artifacts.values_list("upload", flat=True))
         with rejected("E_UPLOAD_STATE"):  # submitting gave it up
@@ -351,7 +388,7 @@ class TestFiles:
         Submission.objects.filter(pk=submission.pk).update(
             state=SubmissionState.SUBMITTED, submitted_at=timezone.now()
         )
-        send(client, upload, cut(b"0123456789abc"))
+        send(client, upload, cut(CHECKPOINT))
         with rejected("E_SUBMISSION_STATE"):
             services.finish_upload(upload, submission.created_by)
 
@@ -391,8 +428,6 @@ class TestDrafts:
             services.remove_run(submission.runs.get(), submission.created_by)
         with rejected("E_SUBMISSION_STATE"):
             services.add_run(submission, None)
-        with rejected("E_SUBMISSION_STATE"):
-            services.describe(submission, {"title": "Another"})
 
     def test_a_team_has_so_many_drafts_at_most(self, monkeypatch):
         monkeypatch.setattr(services, "MAX_DRAFTS", 1)
@@ -402,6 +437,142 @@ class TestDrafts:
             services.create_submission(team, draft.created_by, track, title="One more")
         services.withdraw(draft, draft.created_by)
         services.create_submission(team, draft.created_by, track, title="One more")
+
+
+class TestTryingAgain:
+    """A new draft with the text and the files of what was submitted."""
+
+    def test_it_has_the_text_and_every_file_without_an_upload(self, store_folder):
+        first = make_complete_draft(track=make_private_track(), description="*Much* noise.", title="DP")
+        submit(first)
+        before = [path for path in store_folder.rglob("*") if path.is_file()]
+        first.runs.update(state=RunState.REJECTED)
+        draft = services.copy_to_draft(first, first.created_by)
+        assert (draft.state, draft.title, draft.description) == ("draft", "DP", "*Much* noise.")
+        assert [path for path in store_folder.rglob("*") if path.is_file()] == before
+        assert {
+            (file.kind, file.run and file.run.budget, file.upload_id) for file in draft.artifacts.all()
+        } == {(file.kind, file.run and file.run.budget, file.upload_id) for file in first.artifacts.all()}
+        assert list(draft.runs.values_list("challenge", flat=True)) == list(
+            first.runs.values_list("challenge", flat=True)
+        )
+        submit(draft)
+
+    def test_a_file_that_is_replaced_or_discarded_there_stays_with_the_first(
+        self, store_folder, django_capture_on_commit_callbacks
+    ):
+        first = make_complete_draft()
+        submit(first)
+        draft = services.copy_to_draft(first, first.created_by)
+        with django_capture_on_commit_callbacks(execute=True):
+            services.withdraw(draft, draft.created_by)
+        assert {file.upload.state for file in first.artifacts.all()} == {UploadState.COMPLETED}
+        assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 2
+
+    def test_it_takes_no_storage_of_the_drafts(self):
+        first = make_complete_draft()
+        submit(first)
+        services.copy_to_draft(first, first.created_by)
+        assert storage_of(first.team).used_bytes == 0
+
+    def test_a_file_that_was_removed_is_missing(self):
+        first = make_complete_draft()
+        submit(first)
+        first.runs.update(state=RunState.REJECTED)
+        Upload.objects.filter(artifacts__kind="checkpoint").update(state=UploadState.EXPIRED)
+        assert codes(services.copy_to_draft(first, first.created_by)) == ["E_ARTIFACT_MISSING"]
+
+    def test_a_draft_is_not_copied(self):
+        draft = make_complete_draft()
+        with rejected("E_SUBMISSION_STATE"):
+            services.copy_to_draft(draft, draft.created_by)
+
+
+class TestRevisedProof:
+    """A new version of the proof of what was submitted."""
+
+    @pytest.fixture
+    def submission(self):
+        submission = make_complete_draft(track=make_private_track(submissions_per_day=1))
+        submit(submission)
+        return submission
+
+    @staticmethod
+    def revise(submission, content=b"# Better"):
+        upload = services.start_upload(
+            submission,
+            None,
+            "privacy_proof",
+            submission.created_by,
+            filename="proof.md",
+            size_bytes=len(content),
+            sha256=sha(content),
+        )
+        store = make_upload(submission.team, content)
+        Upload.objects.filter(pk=upload.pk).update(state=UploadState.COMPLETED, store_upload="")
+        key, store.store_key = store.store_key, f"gone/{store.pk}"
+        store.save()
+        Upload.objects.filter(pk=upload.pk).update(store_key=key)
+        upload.refresh_from_db()
+        return services.finish_upload(upload, submission.created_by)
+
+    def test_it_is_the_next_version_and_the_first_is_kept(self, submission):
+        first = submission.proof()
+        second = self.revise(submission)
+        assert (first.version, second.version, submission.proof()) == (1, 2, second)
+        first.refresh_from_db()
+        assert first.superseded_at is not None
+        assert first.upload.state == UploadState.COMPLETED
+        assert AuditEntry.objects.get(action="submission.proof_revised").details["version"] == 2
+
+    def test_it_uses_no_slot_and_changes_no_run(self, submission):
+        self.revise(submission)
+        assert quota_of(submission.team, submission.track, timezone.now()).used == 1
+        assert {run.state for run in submission.runs.all()} == {RunState.QUEUED}
+
+    def test_a_version_comes_once_and_not_too_often(self, submission):
+        self.revise(submission, b"# Better")
+        with rejected("E_SUBMISSION_STATE"):
+            self.revise(submission, b"# Better")
+        self.revise(submission, b"# Even better")
+        with rejected("E_SUBMISSION_STATE"):
+            self.revise(submission, b"# Best")
+
+    def test_no_other_file_is_taken(self, submission):
+        run = submission.runs.first()
+        with rejected("E_SUBMISSION_STATE"):
+            TestFiles.start(submission, run, "checkpoint")
+
+    def test_what_was_withdrawn_takes_none(self, submission):
+        services.withdraw(submission, submission.created_by)
+        with rejected("E_SUBMISSION_STATE"):
+            self.revise(submission)
+
+
+class TestEditing:
+    def test_description_and_links_of_what_was_submitted_change_with_a_date_and_the_title_stays(self):
+        submission = make_complete_draft(title="FedAvg")
+        submit(submission)
+        text = {"title": "Else", "description": "More.", "code_url": "", "paper_url": "https://example.org/p"}
+        services.describe(submission, text, submission.created_by)
+        submission.refresh_from_db()
+        assert (submission.title, submission.description) == ("FedAvg", "More.")
+        assert submission.paper_url == "https://example.org/p"
+        assert submission.edited_at is not None
+        entry = AuditEntry.objects.get(action="submission.edited")
+        assert entry.details["before"] == {"description": "", "paper_url": ""}
+
+    def test_nothing_changed_leaves_no_date(self):
+        submission = make_complete_draft()
+        submit(submission)
+        services.describe(submission, {"description": ""}, submission.created_by)
+        submission.refresh_from_db()
+        assert submission.edited_at is None
+
+    def test_what_was_withdrawn_stays_as_it_is(self):
+        submission = make_submission(state=SubmissionState.WITHDRAWN)
+        with rejected("E_SUBMISSION_STATE"):
+            services.describe(submission, {"description": "Late"}, submission.created_by)
 
 
 class TestWithdrawing:

@@ -240,3 +240,35 @@ def test_the_page_costs_the_same_for_a_large_team(
         client.get(reverse("teams:mine"))
     with django_assert_max_num_queries(4):
         client.get(team.get_absolute_url())
+
+
+def test_an_open_invitation_to_a_verified_address_is_shown_and_accepted_without_its_link(
+    client: Client, owner: User
+) -> None:
+    inviting = make_team(name="Compilers")
+    invitation = services.invite(inviting, owner.email, by=inviting.memberships.get().user)
+    assert "Join Compilers?" not in text(client.get(reverse("teams:mine")))  # the address isn't verified yet
+    assert client.post(reverse("teams:join", args=[invitation.pk])).status_code == 404
+    vouch_for_address(owner)
+    assert "Join Compilers?" in text(client.get(reverse("teams:mine")))
+    page = text(client.post(reverse("teams:join", args=[invitation.pk]), follow=True))
+    assert "Welcome to Compilers." in page
+    assert team_of(owner) == inviting
+
+
+def test_invitations_to_others_and_those_that_ended_are_not_shown(client: Client, owner: User) -> None:
+    inviting = make_team(name="Compilers")
+    by = inviting.memberships.get().user
+    vouch_for_address(owner)
+    other = services.invite(inviting, "somebody@else.example", by=by)
+    revoked = services.invite(inviting, owner.email, by=by)
+    services.revoke_invitation(revoked, by=by)
+    assert "Join Compilers?" not in text(client.get(reverse("teams:mine")))
+    for invitation in (other, revoked):
+        assert client.post(reverse("teams:join", args=[invitation.pk])).status_code == 404
+
+
+def test_what_cannot_be_taken_back_asks_first(client: Client, team: Team) -> None:
+    add_member(team)
+    page = text(client.get(reverse("teams:mine")))
+    assert page.count("Yes, make owner") == page.count("Yes, remove") == page.count("Yes, leave") == 1

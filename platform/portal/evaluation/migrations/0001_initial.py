@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
                 ('retry', models.PositiveSmallIntegerField(default=0)),
                 ('faults', models.PositiveSmallIntegerField(default=0)),
                 ('losses', models.PositiveSmallIntegerField(default=0)),
-                ('state', models.CharField(choices=[('queued', 'queued'), ('running', 'running'), ('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed'), ('lost', 'lost')], default='queued', max_length=10)),
+                ('state', models.CharField(choices=[('queued', 'queued'), ('running', 'running'), ('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed'), ('lost', 'lost'), ('canceled', 'canceled')], default='queued', max_length=10)),
                 ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring')], max_length=20)),
                 ('done', models.PositiveIntegerField(default=0)),
                 ('total', models.PositiveIntegerField(default=0)),

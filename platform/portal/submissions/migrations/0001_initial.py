@@ -36,7 +36,9 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('draft', 'draft'), ('submitted', 'submitted'), ('withdrawn', 'withdrawn')], default='draft', max_length=10)),
                 ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('submitted_at', models.DateTimeField(blank=True, null=True)),
-                ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back because the platform failed.', null=True)),
+                ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back.', null=True)),
+                ('refunded_for', models.CharField(blank=True, choices=[('platform', 'the platform failed'), ('rejected', 'the files were rejected before scoring')], max_length=10)),
+                ('edited_at', models.DateTimeField(blank=True, help_text='When its description or links were last changed after submission.', null=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='teams.team')),
                 ('track', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.track')),
@@ -82,13 +84,15 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('kind', models.CharField(choices=[('checkpoint', 'checkpoint'), ('communication_log', 'communication log'), ('training_record', 'training record'), ('training_annex', 'training annex'), ('settings', 'settings'), ('method_file', 'method file'), ('round_opening', 'round opening'), ('privacy_proof', 'privacy proof')], max_length=20)),
+                ('version', models.PositiveSmallIntegerField(default=1)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('upload', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='artifact', to='uploads.upload')),
+                ('superseded_at', models.DateTimeField(blank=True, null=True)),
+                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='uploads.upload')),
                 ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='submissions.run')),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='submissions.submission')),
             ],
             options={
-                'ordering': ['kind'],
+                'ordering': ['kind', 'version'],
             },
         ),
         migrations.CreateModel(
@@ -141,7 +145,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='artifact',
-            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', True)), fields=('submission', 'kind'), name='one_proof_for_a_submission'),
+            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', True), ('superseded_at__isnull', True)), fields=('submission', 'kind'), name='one_newest_proof_of_a_submission'),
+        ),
+        migrations.AddConstraint(
+            model_name='artifact',
+            constraint=models.UniqueConstraint(condition=models.Q(('run__isnull', True)), fields=('submission', 'kind', 'version'), name='versions_of_a_proof_are_numbered'),
         ),
         migrations.AddConstraint(
             model_name='artifact',

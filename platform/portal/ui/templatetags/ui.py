@@ -6,7 +6,7 @@ from django import template
 from django.conf import settings
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
@@ -99,6 +99,17 @@ def _in_full(moment: datetime) -> str:
 def markdown(text: str) -> SafeString:
     """Return Markdown as sanitized HTML."""
     return render_markdown(text)
+
+
+@register.filter
+def inline_code(text: str) -> SafeString:
+    """Return text as HTML, with what is between backticks as code. Text that is HTML already stays as it is."""
+    if isinstance(text, SafeString):
+        return text
+    parts = enumerate(str(text).split("`"))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if at % 2 else part,) for at, part in parts)
+    )
 
 
 @register.simple_tag(takes_context=True)

@@ -1,15 +1,25 @@
 // Binds the files of a draft's page to uploads.
+import { Rate, readableBytes } from "./amounts.js";
 import { isSharded, joined } from "./joined.js";
+import { problemCard } from "./problem-card.js";
 import { FileUpload, UploadError } from "./upload.js";
 
 const page = document.getElementById("uploads");
 const settings = { api: page.dataset.api, csrf: page.dataset.csrf, worker: page.dataset.worker };
+
+// The files that are being sent, which leaving the page would interrupt.
+const sending = new Set();
+
+addEventListener("beforeunload", (event) => {
+  if (sending.size) event.preventDefault();
+});
 
 for (const section of page.querySelectorAll(".draft-file")) bind(section);
 
 function bind(section) {
   const find = (selector) => section.querySelector(selector);
   const dropzone = find(".dropzone");
+  const label = find(".dropzone label");
   const input = find("input[type=file]");
   const transfer = find(".transfer");
   const progress = find("progress");
@@ -19,14 +29,15 @@ function bind(section) {
   const button = (action) => find(`[data-action=${action}]`);
   const role = { submission: page.dataset.submission, run: section.dataset.run || null, kind: section.dataset.kind };
   let upload = null;
-  // True while the headers of shards are read.
-  let choosing = false;
+  let rate = null;
+  // "idle": a file may be chosen; "choosing": the headers of shards are read; "sending"; "stopped": it may be resumed.
+  let phase = "idle";
 
-  dropzone.hidden = false;
+  enter("idle");
   input.addEventListener("change", () => choose([...input.files]));
   section.addEventListener("dragover", (event) => {
     event.preventDefault();
-    section.classList.toggle("is-dropping", !upload);
+    section.classList.toggle("is-dropping", phase === "idle");
   });
   section.addEventListener("dragleave", () => section.classList.remove("is-dropping"));
   section.addEventListener("drop", (event) => {
@@ -34,24 +45,23 @@ function bind(section) {
     section.classList.remove("is-dropping");
     choose([...event.dataTransfer.files]);
   });
-  button("pause").addEventListener("click", () => upload.pause());
+  button("pause").addEventListener("click", () => upload?.pause());
   button("resume").addEventListener("click", send);
   button("cancel").addEventListener("click", cancel);
 
   async function choose(files) {
-    if (!files.length || upload || choosing) return;
-    choosing = true;
+    if (!files.length || phase !== "idle") return;
+    enter("choosing");
     problems.replaceChildren();
     try {
-      begin(await oneFile(files));
+      upload = new FileUpload(await oneFile(files), role, { ...settings, onProgress: show });
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
-      // Otherwise choosing the same files again would change nothing.
-      input.value = "";
+      returnToChooser();
       reject(error, "Nothing was uploaded.");
-    } finally {
-      choosing = false;
+      return;
     }
+    send();
   }
 
   // One file, or, for a checkpoint, the index and all of its shards joined into one.
@@ -64,33 +74,49 @@ function bind(section) {
     throw severalFiles(files, input.multiple);
   }
 
-  function begin(file) {
-    upload = new FileUpload(file, role, { ...settings, onProgress: show });
-    dropzone.hidden = true;
-    transfer.hidden = false;
-    send();
-  }
-
   async function send() {
-    running(true);
+    if (phase === "sending") return;
+    const current = upload;
+    enter("sending");
+    rate = new Rate();
+    numbers.textContent = "";
+    say(`Uploading ${current.file.name}.`);
     problems.replaceChildren();
     try {
-      await upload.run();
+      await current.run();
     } catch (error) {
-      running(false);
-      if (error instanceof UploadError) reject(error);
-      else if (error.name === "AbortError") say("Paused. The parts already sent stay stored.");
-      else throw error;
+      // Canceled in the meantime.
+      if (upload !== current) return;
+      stop(error);
       return;
     }
-    say(`${upload.file.name} is uploaded.`);
-    close();
+    say(`${current.file.name} is uploaded.`);
+    label.firstChild.data = "Replace";
+    returnToChooser();
     section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
   }
 
+  function stop(error) {
+    if (error.name === "AbortError") {
+      enter("stopped");
+      say("Paused. The parts already sent stay stored.");
+      return;
+    }
+    if (!(error instanceof UploadError)) {
+      returnToChooser();
+      throw error;
+    }
+    // A rejected file stays rejected however often it is sent; only another one helps.
+    if (error.isResumable) enter("stopped");
+    else returnToChooser();
+    reject(error, error.isResumable ? "The upload stopped." : "The file was not accepted.");
+  }
+
   async function cancel() {
+    const canceled = upload;
+    upload = null;
     try {
-      await upload.cancel();
+      await canceled.cancel();
     } catch (error) {
       // The site removes abandoned uploads by itself.
       if (!(error instanceof UploadError)) throw error;
@@ -98,20 +124,25 @@ function bind(section) {
     say("Canceled.");
     problems.replaceChildren();
     find("[data-unfinished]")?.remove();
-    close();
+    returnToChooser();
   }
 
-  function close() {
+  function returnToChooser() {
     upload = null;
+    // Otherwise choosing the same file again would change nothing.
     input.value = "";
-    transfer.hidden = true;
-    dropzone.hidden = false;
+    enter("idle");
   }
 
-  function running(is) {
-    button("pause").hidden = !is;
-    button("resume").hidden = is;
-    if (is) say(`Uploading ${upload.file.name}.`);
+  function enter(next) {
+    phase = next;
+    const isOpen = phase === "sending" || phase === "stopped";
+    dropzone.hidden = isOpen;
+    transfer.hidden = !isOpen;
+    button("pause").hidden = phase !== "sending";
+    button("resume").hidden = phase !== "stopped";
+    if (phase === "sending") sending.add(section);
+    else sending.delete(section);
   }
 
   function show(state) {
@@ -120,12 +151,13 @@ function bind(section) {
       numbers.textContent = `${reason} Next try in ${state.seconds} s.`;
       return;
     }
-    progress.value = state.done / state.total;
-    const verb = state.phase === "reading" ? "Reading the file" : "Sent";
-    numbers.textContent = `${verb}: ${megabytes(state.done)} of ${megabytes(state.total)}`;
+    progress.value = state.total ? state.done / state.total : 0;
+    const amount = `${readableBytes(state.done)} of ${readableBytes(state.total)}`;
+    if (state.phase === "reading") numbers.textContent = `Reading the file: ${amount}`;
+    else numbers.textContent = [`Sent: ${amount}`, ...rate.inWords(state.done, state.total)].join(", ");
   }
 
-  function reject(error, what = "The upload stopped.") {
+  function reject(error, what) {
     say(what);
     problems.replaceChildren(...error.problems.map(problemCard));
   }
@@ -144,29 +176,4 @@ function severalFiles(files, inShards) {
     next_step: "Choose again.",
   };
   return new UploadError([problem], 400);
-}
-
-function megabytes(bytes) {
-  return `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} MB`;
-}
-
-// The same markup as ui/problem.html.
-function problemCard(problem) {
-  const card = element("section", "problem");
-  card.setAttribute("aria-label", `Problem ${problem.code}`);
-  const title = element("p", "problem-title", element("code", "", problem.code), ` ${problem.message}`);
-  const facts = element("dl");
-  const rows = { where: "Where", expected: "Expected", found: "Found", next_step: "Next" };
-  for (const [key, label] of Object.entries(rows)) {
-    if (problem[key]) facts.append(element("div", "", element("dt", "", label), element("dd", "", problem[key])));
-  }
-  card.append(title, facts);
-  return card;
-}
-
-function element(tag, className = "", ...children) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  node.append(...children);
-  return node;
 }

@@ -22,6 +22,11 @@ export class UploadError extends Error {
     this.status = status;
   }
 
+  // Whether sending the same file again may help: the connection, the site or its store was the reason.
+  get isResumable() {
+    return this.passes || this.status === 507;
+  }
+
   get passes() {
     if (this.status === 507) return false; // the site is out of storage
     return this.status === 0 || this.status >= 500 || this.status === 429 || this.problems.some((p) => PASSING.has(p.code));

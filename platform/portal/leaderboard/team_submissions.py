@@ -1,0 +1,99 @@
+"""The list of a team's own submissions, with their scores, ranks and the state of their reviews."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from portal.accounts.requests import UserRequest
+from portal.leaderboard.ordering import places_of
+from portal.reviews.selectors import verdict_on
+from portal.reviews.verdict import Verdict
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.selectors import submissions_of, token_counts, tokens_of
+from portal.teams.models import Team
+from portal.teams.selectors import team_of
+from portal.uploads.storage import storage_of
+
+PAGE_LENGTH = 25
+NEWEST_TOKENS = 10
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run with its rank; None where it has none."""
+
+    run: Run
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class ListedSubmission:
+    """A submission with its runs. `verdict` is that of its reviewers, None where there is none to give yet."""
+
+    submission: Submission
+    runs: list[ListedRun]
+    verdict: Verdict | None
+
+
+@login_required
+@require_safe
+def listing(request: UserRequest) -> HttpResponse:
+    """List the team's submissions, newest first."""
+    team = team_of(request.user)
+    if team is None:
+        return render(request, "submissions/no_team.html")
+    found = submissions_of(team).prefetch_related("reviews")
+    page = Paginator(found, PAGE_LENGTH).get_page(request.GET.get("page"))
+    context = {
+        "team": team,
+        "page": page,
+        "rows": _rows(team, page.object_list),
+        "tokens": tokens_of(team)[:NEWEST_TOKENS],
+        "token_counts": token_counts(team),
+        "storage": storage_of(team),
+        "draft_days": settings.RETENTION_DRAFT_DAYS,
+    }
+    return render(request, "submissions/list.html", context)
+
+
+def _rows(team: Team, submissions: Iterable[Submission]) -> list[ListedSubmission]:
+    listed = list(submissions)
+    ranks = _ranks(team, listed)
+    return [
+        ListedSubmission(
+            submission,
+            [ListedRun(run, ranks.get(run.pk)) for run in submission.runs.all()],
+            _verdict(submission),
+        )
+        for submission in listed
+    ]
+
+
+def _ranks(team: Team, submissions: Iterable[Submission]) -> dict[UUID, int]:
+    """Return the ranks of the team's runs on the boards that these submissions have scored runs on."""
+    tracks = {submission.track_id: submission.track for submission in submissions}
+    boards = {
+        (submission.track_id, run.budget)
+        for submission in submissions
+        for run in submission.runs.all()
+        if submission.state == SubmissionState.SUBMITTED and run.state == RunState.SCORED
+    }
+    return {
+        place.run: place.rank
+        for track, budget in boards
+        for place in places_of(team, tracks[track], budget)
+        if place.rank
+    }
+
+
+def _verdict(submission: Submission) -> Verdict | None:
+    is_scored = any(run.state == RunState.SCORED for run in submission.runs.all())
+    is_reviewed = submission.track.is_private and submission.state == SubmissionState.SUBMITTED
+    return verdict_on(submission) if is_scored and is_reviewed else None

@@ -1,0 +1,188 @@
+"""What is checked of a file as soon as it arrives in a draft, so that a wrong one costs no submission.
+
+The checks are the evaluator's own, and so are their errors. No request reads a whole file: of a checkpoint the header
+is read and compared with the base weights, of a communication log the first megabyte, and a training record as a whole
+up to a few megabytes, which thousands of rounds take. What lies beyond is checked after the submission, by a worker.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from django.conf import settings
+
+from evaluator.checkpoints.header import MAX_HEADER_BYTES, Header, read_header
+from evaluator.checkpoints.inspection import header_problems
+from evaluator.communication.log import read_log
+from evaluator.contracts import ArtifactKind
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records import annex, reading
+from portal.challenge.models import Track
+from portal.submissions.models import PendingArtifact
+from portal.teams.models import Team
+from portal.teams.selectors import current_keys
+from portal.uploads.models import Upload
+from portal.uploads.stores import current_store
+
+Result = TypeVar("Result")
+
+WEIGHTS = "model.safetensors"
+LOG_BYTES = 2**20
+RECORD_BYTES = 4 * 2**20
+# The eight bytes with the length of a safetensors header, and some more to recognize other formats by.
+PREFIX_BYTES = 64
+PDF = b"%PDF-"
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The beginning of a file that was uploaded for a draft; `head` is all of it if it is `size_bytes` long."""
+
+    role: PendingArtifact
+    head: bytes
+    size_bytes: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `head` is the whole file."""
+        return len(self.head) == self.size_bytes
+
+    @property
+    def first_line(self) -> bytes:
+        """The first line with its newline, or as much of it as a line may have."""
+        line, newline, _ = self.head.partition(b"\n")
+        return line + newline
+
+    @property
+    def track(self) -> Track:
+        """The track of the draft."""
+        return self.role.submission.track
+
+    @property
+    def team(self) -> Team:
+        """The team that the draft is of."""
+        return self.role.submission.team
+
+
+def arrival_of(upload: Upload) -> Arrival | None:
+    """Return the beginning of an uploaded file that isn't attached yet; None if it has no role any more.
+
+    Raises `ProblemError` (`E_UPLOAD_STATE`) when the file was removed meanwhile.
+    """
+    role = (
+        PendingArtifact.objects.select_related("run", "submission__track", "submission__team")
+        .filter(upload=upload)
+        .first()
+    )
+    if role is None:
+        return None
+    try:
+        with current_store().open(upload.store_key) as file:
+            head = _read(file, ArtifactKind(role.kind))
+    except FileNotFoundError as error:
+        raise ProblemError.of(ErrorCode.UPLOAD_STATE) from error
+    return Arrival(role, head, upload.size_bytes)
+
+
+def check_arrival(arrival: Arrival) -> None:
+    """Raise `ProblemError` with what is wrong with the file, as far as its beginning shows it."""
+    check = CHECKS.get(ArtifactKind(arrival.role.kind))
+    if check is not None:
+        check(arrival)
+
+
+def _read(file: BinaryIO, kind: ArtifactKind) -> bytes:
+    """Return as much of a file as its check needs."""
+    match kind:
+        case ArtifactKind.CHECKPOINT:
+            prefix = file.read(PREFIX_BYTES)
+            length = int.from_bytes(prefix[:8], "little")
+            return prefix + (file.read(length) if length <= MAX_HEADER_BYTES else b"")
+        case ArtifactKind.COMMUNICATION_LOG:
+            return file.read(LOG_BYTES)
+        case ArtifactKind.TRAINING_RECORD:
+            return file.read(RECORD_BYTES)
+        case ArtifactKind.TRAINING_ANNEX:
+            return file.read(annex.MAX_LINE_BYTES)
+        case _:
+            return file.read(PREFIX_BYTES)
+
+
+def _check_checkpoint(arrival: Arrival) -> None:
+    header = _with_file(arrival.head, arrival.size_bytes, read_header)
+    base = _base_header(arrival.track)
+    if base is not None and (problems := header_problems(header, base)):
+        raise ProblemError(*problems)
+
+
+def _check_log(arrival: Arrival) -> None:
+    whole_lines = arrival.head if arrival.is_whole else arrival.head[: arrival.head.rfind(b"\n") + 1]
+    # Without a line end there is at most one line, and it is too long.
+    content = whole_lines or arrival.head
+    track = arrival.track
+    _with_file(
+        content,
+        len(content),
+        lambda path: read_log(path, clients=track.clients, max_rounds=track.max_rounds),
+    )
+
+
+def _check_record(arrival: Arrival) -> None:
+    if not arrival.is_whole:
+        reading.read_first_line(arrival.first_line)
+        return
+    record = _with_file(
+        arrival.head,
+        arrival.size_bytes,
+        lambda path: reading.read_record(path, max_rounds=arrival.track.max_rounds),
+    )
+    reject_foreign_key(arrival.team, record.end.public_key)
+
+
+def reject_foreign_key(team: Team, public_key: str) -> None:
+    """Raise `ProblemError` (`E_RECORD_KEY`) unless the key is one with which the team's records may be signed."""
+    if not current_keys(team).filter(public_key=public_key).exists():
+        raise ProblemError.of(
+            ErrorCode.RECORD_KEY,
+            where="public_key",
+            expected="a key that your team has registered and not revoked",
+            found=public_key,
+        )
+
+
+def _check_proof(arrival: Arrival) -> None:
+    name = arrival.role.upload.filename
+    if name.lower().endswith(".pdf") and not arrival.head.startswith(PDF):
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_KIND,
+            message="The file isn't a PDF, though its name ends in .pdf.",
+            where=name,
+            expected="a file that begins with %PDF-",
+            found=arrival.head[:20].decode(errors="replace"),
+        )
+
+
+CHECKS: dict[ArtifactKind, Callable[[Arrival], None]] = {
+    ArtifactKind.CHECKPOINT: _check_checkpoint,
+    ArtifactKind.COMMUNICATION_LOG: _check_log,
+    ArtifactKind.TRAINING_RECORD: _check_record,
+    ArtifactKind.PRIVACY_PROOF: _check_proof,
+}
+
+
+def _base_header(track: Track) -> Header | None:
+    """Return the header of the track's base weights; None on a site that doesn't have them."""
+    path: Path = settings.REFERENCES_FOLDER / track.reference / WEIGHTS
+    return read_header(path) if path.is_file() else None
+
+
+def _with_file(head: bytes, size_bytes: int, read: Callable[[Path], Result]) -> Result:
+    """Return what `read` makes of a file with this beginning and size; the rest is a hole, which takes no disk."""
+    with tempfile.NamedTemporaryFile(prefix="pfl-arrival-") as file:
+        file.write(head)
+        file.flush()
+        os.truncate(file.name, size_bytes)
+        return read(Path(file.name))

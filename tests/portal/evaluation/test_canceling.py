@@ -1,0 +1,55 @@
+"""A team takes back what waits for its evaluation."""
+
+import pytest
+
+from evaluator.contracts import Step
+from evaluator.errors import ProblemError
+from portal.evaluation import intake
+from portal.evaluation.models import Evaluation, EvaluationState
+from portal.evaluation.services import cancel, may_cancel
+from portal.submissions import services
+from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.selectors import quota_of
+from tests.portal.evaluation.messages import make_progress, make_report
+from tests.portal.submissions.drafts import make_complete_draft
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def submission():
+    submission = make_complete_draft()
+    services.submit(submission, submission.created_by)
+    return submission
+
+
+def test_what_waits_is_a_draft_again_and_its_slot_is_free(submission):
+    cancel(submission, actor=submission.created_by)
+    submission.refresh_from_db()
+    assert (submission.state, submission.submitted_at) == (SubmissionState.DRAFT, None)
+    assert {run.state for run in submission.runs.all()} == {RunState.DRAFT}
+    assert Evaluation.objects.get().state == EvaluationState.CANCELED
+    assert quota_of(submission.team, submission.track, submission.created_at).used == 0
+
+
+def test_it_can_be_submitted_again(submission):
+    cancel(submission, actor=submission.created_by)
+    submission.refresh_from_db()
+    services.submit(submission, submission.created_by)
+    assert [attempt.state for attempt in Evaluation.objects.order_by("attempt")] == ["canceled", "queued"]
+
+
+def test_what_a_worker_has_begun_is_not_canceled(submission):
+    intake.receive_progress(make_progress(Evaluation.objects.get()))
+    assert not may_cancel(submission)
+    with pytest.raises(ProblemError, match="E_SUBMISSION_STATE"):
+        cancel(submission, actor=submission.created_by)
+    assert Evaluation.objects.get().state == EvaluationState.RUNNING
+
+
+def test_a_report_that_comes_after_all_is_dropped(submission):
+    report = make_report(Evaluation.objects.get(), Step.VALIDATE)
+    cancel(submission, actor=submission.created_by)
+    intake.receive_report(report)
+    assert {run.state for run in submission.runs.all()} == {RunState.DRAFT}
+    assert Evaluation.objects.get().state == EvaluationState.CANCELED
