@@ -17,6 +17,7 @@ RUN python3 -m venv /build \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-binary psycopg2 \
        --require-hashes -r /requirements/site.txt
 COPY pyproject.toml README.md LICENSE /source/
+COPY docs /source/docs
 COPY platform /source/platform
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit

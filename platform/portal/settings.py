@@ -65,7 +65,11 @@ INSTALLED_APPS = [
     "portal.teams",
     "portal.challenge",
     "portal.calculator",
+    "portal.docs",
+    "portal.about",
+    "portal.news",
     "portal.uploads",
+    "portal.downloads",
     "portal.submissions",
     "portal.evaluation",
     "portal.reviews",
@@ -234,8 +238,13 @@ DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <ben
 SECURITY_CONTACT = os.environ.get("PFL_SECURITY_CONTACT") or f"mailto:{parseaddr(DEFAULT_FROM_EMAIL)[1]}"
 
 FORM_RENDERER = "portal.ui.forms.FormRenderer"
-# The link in every page's footer.
+# Where the source code is, for every page's footer and the links of the documentation to files of the code.
 SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
+# How people reach the organizers, a mailto: or https: address, and who they are.
+CONTACT = os.environ.get("PFL_CONTACT", "")
+ORGANIZERS = os.environ.get("PFL_ORGANIZERS", "")
+# Where the data set is published, beside the files that the data page offers itself.
+DATA_URL = os.environ.get("PFL_DATA_URL", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -351,6 +360,17 @@ METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 MIN_COMPRESSED_KEY_BYTES = 38
 
 
+def _missing_addresses() -> list[str]:
+    """Return what is wrong with the addresses that visitors of a public site need to take part."""
+    problems = []
+    if not CONTACT.startswith(("mailto:", "https:")):
+        problems.append("PFL_CONTACT must say how people reach the organizers: a mailto: or https: address")
+    for name, address in (("PFL_SOURCE_URL", SOURCE_URL), ("PFL_DATA_URL", DATA_URL)):
+        if not address.startswith("https:"):
+            problems.append(f"{name} must be the https: address that the site's pages link to")
+    return problems
+
+
 def _reject_unsafe_values() -> None:
     """Stop a public site from starting with a value that is only safe on one's own machine."""
     problems = []
@@ -374,6 +394,7 @@ def _reject_unsafe_values() -> None:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):
         problems.append("PFL_FROM_EMAIL must be an address of your own")
+    problems += _missing_addresses()
     if problems:
         raise ImproperlyConfigured("Not starting a public site:\n  " + "\n  ".join(problems))
 
