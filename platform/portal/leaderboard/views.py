@@ -1,4 +1,4 @@
-"""The home page and the leaderboards. What they show of the boards is rendered once for each version of them."""
+"""The leaderboards. What they show of the boards is rendered once for each version of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,13 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.evaluation.results import EPSILON_COLUMNS, TRUST
-from portal.leaderboard.boards import Board, StoredBoard, heads_of, rows_of, stored_boards
+from portal.leaderboard.boards import StoredBoard, heads_of, rows_of, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged, unless_unchanged
 from portal.leaderboard.published import as_csv
 from portal.leaderboard.ranking import Row
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
-TOP = 5
 # Of a board on a page of its own, and of each of several boards on one page.
 PAGE_LENGTH = 50
 HEAD_LENGTH = 15
@@ -39,31 +38,6 @@ class ShownBoard:
     rows: Sequence[Row]
     page: Page[int] | None = None
     is_cut: bool = False
-
-
-@require_safe
-def home(request: HttpRequest) -> HttpResponse:
-    """Show what the benchmark is, how to take part, and the best runs of every track."""
-    tracks = list(Track.objects.all())
-    versions = boards_versions([track.pk for track in tracks])
-
-    def respond() -> HttpResponse:
-        tops = [_top(track, versions[track.pk]) for track in tracks]
-        return render(request, "leaderboard/home.html", {"tops": tops})
-
-    return page_unless_unchanged(request, str(versions), respond)
-
-
-def _top(track: Track, version: str) -> SafeString:
-    """Return the section of the track on the home page."""
-
-    def draw() -> str:
-        boards = stored_boards(track)
-        heads = [[row for row in head if row.rank] for head in heads_of(boards, TOP)]
-        tops = [Board(board.budget, head) for board, head in zip(boards, heads, strict=True)]
-        return _drawn("leaderboard/top.html", track=track, boards=tops)
-
-    return mark_safe(cached(version, f"top {track.pk}", draw))  # noqa: S308  (a template made it)
 
 
 @require_safe

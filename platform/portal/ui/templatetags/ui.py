@@ -1,9 +1,11 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
 from datetime import datetime
+from urllib.parse import urljoin
 
 from django import template
 from django.conf import settings
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -121,6 +123,19 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
     return format_html(
         '<a href="{}"{}>{}</a>', reverse(view), SafeString(' aria-current="page"' if current else ""), label
     )
+
+
+@register.simple_tag(takes_context=True)
+def canonical(context: template.Context) -> str:
+    """Return the one address of the page, without its parameters; empty where there is no page."""
+    request = context.get("request")
+    return settings.SITE_URL + request.path if getattr(request, "resolver_match", None) else ""
+
+
+@register.simple_tag
+def absolute_static(path: str) -> str:
+    """Return the address of a static file with the site's, for readers elsewhere."""
+    return urljoin(f"{settings.SITE_URL}/", static(path))
 
 
 @register.simple_tag
