@@ -196,7 +196,12 @@ ALLAUTH_TRUSTED_PROXY_COUNT = int(os.environ.get("PFL_TRUSTED_PROXIES", "1" if P
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 
 ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
-ACCOUNT_FORMS = {"signup": "portal.accounts.signup.NewAccountForm"}
+ACCOUNT_FORMS = {
+    "login": "portal.accounts.signup.LoginWithPasswordForm",
+    "signup": "portal.accounts.signup.NewAccountForm",
+}
+# Where the address is confirmed in the browser that signed up, nobody has to type the password again.
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
 # A change of password, e-mail address, second factor or token needs the password once more, and is reported by mail.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
@@ -251,10 +256,20 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = HOME / "static"
+STATIC_ROOT = Path(os.environ.get("PFL_STATIC_ROOT") or HOME / "static")
 STATIC_ROOT.mkdir(exist_ok=True)
-# The embedded site serves straight from the source tree.
-WHITENOISE_USE_FINDERS = True
+# After `collectstatic`, files have a hash in their names, so that browsers keep them for a year, and are compressed. A
+# site that hasn't run it, as the embedded one, serves them straight from the source tree.
+_collected = (STATIC_ROOT / "staticfiles.json").is_file() or "collectstatic" in sys.argv
+WHITENOISE_USE_FINDERS = not _collected
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if _collected
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
 
 # Uploads go into a folder, or into a bucket if PFL_STORE_URL names one.
 _store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)

@@ -7,7 +7,7 @@ What goes beyond a limit is shown as it was written or left out, and a notice sa
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -118,7 +118,7 @@ def _cells(state: StateBlock, start: int, end: int) -> int:
     return columns * rows
 
 
-def _within(tokens: list[Token], allowance: Allowance) -> Iterator[Token]:
+def _within(tokens: Iterable[Token], allowance: Allowance) -> Iterator[Token]:
     """Yield the tokens up to the one that uses up the allowance; `nh3` closes the tags that this leaves open."""
     for token in tokens:
         if token.type in MATH_TOKENS:

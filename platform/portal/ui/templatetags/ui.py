@@ -19,6 +19,7 @@ register = template.Library()
 
 BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"]
 MISSING = "–"
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MINUTE_S = 60
 # Seconds of the units in which a distance from now is given.
 DISTANCES = [(365 * 86_400, "year"), (86_400, "day"), (3_600, "h"), (MINUTE_S, "min")]
@@ -49,6 +50,14 @@ def readable_bytes(size: int) -> str:
 def score(value: float | None) -> str:
     """Return a score in [0, 1] as `cut` shows it. Further digits would reveal more of the test set than they should."""
     return MISSING if value is None else cut(value)
+
+
+@register.filter
+def power_of_ten(value: float) -> str:
+    """Return a small number as a power of ten, such as 10⁻⁵, that doesn't break at the end of a line."""
+    factor, _, exponent = f"{value:e}".partition("e")
+    power = f"10{str(int(exponent)).translate(SUPERSCRIPT)}"
+    return power if float(factor) == 1 else f"{float(factor):g}\xa0·\xa0{power}"
 
 
 @register.filter
@@ -129,7 +138,9 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
 def canonical(context: template.Context) -> str:
     """Return the one address of the page, without its parameters; empty where there is no page."""
     request = context.get("request")
-    return settings.SITE_URL + request.path if getattr(request, "resolver_match", None) else ""
+    if request is None or request.resolver_match is None:
+        return ""
+    return f"{settings.SITE_URL}{request.path}"
 
 
 @register.simple_tag
