@@ -17,12 +17,17 @@ RUN python3 -m venv /build \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-binary psycopg2 \
        --require-hashes -r /requirements/site.txt
 COPY pyproject.toml README.md LICENSE /source/
+COPY docs /source/docs
 COPY platform /source/platform
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source
 RUN /build/bin/python -m hatchling build -t wheel -d /wheel \
     && /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode --no-deps /wheel/*.whl
+# Hashed and compressed, in the image, so that they are always those of its version.
+RUN PFL_HOME=/tmp/pfl PFL_STATIC_ROOT=/opt/pfl/static DJANGO_SETTINGS_MODULE=portal.settings \
+    /opt/pfl/bin/python -m django collectstatic --noinput \
+    && chmod -R a+rX /opt/pfl/static
 
 FROM ${BASE}
 # postgresql-client is for backups: its version must not be older than the server's.
@@ -37,6 +42,7 @@ COPY --from=build /opt/pfl /opt/pfl
 ENV PATH=/opt/pfl/bin:$PATH \
     DJANGO_SETTINGS_MODULE=portal.settings \
     PFL_HOME=/var/lib/pfl \
+    PFL_STATIC_ROOT=/opt/pfl/static \
     PFL_LOG_FORMAT=json \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1

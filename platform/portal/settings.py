@@ -65,7 +65,11 @@ INSTALLED_APPS = [
     "portal.teams",
     "portal.challenge",
     "portal.calculator",
+    "portal.docs",
+    "portal.about",
+    "portal.news",
     "portal.uploads",
+    "portal.downloads",
     "portal.submissions",
     "portal.evaluation",
     "portal.reviews",
@@ -193,7 +197,12 @@ ALLAUTH_TRUSTED_PROXY_COUNT = int(os.environ.get("PFL_TRUSTED_PROXIES", "1" if P
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[PFL-DocVQA] "
 
 ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
-ACCOUNT_FORMS = {"signup": "portal.accounts.signup.NewAccountForm"}
+ACCOUNT_FORMS = {
+    "login": "portal.accounts.signup.LoginWithPasswordForm",
+    "signup": "portal.accounts.signup.NewAccountForm",
+}
+# Where the address is confirmed in the browser that signed up, nobody has to type the password again.
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
 # A change of password, e-mail address, second factor or token needs the password once more, and is reported by mail.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
@@ -235,18 +244,33 @@ DEFAULT_FROM_EMAIL = os.environ.get("PFL_FROM_EMAIL", "PFL-DocVQA benchmark <ben
 SECURITY_CONTACT = os.environ.get("PFL_SECURITY_CONTACT") or f"mailto:{parseaddr(DEFAULT_FROM_EMAIL)[1]}"
 
 FORM_RENDERER = "portal.ui.forms.FormRenderer"
-# The link in every page's footer.
+# Where the source code is, for every page's footer and the links of the documentation to files of the code.
 SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
+# How people reach the organizers, a mailto: or https: address, and who they are.
+CONTACT = os.environ.get("PFL_CONTACT", "")
+ORGANIZERS = os.environ.get("PFL_ORGANIZERS", "")
+# Where the data set is published, beside the files that the data page offers itself.
+DATA_URL = os.environ.get("PFL_DATA_URL", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = HOME / "static"
+STATIC_ROOT = Path(os.environ.get("PFL_STATIC_ROOT") or HOME / "static")
 STATIC_ROOT.mkdir(exist_ok=True)
-# The embedded site serves straight from the source tree.
-WHITENOISE_USE_FINDERS = True
+# After `collectstatic`, files have a hash in their names, so that browsers keep them for a year, and are compressed. A
+# site that hasn't run it, as the embedded one, serves them straight from the source tree.
+_collected = (STATIC_ROOT / "staticfiles.json").is_file() or "collectstatic" in sys.argv
+WHITENOISE_USE_FINDERS = not _collected
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if _collected
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
 
 # Uploads go into a folder, or into a bucket if PFL_STORE_URL names one.
 _store = store_location(os.environ.get("PFL_STORE_URL") or (HOME / "store").as_uri(), os.environ)
@@ -354,6 +378,17 @@ METRICS_TOKEN = os.environ.get("PFL_METRICS_TOKEN", "")
 MIN_COMPRESSED_KEY_BYTES = 38
 
 
+def _missing_addresses() -> list[str]:
+    """Return what is wrong with the addresses that visitors of a public site need to take part."""
+    problems = []
+    if not CONTACT.startswith(("mailto:", "https:")):
+        problems.append("PFL_CONTACT must say how people reach the organizers: a mailto: or https: address")
+    for name, address in (("PFL_SOURCE_URL", SOURCE_URL), ("PFL_DATA_URL", DATA_URL)):
+        if not address.startswith("https:"):
+            problems.append(f"{name} must be the https: address that the site's pages link to")
+    return problems
+
+
 def _reject_unsafe_values() -> None:
     """Stop a public site from starting with a value that is only safe on one's own machine."""
     problems = []
@@ -377,6 +412,7 @@ def _reject_unsafe_values() -> None:
         problems.append("PFL_SMTP_URL is needed to verify e-mail addresses")
     if not parseaddr(DEFAULT_FROM_EMAIL)[1].count("@") or DEFAULT_FROM_EMAIL.endswith("@localhost>"):
         problems.append("PFL_FROM_EMAIL must be an address of your own")
+    problems += _missing_addresses()
     if problems:
         raise ImproperlyConfigured("Not starting a public site:\n  " + "\n  ".join(problems))
 

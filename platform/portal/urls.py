@@ -24,6 +24,7 @@ urlpatterns = [
     path("readyz", operations.ready, name="readyz"),
     path("metrics", operations.show_metrics, name="metrics"),
     path("favicon.ico", well_known.favicon, name="favicon"),
+    path("sitemap.xml", well_known.sitemap, name="sitemap"),
     path("robots.txt", well_known.robots_txt, name="robots_txt"),
     path(".well-known/security.txt", well_known.security_txt, name="security_txt"),
     # The home page shows both leaderboards.
@@ -34,10 +35,17 @@ urlpatterns = [
     path("", include("portal.teams.urls")),
     path("tracks/", include("portal.challenge.urls")),
     path("privacy/calculator/", include("portal.calculator.urls")),
+    path("docs/", include("portal.docs.urls")),
+    path("about/", include("portal.about.urls")),
+    path("news/", include("portal.news.urls")),
+    path("data/", include("portal.downloads.urls")),
     path("submissions/", include((SUBMISSION_PAGES, "submissions"))),
     path("uploads/", include("portal.uploads.urls")),
     path("reviews/", include("portal.reviews.urls")),
     path("api/v1/", include("portal.api.urls")),
+    # What people try who look for the API or the teams.
+    path("api/", RedirectView.as_view(pattern_name="api-docs")),
+    path("teams/", RedirectView.as_view(pattern_name="leaderboard:index")),
     # Organizers change their passwords where everyone does, too.
     path("admin/password_change/", RedirectView.as_view(pattern_name="account_change_password")),
     path("admin/", admin.site.urls),

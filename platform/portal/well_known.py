@@ -1,7 +1,8 @@
 """The files that browsers, robots and security researchers look for at fixed addresses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from xml.etree import ElementTree
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -10,6 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
+
+from portal.challenge.models import Track
+from portal.docs import library
+from portal.news.models import published
 
 # A reader asks again within this time; the file says that it is old afterwards (RFC 9116, section 2.5.5).
 SECURITY_TXT_LIFETIME = timedelta(days=180)
@@ -22,6 +27,18 @@ HIDDEN_FROM_ROBOTS = (
     "/submissions/create/",
     "/team/",
     "/uploads/",
+)
+# Beside the pages of tracks, documents and news.
+PAGES = (
+    "home",
+    "leaderboard:index",
+    "challenge:list",
+    "downloads:data",
+    "docs:contents",
+    "calculator:calculator",
+    "news:list",
+    "about:contact",
+    "about:cite",
 )
 
 
@@ -43,7 +60,32 @@ def security_txt(_request: HttpRequest) -> HttpResponse:
 @require_safe
 def robots_txt(_request: HttpRequest) -> HttpResponse:
     """Say which pages robots leave alone (RFC 9309)."""
-    return _plain(["User-agent: *", *(f"Disallow: {path}" for path in HIDDEN_FROM_ROBOTS)])
+    hidden = (f"Disallow: {path}" for path in HIDDEN_FROM_ROBOTS)
+    return _plain(["User-agent: *", *hidden, f"Sitemap: {settings.SITE_URL}{reverse('sitemap')}"])
+
+
+@cache_control(public=True, max_age=3_600)
+@require_safe
+def sitemap(_request: HttpRequest) -> HttpResponse:
+    """List the pages that a search engine should know (sitemaps.org)."""
+    urlset = ElementTree.Element("urlset", xmlns="http://www.sitemaps.org/schemas/sitemap/0.9")
+    for path in _listed_paths():
+        ElementTree.SubElement(ElementTree.SubElement(urlset, "url"), "loc").text = settings.SITE_URL + path
+    content = ElementTree.tostring(urlset, encoding="utf-8", xml_declaration=True)
+    return HttpResponse(content, content_type="application/xml")
+
+
+def _listed_paths() -> Iterator[str]:
+    for page in PAGES:
+        yield reverse(page)
+    for track in Track.objects.all():
+        yield track.get_absolute_url()
+        yield reverse("leaderboard:track", args=[track.slug])
+    for group in library.GROUPS:
+        for name in group.names:
+            yield reverse("docs:document", args=[library.address(name)])
+    for item in published():
+        yield item.get_absolute_url()
 
 
 @cache_control(public=True, max_age=86_400)

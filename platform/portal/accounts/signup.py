@@ -1,15 +1,43 @@
-"""The sign-up form. Apart from `forms`, which allauth imports to build the class below."""
+"""The forms to sign up and to log in. Apart from `forms`, which allauth imports to build the class below."""
 
 from typing import Any
 
-from allauth.account.forms import SignupForm
+from allauth.account.forms import LoginForm, SignupForm
 from django.contrib.auth.hashers import make_password
 from django.http import HttpRequest
 from typing_extensions import override
 
+EMAIL = "E-mail address"
+ADVICE = (
+    "At least 8 characters. Not a common password, not only digits, and nothing like your name or address."
+)
+
+
+class LoginWithPasswordForm(LoginForm):  # type: ignore[misc]
+    """Names its fields as the rest of the site does."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"].label = EMAIL
+        self.fields["remember"].label = "Keep me signed in"
+
 
 class NewAccountForm(SignupForm):  # type: ignore[misc]
-    """Takes as long for an address that has an account as for a new one."""
+    """Takes as long for an address that has an account as for a new one, and reports all that is wrong at once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = EMAIL
+        self.fields["password1"].help_text = ADVICE
+
+    @override
+    def clean(self) -> Any:
+        data = super().clean()
+        # allauth compares the two only once the first is a good password.
+        entered = [self.data.get(self.add_prefix(name)) for name in ("password1", "password2")]
+        if "password1" in self.errors and entered[0] != entered[1]:
+            self.add_error("password2", "You must type the same password each time.")
+        return data
 
     @override
     def try_save(self, request: HttpRequest) -> Any:

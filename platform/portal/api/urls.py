@@ -1,6 +1,7 @@
 """The API and its routers."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 from ninja import NinjaAPI
 
 from evaluator.contracts import evaluator_version
@@ -27,4 +28,8 @@ api.add_router("/submissions", submissions.router)
 api.add_router("/uploads", uploads.router, throttle=UPLOAD_LIMITS)
 api.add_router("/leaderboards", leaderboards, throttle=PUBLIC_LIMITS)
 
-urlpatterns = [path("docs", docs(api), name="api-docs"), path("", api.urls)]
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="api-docs")),
+    path("docs", docs(api), name="api-docs"),
+    path("", api.urls),
+]

@@ -31,16 +31,23 @@ class Wanted(TextChoices):
 
 def _number(label: str, initial: float, low: float, high: float) -> forms.FloatField:
     widget = forms.NumberInput(attrs={"step": "any"})
-    return forms.FloatField(label=label, initial=initial, min_value=low, max_value=high, widget=widget)
+    return forms.FloatField(
+        label=label,
+        initial=initial,
+        min_value=low,
+        max_value=high,
+        widget=widget,
+        help_text=f"{low:g} to {high:g}",
+    )
 
 
 class Participation(TextChoices):
     """Who takes part in a round."""
 
-    TWO_STAGES = "two_stages", "Two stages: clients by coins, then their providers by coins"
-    ONE_STAGE = "one_stage", "All clients, and every provider by its own coin"
-    FIXED_SIZE = "fixed_size", "A fixed number of clients, then of each one's providers"
-    FULL = "full", "Every provider of every client"
+    TWO_STAGES = "two_stages", "Poisson: clients, then providers"
+    ONE_STAGE = "one_stage", "Poisson: providers of all clients"
+    FIXED_SIZE = "fixed_size", "fixed size: clients, then providers"
+    FULL = "full", "everyone, without sampling"
 
 
 class ScenarioForm(forms.Form):
@@ -52,38 +59,42 @@ class ScenarioForm(forms.Form):
         initial=Participation.TWO_STAGES,
         choices=Participation.choices,
     )
-    client_rate = _number("Client sampling rate C", 0.2, MIN_RATE, 1)
-    provider_rate = _number("Provider sampling rate p", 0.1125, MIN_RATE, 1)
+    client_rate = _number("Client rate C", 0.2, MIN_RATE, 1)
+    provider_rate = _number("Provider rate p", 0.1125, MIN_RATE, 1)
     noise_multiplier = _number("Noise multiplier σ", 1.21, MIN_NOISE, MAX_NOISE)
-    rounds = forms.IntegerField(label="Rounds", initial=30, min_value=1, max_value=MAX_ROUNDS)
+    rounds = forms.IntegerField(
+        label="Rounds", initial=30, min_value=1, max_value=MAX_ROUNDS, help_text=f"1 to {MAX_ROUNDS}"
+    )
     budget = _number("Budget ε", 1, MIN_BUDGET, MAX_BUDGET)
     delta = _number("δ", 1e-5, MIN_DELTA, MAX_DELTA)
     adjacency = forms.ChoiceField(
-        label="Neighboring datasets",
+        label="Adjacency",
         initial=Adjacency.ADD_REMOVE,
         choices=[
-            (Adjacency.ADD_REMOVE.value, "One provider more or less (the benchmark's)"),
-            (Adjacency.REPLACE.value, "One provider replaced by another"),
+            (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
+            (Adjacency.REPLACE.value, "replace one provider"),
         ],
     )
     placement = forms.ChoiceField(
-        label="Who draws the noise",
+        label="Noise added by",
         initial="server",
         choices=[
-            ("server", "The server, once, on the sum"),
-            ("client_full", "Each client, all of it"),
-            ("client_share", "Each client, a share of it"),
+            ("server", "the server, once, to the sum"),
+            ("client_full", "each client, all of it"),
+            ("client_share", "each client, a share of it"),
         ],
     )
     secure_aggregation = forms.ChoiceField(
-        label="What an adversary sees of clients that draw noise",
+        label="Seen of clients that add noise",
         initial="simulated",
         choices=[
-            ("simulated", "Their sum only: updates are aggregated securely"),
-            ("none", "Each client's update"),
+            ("simulated", "their sum (secure aggregation)"),
+            ("none", "each client's update"),
         ],
     )
-    clients = forms.IntegerField(label="Clients", initial=10, min_value=1, max_value=MAX_CLIENTS)
+    clients = forms.IntegerField(
+        label="Clients", initial=10, min_value=1, max_value=MAX_CLIENTS, help_text=f"1 to {MAX_CLIENTS}"
+    )
     colluding_clients = forms.IntegerField(
         label="Colluding clients", initial=0, min_value=0, max_value=MAX_CLIENTS
     )

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.calculator.forms import ScenarioForm
+from portal.calculator.presets import presets
 from portal.calculator.results import Result
 from portal.limits import Limit, network_of
 
@@ -46,5 +47,11 @@ def _page(
     too_many: bool = False,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> HttpResponse:
-    context = {"form": form, "result": result, "rejection": rejection, "too_many": too_many}
+    context = {
+        "form": form,
+        "result": result,
+        "rejection": rejection,
+        "too_many": too_many,
+        "presets": presets(),
+    }
     return render(request, "calculator/calculator.html", context, status=status)

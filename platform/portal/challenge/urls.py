@@ -6,4 +6,5 @@ app_name = "challenge"
 urlpatterns = [
     path("", views.track_list, name="list"),
     path("<slug:slug>/", views.track, name="track"),
+    path("<slug:slug>/deadline.ics", views.deadline, name="deadline"),
 ]

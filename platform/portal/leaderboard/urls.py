@@ -1,8 +1,9 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import citing, exports, method_page, plot_pages, team_submissions, track_page, views
+from portal.leaderboard import citing, exports, home_page, method_page, plot_pages, team_submissions, track_page
 
 boards: list[URLPattern | URLResolver] = [
+    path("", home_page.index, name="index"),
     path("<slug:slug>/", track_page.track, name="track"),
     path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
     path("<slug:slug>.csv", exports.track_csv, name="csv"),
@@ -14,6 +15,6 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
 ]
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", views.home, name="home"),
+    path("", home_page.home, name="home"),
     path("leaderboard/", include((boards, "leaderboard"))),
 ]

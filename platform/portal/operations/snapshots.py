@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from pydantic import BaseModel
 
+from portal.downloads.models import Download
 from portal.uploads.models import Upload, UploadState
 
 COLUMNS = ("store_key", "size_bytes", "sha256")
@@ -26,7 +27,7 @@ class SnapshotError(Exception):
 
 
 class StoredFile(BaseModel):
-    """A completed upload's file in the store."""
+    """A file in the store: of a completed upload, or a download that the organizers offer."""
 
     key: str
     size_bytes: int
@@ -70,9 +71,10 @@ def _snapshot_sqlite(target: Path) -> list[StoredFile]:
     connection.ensure_connection()
     with closing(sqlite3.connect(target)) as copy:
         connection.connection.backup(copy)
-        table = Upload._meta.db_table
+        columns = ", ".join(COLUMNS)
         rows = copy.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM {table} WHERE state = ? ORDER BY store_key",  # noqa: S608
+            f"SELECT {columns} FROM {Upload._meta.db_table} WHERE state = ? "  # noqa: S608
+            f"UNION ALL SELECT {columns} FROM {Download._meta.db_table} ORDER BY store_key",
             [UploadState.COMPLETED.value],
         ).fetchall()
     return _as_files(rows)
@@ -90,8 +92,10 @@ def _snapshot_postgresql(target: Path) -> list[StoredFile]:
         cursor.execute("SELECT pg_export_snapshot()")
         (name,) = cursor.fetchone()
         _run("pg_dump", "--format=custom", "--no-owner", f"--snapshot={name}", f"--file={target}")
-        completed = Upload.objects.filter(state=UploadState.COMPLETED).order_by("store_key")
-        return _as_files(completed.values_list(*COLUMNS))
+        completed = Upload.objects.filter(state=UploadState.COMPLETED).values_list(*COLUMNS)
+        return _as_files(
+            completed.union(Download.objects.values_list(*COLUMNS), all=True).order_by("store_key")
+        )
 
 
 def _as_files(rows: Any) -> list[StoredFile]:

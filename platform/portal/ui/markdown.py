@@ -2,11 +2,12 @@
 
 The length of a text doesn't bound what it renders to: each row of a table is filled up to the width of its header,
 and each use of a link repeats its address. So the number of cells and the characters that come out are limited too.
+Formulas between dollar signs become MathML, and take what that has from the same limit.
 What goes beyond a limit is shown as it was written or left out, and a notice says so.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -17,13 +18,19 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-# No images: a picture from elsewhere would reveal to its owner who looks at a page, and when.
+from portal.ui import math
+
+# No images: a picture from elsewhere would reveal to its owner who looks at a page, and when. There is a link instead.
 TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "ul", "ol", "li"}
 INLINE_TAGS = {"strong", "em", "s", "code", "pre", "a"}
 TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
-TAGS = TEXT_TAGS | INLINE_TAGS | TABLE_TAGS
-ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+TAGS = TEXT_TAGS | INLINE_TAGS | TABLE_TAGS | math.TAGS
+ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, **math.ATTRIBUTES}
+MATH_TOKENS = {"math_inline": False, "math_block": True}
+# Below the headings of a page and of its sections.
+TOP_HEADING = 3
 
 MAX_CHARACTERS = 100_000
 MAX_CELLS = 2_000
@@ -35,7 +42,7 @@ CACHED_SECONDS = 30 * 24 * 3600
 # Shorter texts are rendered faster than they are looked up.
 CACHED_CHARACTERS = 500
 ALLOWANCE = "allowance"
-RENDERERS = " ".join(version(name) for name in ("markdown-it-py", "nh3"))
+RENDERERS = " ".join(version(name) for name in ("markdown-it-py", "math-core", "mdit-py-plugins", "nh3"))
 
 
 @dataclass
@@ -48,31 +55,38 @@ class Allowance:
     is_cut: bool = False
 
 
-def render_markdown(text: str) -> SafeString:
-    """Return `text` as sanitized HTML: CommonMark with tables, without raw HTML, images, styles or scripts.
+def render_markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
+    """Return `text` as sanitized HTML: CommonMark with tables and math, without raw HTML, images, styles or scripts.
 
-    The same text is rendered once and cached.
+    Its highest headings get the level `top_heading`. The same text is rendered once and cached.
     """
     if len(text) < CACHED_CHARACTERS:
-        return render_within(text, Allowance())
-    key = f"markdown:{_digest(text)}"
+        return render_within(text, Allowance(), top_heading)
+    key = f"markdown:{top_heading}:{_digest(text)}"
     html: str | None = caches["pages"].get(key)
     if html is None:
-        html = render_within(text, Allowance())
+        html = render_within(text, Allowance(), top_heading)
         caches["pages"].set(key, html, CACHED_SECONDS)
     return mark_safe(html)  # noqa: S308  (what was cached is what render_within returned)
 
 
-def render_within(text: str, allowance: Allowance) -> SafeString:
-    """Return `text` as sanitized HTML like `render_markdown`, and take what it uses from the allowance."""
+def render_within(text: str, allowance: Allowance, top_heading: int | None = None) -> SafeString:
+    """Return `text` as sanitized HTML like `render_markdown`, and take what it uses from the allowance.
+
+    Without `top_heading`, headings keep the levels that they were written with.
+    """
     already_cut, allowance.is_cut = allowance.is_cut, len(text) > allowance.characters
     text = text[: allowance.characters]
     allowance.characters -= len(text)
-    tokens = list(_within(_parser.parse(text, {ALLOWANCE: allowance}), allowance))
+    parsed = _parser.parse(text, {ALLOWANCE: allowance})
+    if top_heading:
+        _move_headings(parsed, top_heading)
+    tokens = list(_within(parsed, allowance))
     html = nh3.clean(
         _parser.renderer.render(tokens, _parser.options, {}),
         tags=TAGS,
         attributes=ATTRIBUTES,
+        allowed_classes=math.CLASSES,
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow noopener noreferrer",
     )
@@ -104,11 +118,13 @@ def _cells(state: StateBlock, start: int, end: int) -> int:
     return columns * rows
 
 
-def _within(tokens: list[Token], allowance: Allowance) -> Iterator[Token]:
+def _within(tokens: Iterable[Token], allowance: Allowance) -> Iterator[Token]:
     """Yield the tokens up to the one that uses up the allowance; `nh3` closes the tags that this leaves open."""
     for token in tokens:
+        if token.type in MATH_TOKENS:
+            token.content = math.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
         if token.children:
-            token.children = list(_within(token.children, allowance))
+            token.children = list(_within(_images_as_links(token.children), allowance))
         else:
             allowance.output -= _length(token)
         if allowance.output < 0:
@@ -118,6 +134,25 @@ def _within(tokens: list[Token], allowance: Allowance) -> Iterator[Token]:
                 yield token
             return
         yield token
+
+
+def _move_headings(tokens: list[Token], top: int) -> None:
+    """Give the highest headings the level `top`, and those below them levels below that."""
+    headings = [token for token in tokens if token.type in {"heading_open", "heading_close"}]
+    highest = min((int(token.tag[1]) for token in headings), default=1)
+    for token in headings:
+        token.tag = f"h{min(6, int(token.tag[1]) - highest + top)}"
+
+
+def _images_as_links(tokens: list[Token]) -> Iterator[Token]:
+    """Yield the tokens with each image as a link to it, named by its text."""
+    for token in tokens:
+        if token.type != "image":
+            yield token
+            continue
+        yield Token("link_open", "a", 1, attrs={"href": token.attrs.get("src", "")})
+        yield Token("text", "", 0, content=f"Image: {token.content or token.attrs.get('src', '')}")
+        yield Token("link_close", "a", -1)
 
 
 def _length(token: Token) -> int:
@@ -140,5 +175,21 @@ def _digest(text: str) -> str:
     return hashlib.sha256(f"{RENDERERS} {text}".encode()).hexdigest()
 
 
-_parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+def parser() -> MarkdownIt:
+    """Return a parser of the site's Markdown: CommonMark with tables, strikethrough and math, without raw HTML."""
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    dollarmath_plugin(
+        made, allow_labels=False, allow_space=False, allow_digits=False, allow_blank_lines=False
+    )
+    made.add_render_rule("math_inline", _converted)
+    made.add_render_rule("math_block", _converted)
+    return made
+
+
+def _converted(_renderer: object, tokens: Sequence[Token], index: int, *_: object) -> str:
+    """Return the MathML of a token whose formula was converted before."""
+    return tokens[index].content
+
+
+_parser = parser()
 _parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})

@@ -173,3 +173,17 @@ def test_the_profile_page_changes_nothing_else(client: Client) -> None:
 def test_account_pages_reject_other_methods(client: Client, view: str) -> None:
     client.force_login(make_user())
     assert client.delete(reverse(view)).status_code == 405
+
+
+def test_all_that_is_wrong_with_two_passwords_is_reported_at_once(client, db):
+    form = {"email": "ada@example.org", "name": "Ada", "password1": "12345", "password2": "54321"}
+    page = client.post("/account/signup/", form).text
+    assert "too short" in page
+    assert "same password each time" in page
+
+
+def test_an_address_without_its_scheme_is_not_rejected_by_the_browser(client, db):
+    client.force_login(make_user())
+    page = client.get("/team/create/").text
+    assert 'type="url"' not in page
+    assert 'type="text" inputmode="url"' in page

@@ -37,7 +37,7 @@ def test_a_bytes_track_shows_its_threshold_and_quota(client: Client) -> None:
 def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Client) -> None:
     html = page(client, make_track(reference="vt5-base"))
     assert "vt5-base" in html
-    assert "Every tensor</dd>" in html
+    assert "All</dd>" in html
     html = page(client, make_track(trainable="*.bias\n<b>*"))
     assert "<code>*.bias</code> or <code>&lt;b&gt;*</code>" in html
     assert "--trainable '*.bias'" in html
@@ -46,7 +46,7 @@ def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Cl
 
 def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
     html = page(client, make_track(Ranking.ANLS, budgets=[1, 4.5], delta=1e-5))
-    for text in ("ε = 1, 4.5", "0.00001", "Training record", "Privacy proof", "--proof"):
+    for text in ("ε = 1, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
 
 

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from datetime import datetime, timedelta
+from html import unescape
 
 import pytest
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
 from portal.challenge.models import Ranking
+from portal.downloads.models import Download, Kind
 from portal.leaderboard.boards import boards_of
 from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
@@ -200,8 +202,8 @@ class TestHome:
         add_run(private_track, "Private method", budget=4.0, epsilon=3.0)
         page = client.get(reverse("home")).text
         assert "Privacy-preserving federated document VQA" in page
-        assert "Bytes method 4." in page
-        assert "Bytes method 5." not in page
+        assert "Bytes method 0." in page
+        assert "Bytes method 1." not in page
         assert "Weak method" not in page
         assert "Private method" in page
         assert all(
@@ -216,9 +218,52 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # The tracks, their versions, the first five runs, their rows.
-        with django_assert_num_queries(4):
+        # The tracks, their versions, the news, the kit's files, the first run, its row.
+        with django_assert_num_queries(6):
             client.get(reverse("home"))
+
+    def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):
+        add_run(bytes_track, "First method", bytes_total=1_234)
+        page = client.get(reverse("leaderboard:index")).text
+        assert "First method" in page
+        assert "1.23 kB" in page
+
+    def test_a_member_finds_their_team(self, client, bytes_track):
+        team = make_team(user := make_user())
+        client.force_login(user)
+        page = client.get(reverse("home")).text
+        assert team.name in page
+        assert f"{reverse('leaderboard:track', args=[bytes_track.slug])}?team={team.slug}" in page
+
+    def test_it_says_until_when_and_offers_a_reminder(self, client, bytes_track):
+        bytes_track.closes_at = timezone.now() + timedelta(days=3, minutes=1)
+        bytes_track.save()
+        assert "(in 3\xa0days)" in client.get(reverse("home")).text
+        calendar = client.get(reverse("challenge:deadline", args=[bytes_track.slug]))
+        assert calendar["Content-Type"].startswith("text/calendar")
+        assert f"DTSTART:{bytes_track.closes_at:%Y%m%dT%H%M%SZ}\r\n" in calendar.text
+
+    def test_a_track_without_a_deadline_has_no_reminder(self, client, bytes_track):
+        assert client.get(reverse("challenge:deadline", args=[bytes_track.slug])).status_code == 404
+
+    def test_the_kit_is_installed_from_the_site_if_it_offers_one(self, client, settings):
+        settings.SOURCE_URL = "https://code.example/pfl"
+        assert "git+https://code.example/pfl" in client.get(reverse("home")).text
+        files = {"kit": "pfl_docvqa_benchmark-1-py3-none-any.whl", "pins": "constraints.txt"}
+        for slug, name in files.items():
+            Download.objects.create(
+                slug=slug,
+                kind=Kind.KIT,
+                title=slug,
+                license="Apache-2.0",
+                filename=name,
+                size_bytes=1,
+                sha256="0" * 64,
+                store_key=f"dl/{slug}",
+            )
+        page = unescape(client.get(f"{reverse('home')}?again").text)
+        assert f"-c {settings.SITE_URL}/data/pins/constraints.txt" in page
+        assert f'"pfl-docvqa-benchmark[kit] @ {settings.SITE_URL}/data/kit/{files["kit"]}"' in page
 
     def test_nothing_is_posted(self, client):
         assert client.post(reverse("home")).status_code == 405

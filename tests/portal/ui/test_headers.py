@@ -5,11 +5,12 @@ import re
 import pytest
 from django.templatetags.static import static
 from django.test import Client
+from django.urls import resolve
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from pytest_django import Settings
 
-from tests.portal.factories import make_user
+from tests.portal.factories import make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -46,7 +47,18 @@ def test_robots_leave_accounts_alone(client: Client) -> None:
     assert response["Content-Type"].startswith("text/plain")
     lines = response.content.decode().splitlines()
     assert lines[0] == "User-agent: *"
+    assert lines[-1] == "Sitemap: http://127.0.0.1:8000/sitemap.xml"
     assert {"Disallow: /account/", "Disallow: /admin/", "Disallow: /api/"} <= set(lines)
+
+
+def test_the_sitemap_lists_pages_that_are_there(client: Client) -> None:
+    track = make_track()
+    text = client.get("/sitemap.xml").content.decode()
+    found = re.findall(r"<loc>http://127.0.0.1:8000(/[^<]*)</loc>", text)
+    assert {"/", "/data/", "/docs/privacy/", track.get_absolute_url()} <= set(found)
+    assert len(found) == len(set(found))
+    resolved = [resolve(path) for path in found]
+    assert all(match.view_name for match in resolved)
 
 
 def test_security_txt_says_whom_to_tell(client: Client, settings: Settings) -> None:

@@ -19,13 +19,15 @@ HOSTILE = {
     "lists": ("- a\n  - b\n" * 20_000)[:100_000],
     "headings": ("# a\n" * 25_000)[:100_000],
     "emphasis": ("*a* " * 25_000)[:100_000],
+    "formulas": ("$\\frac{a}{b}$ " * 20_000)[:100_000],
+    "formulas with a long command": ("$\\newcommand{\\a}{" + "x" * 900 + "}" + "\\a" * 90 + "$\n\n") * 90,
     "a text that is too long": "words " * 100_000,
 }
 
 
 def test_it_renders_headings_lists_code_and_tables() -> None:
     html = render_markdown("# Rules\n\n- one\n\n`code`\n\n| a | b |\n| - | -: |\n| 1 | 2 |\n")
-    for piece in ("<h1>Rules</h1>", "<li>one</li>", "<code>code</code>", "<td>2</td>"):
+    for piece in ("<h3>Rules</h3>", "<li>one</li>", "<code>code</code>", "<td>2</td>"):
         assert piece in html
 
 
@@ -45,6 +47,55 @@ def test_it_lets_no_script_style_or_foreign_content_through(hostile: str) -> Non
     html = render_markdown(hostile)
     for forbidden in ("<script", "<img", "<iframe", "<a style", 'href="javascript', 'href="data'):
         assert forbidden not in html
+
+
+def test_headings_come_below_those_of_the_page() -> None:
+    html = render_markdown("# One\n\n## Two\n\n##### Far below", top_heading=2)
+    assert "<h2>One</h2>" in html
+    assert "<h3>Two</h3>" in html
+    assert "<h6>Far below</h6>" in html
+
+
+def test_formulas_are_mathml_without_style() -> None:
+    html = render_markdown("Noise $\\sigma = 1.2$:\n\n$$\n\\begin{aligned}a&=b\\\\c&=d\\end{aligned}\n$$\n")
+    assert "<math><mi>σ</mi><mo>=</mo><mn>1.2</mn></math>" in html
+    assert '<math display="block">' in html
+    assert '<mtd class="math-right">' in html
+    assert " style=" not in html
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\text{</math><script>alert(1)</script>}",
+        r"\href{javascript:alert(1)}{x}",
+        r"\color{red}x",
+        r"\unknown{<img src=x onerror=alert(1)>}",
+        r"\frac{1}{",
+        r"\newcommand{\a}{\a\a}\a",
+        "x" * 5_000,
+    ],
+)
+def test_no_formula_breaks_out_of_its_place(formula: str) -> None:
+    html = render_markdown(f"a ${formula}$ b")
+    assert html.startswith("<p>a ")
+    assert html.endswith(" b</p>\n")
+    for forbidden in ("<script", "<img", "href=", " style="):
+        assert forbidden not in html
+
+
+def test_a_formula_that_cannot_be_converted_is_shown_as_it_was_written() -> None:
+    assert "<code>\\unknown{a}</code>" in render_markdown("$\\unknown{a}$")
+
+
+def test_amounts_of_money_are_no_formula() -> None:
+    assert "<math" not in render_markdown("It costs $5 for one and $10 for two.")
+
+
+def test_an_image_is_a_link_that_nobody_loads() -> None:
+    html = render_markdown("![the plot](https://elsewhere.example/plot.png)")
+    assert ">Image: the plot</a>" in html
+    assert "<img" not in html
 
 
 def test_aligned_table_columns_carry_no_inline_style() -> None:

@@ -23,6 +23,7 @@ PUBLIC = [
     "/tracks/",
     "/tracks/track-1/",
     "/tracks/track-2/",
+    "/leaderboard/",
     "/leaderboard/track-1/",
     "/leaderboard/track-2/",
     "/nothing-here/",
@@ -65,6 +66,9 @@ class Outline(HTMLParser):
             self.labels.add(values.get("for") or "")
         if tag in {"input", "select", "textarea"} and values.get("type") not in {"hidden", "submit"}:
             self.controls.append(values)
+        # Named for readers elsewhere, and not loaded.
+        if tag == "link" and values.get("rel") in {"canonical", "alternate"}:
+            return
         loaded = values.get("src") or (values.get("href") if tag == "link" else "") or ""
         if loaded.startswith(("http:", "https:", "//")):
             self.foreign.append(loaded)
@@ -127,7 +131,20 @@ def test_the_navigation_marks_where_one_is(client: Client, db: None) -> None:
     track = make_track()
     html = client.get(reverse("challenge:track", args=[track.slug])).content.decode()
     assert '<a href="/tracks/" aria-current="page">Tracks</a>' in html
-    assert '<a href="/">Leaderboards</a>' in html
+    assert '<a href="/leaderboard/">Leaderboards</a>' in html
+
+
+def test_addresses_that_people_try_lead_somewhere(client: Client, db: None) -> None:
+    assert client.get("/teams/")["Location"] == "/leaderboard/"
+    assert client.get("/api/")["Location"] == client.get("/api/v1/")["Location"] == "/api/v1/docs"
+
+
+def test_a_page_names_its_one_address_and_what_others_show_of_it(client: Client, db: None) -> None:
+    html = client.get("/tracks/?from=mail").text
+    assert '<link rel="canonical" href="http://127.0.0.1:8000/tracks/">' in html
+    assert 'property="og:image" content="http://127.0.0.1:8000/static/ui/card.png"' in html
+    assert '<meta name="description" content="' in html
+    assert "canonical" not in client.get("/nothing-here/").text
 
 
 def test_the_account_menu_names_the_person(client: Client, db: None) -> None:

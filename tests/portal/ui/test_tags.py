@@ -59,7 +59,7 @@ def test_organizers_see_all_digits_of_a_score() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["bytes", "score", "ago", "at"])
+@pytest.mark.parametrize("name", ["bytes", "score", "ago", "at", "on"])
 def test_a_missing_value_is_a_dash(name: str) -> None:
     assert render("{{ nothing|" + name + " }}", nothing=None) == "–"
 
@@ -68,12 +68,29 @@ def test_a_relative_time_carries_the_exact_one() -> None:
     moment = timezone.now() - timedelta(hours=3)
     html = render("{{ moment|ago }}", moment=moment)
     assert f'datetime="{moment.isoformat()}"' in html
-    assert "3\xa0hours ago" in html
+    assert f">{moment.day} {moment:%b %Y} (3\xa0h ago)<" in html
 
 
 def test_a_time_in_full_names_its_zone() -> None:
     moment = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
-    assert ">5 January 2030, 09:07 UTC<" in render("{{ moment|at }}", moment=moment)
+    assert ">5 Jan 2030, 09:07 UTC (" in render("{{ moment|at }}", moment=moment)
+    assert ">5 Jan 2030, 09:07 UTC<" in render("{{ moment|on }}", moment=moment)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "just now"),
+        (-90, "1\xa0min ago"),
+        (-7_300, "2\xa0h ago"),
+        (-3 * 86_400 - 60, "3\xa0days ago"),
+        (30, "in less than a minute"),
+        (26 * 3_600, "in 1\xa0day"),
+        (800 * 86_400, "in 2\xa0years"),
+    ],
+)
+def test_a_time_says_how_far_it_is_from_now(seconds: int, text: str) -> None:
+    assert f"({text})<" in render("{{ moment|at }}", moment=timezone.now() + timedelta(seconds=seconds))
 
 
 def test_a_coded_problem_says_where_expected_found_and_next() -> None:

@@ -122,6 +122,9 @@ def test_a_public_site_closes_its_folder_to_all_but_its_account_and_group(tmp_pa
         "PFL_BROKER_URL": "redis://broker.internal/0",
         "PFL_SMTP_URL": "smtp://mail.internal",
         "PFL_FROM_EMAIL": "benchmark@benchmark.example",
+        "PFL_CONTACT": "mailto:organizers@example.org",
+        "PFL_SOURCE_URL": "https://code.example.org/pfl",
+        "PFL_DATA_URL": "https://data.example.org/pfl-docvqa",
     }
     assert settings_of("print('starts')", **public) == "starts"
     assert tmp_path.stat().st_mode & 0o777 == left

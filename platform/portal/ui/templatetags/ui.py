@@ -1,24 +1,30 @@
 """Template tags for what every page shows alike: sizes, scores, times, navigation."""
 
 from datetime import datetime
+from urllib.parse import urljoin
 
 from django import template
 from django.conf import settings
-from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
+from django.utils.timezone import localtime, now
 
 from evaluator.contracts import evaluator_version
 from evaluator.scoring.metrics import cut
-from portal.ui.markdown import render_markdown
+from portal.ui.markdown import TOP_HEADING, render_markdown
 from portal.ui.rounding import interval_text
 
 register = template.Library()
 
 BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"]
 MISSING = "–"
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MINUTE_S = 60
+# Seconds of the units in which a distance from now is given.
+DISTANCES = [(365 * 86_400, "year"), (86_400, "day"), (3_600, "h"), (MINUTE_S, "min")]
+WORDS = {"year", "day"}
 
 
 @register.filter("bytes")
@@ -54,6 +60,14 @@ def score_interval(low: float | None, high: float | None) -> str:
 
 
 @register.filter
+def power_of_ten(value: float) -> str:
+    """Return a small number as a power of ten, such as 10⁻⁵, that doesn't break at the end of a line."""
+    factor, _, exponent = f"{value:e}".partition("e")
+    power = f"10{str(int(exponent)).translate(SUPERSCRIPT)}"
+    return power if float(factor) == 1 else f"{float(factor):g}\xa0·\xa0{power}"
+
+
+@register.filter
 def exact_score(value: float | None) -> str:
     """Return a score for organizers, with all of its digits in the title."""
     if value is None:
@@ -63,10 +77,10 @@ def exact_score(value: float | None) -> str:
 
 @register.filter
 def ago(moment: datetime | None) -> str:
-    """Return a time relative to now, such as "3 hours ago", with the exact time in the title."""
+    """Return a day and how far it is from now, such as "22 Nov 2026 (2 h ago)", with the time in the title."""
     if moment is None:
         return MISSING
-    return _time(moment, naturaltime(moment))
+    return _time(moment, f"{_day(moment)} ({_distance(moment)})")
 
 
 @register.filter
@@ -74,13 +88,20 @@ def day(moment: datetime | None) -> str:
     """Return the date of a time, such as "22 Nov 2026", with the time in the title."""
     if moment is None:
         return MISSING
-    local = localtime(moment)
-    return _time(moment, f"{local.day} {local:%b %Y}")
+    return _time(moment, _day(moment))
 
 
 @register.filter
 def at(moment: datetime | None) -> str:
-    """Return a time in full."""
+    """Return a time in full and how far it is from now, such as "22 Nov 2026, 14:00 UTC (2 h ago)"."""
+    if moment is None:
+        return MISSING
+    return _time(moment, f"{_in_full(moment)} ({_distance(moment)})")
+
+
+@register.filter
+def on(moment: datetime | None) -> str:
+    """Return a time in full alone, for pages that are cached, where a distance from now would become wrong."""
     if moment is None:
         return MISSING
     return _time(moment, _in_full(moment))
@@ -91,14 +112,31 @@ def _time(moment: datetime, text: str) -> SafeString:
 
 
 def _in_full(moment: datetime) -> str:
+    return f"{_day(moment)}, {localtime(moment):%H:%M %Z}"
+
+
+def _day(moment: datetime) -> str:
     local = localtime(moment)
-    return f"{local.day} {local:%B %Y, %H:%M %Z}"
+    return f"{local.day} {local:%b %Y}"
+
+
+def _distance(moment: datetime) -> str:
+    """Return how far a time is from now in its largest unit, such as "2 h ago" or "in 3 days"."""
+    seconds = (moment - now()).total_seconds()
+    amount = abs(seconds)
+    if amount < MINUTE_S:
+        return "just now" if seconds <= 0 else "in less than a minute"
+    unit, name = next((unit, name) for unit, name in DISTANCES if amount >= unit)
+    count = int(amount // unit)
+    # The units of time have symbols without a plural; words have one.
+    text = f"{count}\xa0{name}{'s' if count > 1 and name in WORDS else ''}"
+    return f"{text} ago" if seconds < 0 else f"in {text}"
 
 
 @register.filter
-def markdown(text: str) -> SafeString:
-    """Return Markdown as sanitized HTML."""
-    return render_markdown(text)
+def markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
+    """Return Markdown as sanitized HTML, its highest headings of the level `top_heading`."""
+    return render_markdown(text, top_heading)
 
 
 @register.filter
@@ -122,6 +160,21 @@ def nav_link(context: template.Context, view: str, label: str, app: str = "") ->
     )
 
 
+@register.simple_tag(takes_context=True)
+def canonical(context: template.Context) -> str:
+    """Return the one address of the page, without its parameters; empty where there is no page."""
+    request = context.get("request")
+    if request is None or request.resolver_match is None:
+        return ""
+    return f"{settings.SITE_URL}{request.path}"
+
+
+@register.simple_tag
+def absolute_static(path: str) -> str:
+    """Return the address of a static file with the site's, for readers elsewhere."""
+    return urljoin(f"{settings.SITE_URL}/", static(path))
+
+
 @register.simple_tag
 def version() -> str:
     """Return the version of the site and its evaluator."""
@@ -132,3 +185,9 @@ def version() -> str:
 def source_url() -> str:
     """Return the address of the source code."""
     return settings.SOURCE_URL
+
+
+@register.simple_tag
+def contact_address() -> str:
+    """Return where people reach the organizers: a mailto: or https: address."""
+    return settings.CONTACT

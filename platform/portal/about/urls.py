@@ -1,0 +1,9 @@
+from django.urls import path
+
+from portal.about import views
+
+app_name = "about"
+urlpatterns = [
+    path("contact/", views.contact, name="contact"),
+    path("cite/", views.cite, name="cite"),
+]

@@ -1,0 +1,1 @@
+"""The documentation on the site: the documents of this version, as pages."""

@@ -1,0 +1,65 @@
+"""The pages of the documentation, and the files that they show."""
+
+from dataclasses import dataclass
+
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_safe
+
+from portal.docs import library
+from portal.docs.rendering import Document, document
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A document in the list: its address below `/docs/`, and what it is about."""
+
+    address: str
+    document: Document
+
+
+@dataclass(frozen=True)
+class Section:
+    """A group of documents in the list."""
+
+    title: str
+    entries: list[Entry]
+
+
+@require_safe
+def contents(request: HttpRequest) -> HttpResponse:
+    """List the documents by purpose."""
+    return render(request, "docs/contents.html", {"sections": _sections()})
+
+
+@require_safe
+def show_document(request: HttpRequest, address: str) -> HttpResponse:
+    """Show one document. An address without its last slash leads to the one with it."""
+    name = library.name_at(address)
+    if name is None:
+        raise Http404
+    if address != library.address(name):
+        return redirect("docs:document", library.address(name), permanent=True)
+    return render(request, "docs/document.html", {"document": document(name), "sections": _sections()})
+
+
+@require_safe
+@cache_control(public=True, max_age=3600)
+def send_file(_request: HttpRequest, path: str) -> HttpResponseBase:
+    """Send a picture or a table of numbers, which a browser opens by itself only within a sandbox."""
+    if path not in library.files():
+        raise Http404
+    file = library.folder() / path
+    response = FileResponse(file.open("rb"), content_type=library.FILE_TYPES[file.suffix])
+    # The pictures have their styles within them.
+    response["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    return response
+
+
+def _sections() -> list[Section]:
+    return [
+        Section(group.title, [Entry(library.address(name), document(name)) for name in group.names])
+        for group in library.GROUPS
+    ]

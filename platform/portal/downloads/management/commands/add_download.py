@@ -1,0 +1,56 @@
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils.text import slugify
+from typing_extensions import override
+
+from evaluator.errors import ProblemError
+from portal.downloads.models import Kind, Terms
+from portal.downloads.services import add_download
+
+
+class Command(BaseCommand):
+    help = "Put a file into the store and offer it on the data page. An earlier one with the same slug is replaced."
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--kind", choices=Kind.values, required=True)
+        parser.add_argument("--title", required=True)
+        parser.add_argument("--license", required=True, help="such as Apache-2.0 or CC BY 4.0")
+        parser.add_argument("--license-url", default="")
+        parser.add_argument("--summary", default="")
+        parser.add_argument("--slug", help="its part of the address; made from the title without one")
+        parser.add_argument(
+            "--terms",
+            type=int,
+            metavar="ID",
+            help="of terms in the administration that must be accepted first",
+        )
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"]
+        if not path.is_file():
+            raise CommandError(f"{path}: there is no such file.")
+        terms = Terms.objects.filter(pk=options["terms"]).first() if options["terms"] else None
+        if options["terms"] and terms is None:
+            raise CommandError(f"There are no terms with the id {options['terms']}.")
+        try:
+            download = add_download(
+                path,
+                options["slug"] or slugify(options["title"]),
+                kind=options["kind"],
+                title=options["title"],
+                summary=options["summary"],
+                license=options["license"],
+                license_url=options["license_url"],
+                terms=terms,
+            )
+        except (ProblemError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(
+            f"{download.get_absolute_url()}  {download.size_bytes} bytes  sha256 {download.sha256}"
+        )

@@ -1,0 +1,88 @@
+"""Downloads, the terms that some of them are under, and who has accepted which version of these."""
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.urls import reverse
+from django.utils import timezone
+
+
+class Terms(models.Model):
+    """One version of the terms of a download. Once somebody has accepted it, its text never changes."""
+
+    title = models.CharField(max_length=120)
+    version = models.CharField(max_length=20, help_text="Such as 1 or 2026-11.")
+    text = models.TextField(help_text="Markdown.")
+    added_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["title", "-added_at"]
+        verbose_name_plural = "terms"
+        constraints = [models.UniqueConstraint(fields=["title", "version"], name="one_text_for_a_version")]
+
+    def __str__(self) -> str:
+        return f"{self.title}, version {self.version}"
+
+    def get_absolute_url(self) -> str:
+        """Return the address of the terms."""
+        return reverse("downloads:terms", args=[self.pk])
+
+
+class Acceptance(models.Model):
+    """That a person has accepted a version of terms. It is never changed or deleted."""
+
+    terms = models.ForeignKey(Terms, on_delete=models.PROTECT, related_name="acceptances")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    accepted_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-accepted_at"]
+        constraints = [models.UniqueConstraint(fields=["terms", "user"], name="accepted_once")]
+
+    def __str__(self) -> str:
+        return f"{self.terms}, accepted by {self.user}"
+
+
+class Kind(models.TextChoices):
+    """What a download is for, in the order of the page."""
+
+    DATA = "data", "Data"
+    WEIGHTS = "weights", "Base weights"
+    KIT = "kit", "Starter kit"
+    NOTEBOOK = "notebook", "Notebooks"
+
+
+class Download(models.Model):
+    """One file that visitors may fetch. Its bytes are in the store and never change."""
+
+    slug = models.SlugField(max_length=80, unique=True)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    title = models.CharField(max_length=120)
+    summary = models.CharField(max_length=300, blank=True)
+    license = models.CharField(max_length=80, help_text="Such as Apache-2.0 or CC BY 4.0.")
+    license_url = models.URLField(blank=True)
+    terms = models.ForeignKey(
+        Terms,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="downloads",
+        help_text="Who hasn't accepted them doesn't get the file. Blank: for everyone.",
+    )
+    position = models.PositiveSmallIntegerField(default=0)
+    is_offered = models.BooleanField(default=True, help_text="Listed, and sent to whoever asks.")
+    filename = models.CharField(max_length=200)
+    size_bytes = models.PositiveBigIntegerField()
+    sha256 = models.CharField(max_length=64, validators=[RegexValidator(r"^[0-9a-f]{64}$")])
+    store_key = models.CharField(max_length=300, unique=True)
+    added_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["position", "slug"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        """Return the address that sends the file; its name is the last part, as installers expect."""
+        return reverse("downloads:file", args=[self.slug, self.filename])

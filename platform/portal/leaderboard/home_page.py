@@ -1,0 +1,118 @@
+"""The home page and the list of the leaderboards. What they show of the boards is rendered once for each version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from portal.about.citations import bibtex
+from portal.accounts.models import User
+from portal.audit.versions import boards_versions
+from portal.challenge.models import Track
+from portal.downloads.models import Download, Kind
+from portal.leaderboard.boards import heads_of, stored_boards
+from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.ranking import Row
+from portal.news.models import NewsItem, published
+from portal.teams.models import Team
+from portal.teams.selectors import team_of
+
+NEWS = 3
+PACKAGE = "pfl-docvqa-benchmark"
+
+
+@dataclass(frozen=True)
+class TrackCard:
+    """A track with what its leaders have reached."""
+
+    track: Track
+    leaders: SafeString
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The first of one board, which is the number to beat there; `row` is None while no run has a rank."""
+
+    budget: float | None
+    row: Row | None
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """Show what the benchmark is, who leads, and how to take part."""
+    tracks = list(Track.objects.all())
+    versions = boards_versions([track.pk for track in tracks])
+    news = list(published()[:NEWS])
+
+    def respond() -> HttpResponse:
+        context = {
+            "cards": _cards(tracks, versions),
+            "organizers": settings.ORGANIZERS,
+            "open_track": next((track for track in tracks if not track.closed_because()), None),
+            "news": news,
+            "install": install_command(list(Download.objects.filter(kind=Kind.KIT, is_offered=True))),
+            "site_url": settings.SITE_URL,
+            "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
+            "own_team": _own_team(request),
+        }
+        return render(request, "leaderboard/home.html", context)
+
+    return page_unless_unchanged(request, _version(versions, news), respond)
+
+
+@require_safe
+def index(request: HttpRequest) -> HttpResponse:
+    """List the leaderboards with their leaders."""
+    tracks = list(Track.objects.all())
+    versions = boards_versions([track.pk for track in tracks])
+
+    def respond() -> HttpResponse:
+        return render(request, "leaderboard/index.html", {"cards": _cards(tracks, versions)})
+
+    return page_unless_unchanged(request, _version(versions, []), respond)
+
+
+def install_command(kit: Sequence[Download]) -> str:
+    """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
+    wheel = next((file for file in kit if file.filename.endswith(".whl")), None)
+    pins = next((file for file in kit if file.filename == "constraints.txt"), None)
+    if wheel:
+        constraints = f"-c {settings.SITE_URL}{pins.get_absolute_url()} " if pins else ""
+        return f'pip install {constraints}"{PACKAGE}[kit] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
+    if settings.SOURCE_URL:
+        return f'pip install "{PACKAGE}[kit] @ git+{settings.SOURCE_URL}"'
+    return "pip install -c constraints.txt -e '.[kit]'   # in a clone of the repository"
+
+
+def _cards(tracks: Sequence[Track], versions: dict[int, str]) -> list[TrackCard]:
+    return [TrackCard(track, _leaders(track, versions[track.pk])) for track in tracks]
+
+
+def _leaders(track: Track, version: str) -> SafeString:
+    """Return who leads the track's boards; nothing in it changes with time alone, since it is cached."""
+
+    def draw() -> str:
+        boards = stored_boards(track)
+        leaders = [
+            Leader(board.budget, head[0] if head and head[0].rank else None)
+            for board, head in zip(boards, heads_of(boards, 1), strict=True)
+        ]
+        return render_to_string("leaderboard/leaders.html", {"track": track, "leaders": leaders})
+
+    return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
+
+
+def _own_team(request: HttpRequest) -> Team | None:
+    return team_of(request.user) if isinstance(request.user, User) else None
+
+
+def _version(versions: dict[int, str], news: Sequence[NewsItem]) -> str:
+    """Return what the page depends on: boards, news, and the hour, since it says how long tracks are open."""
+    hour = timezone.now().strftime("%Y-%m-%d %H")
+    return f"{versions} {[(item.pk, item.title) for item in news]} {hour}"

@@ -1,0 +1,1 @@
+"""News of the benchmark, which the organizers write."""
