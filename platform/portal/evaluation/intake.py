@@ -263,7 +263,7 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
 
 
 def _keep(run: Run, results: RunResults) -> None:
-    """Store what the attempt has found so far. A run that was scored before keeps its results until it has all new ones."""
+    """Store what the attempt has found so far; a run that was scored before keeps its results until all are new."""
     field = "results" if run.scored_at is None else "pending"
     setattr(run, field, results)
     run.save(update_fields=[field])

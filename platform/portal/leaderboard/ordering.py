@@ -161,7 +161,8 @@ def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
 
 def best_score(track: Track) -> float | None:
     """Return the best ANLS of all runs of a track by bytes."""
-    return listed_runs(track, None).aggregate(best=Max("anls"))["best"]
+    best: float | None = listed_runs(track, None).aggregate(best=Max("anls"))["best"]
+    return best
 
 
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:

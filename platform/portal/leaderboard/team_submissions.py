@@ -12,12 +12,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.accounts.requests import UserRequest
-from portal.leaderboard.ordering import places_of
+from portal.challenge.models import Track
+from portal.leaderboard.ordering import ranks_of
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.selectors import submissions_of, token_counts, tokens_of
-from portal.teams.models import Team
 from portal.teams.selectors import team_of
 from portal.uploads.storage import storage_of
 
@@ -54,7 +54,7 @@ def listing(request: UserRequest) -> HttpResponse:
     context = {
         "team": team,
         "page": page,
-        "rows": _rows(team, page.object_list),
+        "rows": _rows(page.object_list),
         "tokens": tokens_of(team)[:NEWEST_TOKENS],
         "token_counts": token_counts(team),
         "storage": storage_of(team),
@@ -63,9 +63,9 @@ def listing(request: UserRequest) -> HttpResponse:
     return render(request, "submissions/list.html", context)
 
 
-def _rows(team: Team, submissions: Iterable[Submission]) -> list[ListedSubmission]:
+def _rows(submissions: Iterable[Submission]) -> list[ListedSubmission]:
     listed = list(submissions)
-    ranks = _ranks(team, listed)
+    ranks = _ranks(listed)
     return [
         ListedSubmission(
             submission,
@@ -76,21 +76,17 @@ def _rows(team: Team, submissions: Iterable[Submission]) -> list[ListedSubmissio
     ]
 
 
-def _ranks(team: Team, submissions: Iterable[Submission]) -> dict[UUID, int]:
-    """Return the ranks of the team's runs on the boards that these submissions have scored runs on."""
-    tracks = {submission.track_id: submission.track for submission in submissions}
-    boards = {
-        (submission.track_id, run.budget)
-        for submission in submissions
-        for run in submission.runs.all()
-        if submission.state == SubmissionState.SUBMITTED and run.state == RunState.SCORED
-    }
-    return {
-        place.run: place.rank
-        for track, budget in boards
-        for place in places_of(team, tracks[track], budget)
-        if place.rank
-    }
+def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
+    """Return the ranks of the runs on these submissions' boards, of those that have one."""
+    tracks: dict[int, Track] = {}
+    boards: dict[tuple[int, float | None], list[UUID]] = {}
+    for submission in submissions:
+        tracks[submission.track_id] = submission.track
+        for run in submission.runs.all():
+            if submission.state == SubmissionState.SUBMITTED and run.scored_at:
+                boards.setdefault((submission.track_id, run.budget), []).append(run.pk)
+    found = [ranks_of(tracks[track], budget, runs) for (track, budget), runs in boards.items()]
+    return {run: rank for ranks in found for run, rank in ranks.items()}
 
 
 def _verdict(submission: Submission) -> Verdict | None:

@@ -1,6 +1,14 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import citing, exports, home_page, method_page, plot_pages, team_submissions, track_page
+from portal.leaderboard import (
+    citing,
+    exports,
+    home_page,
+    method_page,
+    plot_pages,
+    team_submissions,
+    track_page,
+)
 
 boards: list[URLPattern | URLResolver] = [
     path("", home_page.index, name="index"),

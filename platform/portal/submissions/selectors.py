@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from portal.accounts.models import User
 from portal.challenge.models import Track
-from portal.submissions.models import Refund, Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
