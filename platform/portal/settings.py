@@ -236,6 +236,8 @@ SECURITY_CONTACT = os.environ.get("PFL_SECURITY_CONTACT") or f"mailto:{parseaddr
 FORM_RENDERER = "portal.ui.forms.FormRenderer"
 # The link in every page's footer.
 SOURCE_URL = os.environ.get("PFL_SOURCE_URL", "")
+# The data set on the Hugging Face Hub that results are exported for, such as "organization/name".
+HUB_DATASET = os.environ.get("PFL_HUB_DATASET", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -1,17 +1,34 @@
 from django.urls import URLPattern, URLResolver, include, path
 
-from portal.leaderboard import citing, exports, method_page, plot_pages, track_page, views
+from portal.leaderboard import (
+    badges,
+    citing,
+    exports,
+    feeds,
+    hub,
+    method_page,
+    plot_pages,
+    team_page,
+    track_page,
+    views,
+)
 
 boards: list[URLPattern | URLResolver] = [
     path("<slug:slug>/", track_page.track, name="track"),
     path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
+    path("<slug:slug>/feed/", feeds.newest, name="feed"),
     path("<slug:slug>.csv", exports.track_csv, name="csv"),
+    path("<slug:slug>.json", exports.track_json, name="json"),
+    path("<slug:slug>.schema.json", exports.json_schema, name="json_schema"),
 ]
 # The pages of submitted methods, under /submissions/.
 submissions: list[URLPattern] = [
     path("<uuid:submission_id>/", method_page.method, name="detail"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
+    path("<uuid:submission_id>/badge.svg", badges.badge, name="badge"),
+    path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),
 ]
+teams: list[URLPattern] = [path("teams/<slug:slug>/", team_page.team, name="detail")]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),
     path("leaderboard/", include((boards, "leaderboard"))),

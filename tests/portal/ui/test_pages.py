@@ -25,6 +25,8 @@ PUBLIC = [
     "/tracks/track-2/",
     "/leaderboard/track-1/",
     "/leaderboard/track-2/",
+    "/leaderboard/track-2/?epsilon=4",
+    "/leaderboard/track-1/progress/",
     "/nothing-here/",
 ]
 PRIVATE = [
