@@ -251,6 +251,8 @@ CONTACT = os.environ.get("PFL_CONTACT", "")
 ORGANIZERS = os.environ.get("PFL_ORGANIZERS", "")
 # Where the data set is published, beside the files that the data page offers itself.
 DATA_URL = os.environ.get("PFL_DATA_URL", "")
+# The data set on the Hugging Face Hub that results are exported for, such as "organization/name".
+HUB_DATASET = os.environ.get("PFL_HUB_DATASET", "")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

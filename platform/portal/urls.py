@@ -10,6 +10,7 @@ from portal.evaluation import urls as evaluation
 from portal.leaderboard import urls as leaderboard
 from portal.operations import views as operations
 from portal.submissions import urls as submissions
+from portal.teams import urls as teams
 
 # Organizers log in where everyone does: with a verified address, and with attempts limited.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -18,6 +19,8 @@ admin.site.site_title = "PFL-DocVQA"
 
 # The page of a submission has the progress of its evaluation and its ranks, so the pages share one namespace.
 SUBMISSION_PAGES = [*submissions.urlpatterns, *evaluation.urlpatterns, *leaderboard.submissions]
+# So has the page of a team its results.
+TEAM_PAGES = [*teams.urlpatterns, *leaderboard.teams]
 
 urlpatterns = [
     path("healthz", operations.alive, name="healthz"),
@@ -32,7 +35,7 @@ urlpatterns = [
     path("account/", include("portal.accounts.urls")),
     path("account/", include("allauth.account.urls")),
     path("account/2fa/", include("allauth.mfa.urls")),
-    path("", include("portal.teams.urls")),
+    path("", include((TEAM_PAGES, "teams"))),
     path("tracks/", include("portal.challenge.urls")),
     path("privacy/calculator/", include("portal.calculator.urls")),
     path("docs/", include("portal.docs.urls")),

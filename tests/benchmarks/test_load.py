@@ -65,8 +65,11 @@ def results(random_: random.Random, budget: float | None) -> RunResults:
         for number in range(1, 21)
     ]
     epsilon = None if budget is None else random_.uniform(0.5, 1.05) * budget
+    anls = random_.random()
     return RunResults(
-        anls=random_.random(),
+        anls=anls,
+        anls_low=max(0, anls - 0.02),
+        anls_high=min(1, anls + 0.02),
         accuracy=random_.random(),
         bytes_total=random_.randrange(10**12),
         epsilon=epsilon,
@@ -231,7 +234,12 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
     yield "home", BOARD_S, None, "/"
     yield "board, track 1", BOARD_S, None, bytes_
     yield "board, track 1, page 80", BOARD_S, None, f"{bytes_}?page=80"
-    yield "boards, track 2", BOARD_S, None, private
+    yield "overview, track 2", BOARD_S, None, private
+    yield "board at ε = 4", BOARD_S, None, f"{private}?epsilon=4"
+    yield "verified, best of teams", PAGE_S, None, f"{private}?epsilon=4&verified=1&best=1"
+    yield "by name, newest first", PAGE_S, None, f"{private}?epsilon=4&q=method+12&sort=newest"
+    yield "progress, track 2", PAGE_S, None, f"{private}progress/"
+    yield "a team", PAGE_S, None, "/teams/team-0/"
     yield "board at ε = 4, page 50", BOARD_S, None, f"{private}?epsilon=4&page=50"
     yield "board at ε = 4, last page", BOARD_S, None, f"{private}?epsilon=4&page=100"
     yield "own rows, 10 submissions", PAGE_S, site.member, f"{private}?team=team-0"

@@ -103,6 +103,16 @@ def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     return _rows_at(boards, [board.places(0, length) for board in boards])
 
 
+def rows_of_team(slug: str, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
+    """Return the team's first rows of each of a track's boards, all of which are loaded together."""
+    own = Selection(team=slug)
+    found = []
+    for board in boards:
+        ranked = ranked_places(board.track, board.budget, own, 0, length)
+        found.append([*ranked, *unranked_places(board.track, board.budget, own, 0, length - len(ranked))])
+    return _rows_at(boards, found)
+
+
 @dataclass(frozen=True)
 class MethodRow:
     """A method on the boards of all budgets: its row on each, None where it has no run."""

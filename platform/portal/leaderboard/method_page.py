@@ -64,6 +64,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "threshold": threshold_text(submission.track.anls_threshold),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "bibtex": bibtex(submission),
+        "has_hub": bool(settings.HUB_DATASET),
         **status,
     }
     if context["is_insider"]:

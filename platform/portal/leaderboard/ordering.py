@@ -6,6 +6,7 @@ as why it has no rank, comes from the rules themselves.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -120,6 +121,15 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 def ranked_scores(track: Track, budget: float | None) -> list[tuple[float | None, float | None]]:
     """Return the ends of the intervals of all scores with a rank."""
     return list(_ranked(track, budget).order_by().values_list("anls_low", "anls_high"))
+
+
+def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
+    """Return the runs of all boards that were scored last, with the time."""
+    runs = Run.objects.filter(
+        scored_at__isnull=False, submission__state=SubmissionState.SUBMITTED, submission__track=track
+    )
+    found = runs.order_by("-scored_at", "pk").values_list("scored_at", "pk")[:length]
+    return [(at, Place(run, None)) for at, run in found if at]
 
 
 # What a plot needs of a run.

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -87,6 +88,20 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
     )
+
+
+def publish_all(track: Track) -> PublishedTrack:
+    """Return all rows of the track, without the checks, which are many."""
+    boards = []
+    for board in stored_boards(track):
+        rows = [_publish(row, board.budget) for row in board]
+        boards.append(PublishedBoard(budget=board.budget, count=len(rows), rows=rows))
+    return PublishedTrack(track=track.slug, boards=boards)
+
+
+def as_json(track: Track, schema: str) -> str:
+    """Return the boards as a JSON file that follows the schema at this address."""
+    return json.dumps({"$schema": schema, **publish_all(track).model_dump(mode="json")}, ensure_ascii=False)
 
 
 def as_csv(track: Track) -> str:

@@ -1,11 +1,15 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from portal.leaderboard import (
+    badges,
     citing,
     exports,
+    feeds,
     home_page,
+    hub,
     method_page,
     plot_pages,
+    team_page,
     team_submissions,
     track_page,
 )
@@ -14,14 +18,20 @@ boards: list[URLPattern | URLResolver] = [
     path("", home_page.index, name="index"),
     path("<slug:slug>/", track_page.track, name="track"),
     path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
+    path("<slug:slug>/feed/", feeds.newest, name="feed"),
     path("<slug:slug>.csv", exports.track_csv, name="csv"),
+    path("<slug:slug>.json", exports.track_json, name="json"),
+    path("<slug:slug>.schema.json", exports.json_schema, name="json_schema"),
 ]
 # The pages of submitted methods and the list of a team's own, under /submissions/.
 submissions: list[URLPattern] = [
     path("", team_submissions.listing, name="list"),
     path("<uuid:submission_id>/", method_page.method, name="detail"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
+    path("<uuid:submission_id>/badge.svg", badges.badge, name="badge"),
+    path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),
 ]
+teams: list[URLPattern] = [path("teams/<slug:slug>/", team_page.team, name="detail")]
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", home_page.home, name="home"),
     path("leaderboard/", include((boards, "leaderboard"))),

@@ -2,7 +2,6 @@ from django.urls import path
 
 from portal.teams import views
 
-app_name = "teams"
 urlpatterns = [
     path("team/", views.mine, name="mine"),
     path("team/create/", views.create, name="create"),
@@ -16,5 +15,4 @@ urlpatterns = [
     path("team/keys/", views.add_key, name="add_key"),
     path("team/keys/<int:key_id>/revoke/", views.revoke_key, name="revoke_key"),
     path("team/join/<str:secret>/", views.invitation, name="invitation"),
-    path("teams/<slug:slug>/", views.detail, name="detail"),
 ]

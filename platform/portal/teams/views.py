@@ -3,7 +3,7 @@
 from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -12,7 +12,7 @@ from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import owns_verified_address
 from portal.teams import keys, services
 from portal.teams.forms import InvitationForm, KeyForm, TeamDetailsForm, TeamForm
-from portal.teams.models import Invitation, Membership, Team
+from portal.teams.models import Invitation, Membership
 from portal.teams.selectors import (
     current_keys,
     invitation_by_secret,
@@ -23,13 +23,6 @@ from portal.teams.selectors import (
     open_invitations,
     team_of,
 )
-
-
-@require_safe
-def detail(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show what everyone may know of a team."""
-    team = get_object_or_404(Team, slug=slug)
-    return render(request, "teams/detail.html", {"team": team, "members": members(team)})
 
 
 @login_required

@@ -121,7 +121,7 @@ class TestPages:
         assert shown(client, "/leaderboard/communication/?code=1") == [3]
         html = client.get("/leaderboard/communication/?code=1").text
         assert "<strong>4</strong>" in html
-        assert 'name="code" value="1" checked' in html
+        assert 'name="code" value="1" checked' in client.get("/leaderboard/communication/?code=1").text
         assert 'href="https://example.org/code"' in html
         assert shown(client, "/leaderboard/communication/?q=method+2") == [2]
         assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [

@@ -8,11 +8,16 @@ from portal.ui.axes import MOST_TICKS, LinearAxis, LogAxis, even_numbers
     [
         (0.78, 0.86, [0.78, 0.8, 0.82, 0.84, 0.86]),
         (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        (0.5, 0.5, [0.5, 0.50002]),
     ],
 )
 def test_even_numbers_cover_the_range_in_round_steps(low, high, expected):
     assert even_numbers(low, high) == pytest.approx(expected)
+
+
+def test_an_axis_of_one_value_has_a_width():
+    first, second = even_numbers(0.5, 0.5)
+    assert first <= 0.5 <= second
+    assert first < second
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ PUBLIC = [
     "/leaderboard/",
     "/leaderboard/track-1/",
     "/leaderboard/track-2/",
+    "/leaderboard/track-2/?epsilon=4",
+    "/leaderboard/track-1/progress/",
     "/nothing-here/",
 ]
 PRIVATE = [
