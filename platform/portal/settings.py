@@ -254,6 +254,7 @@ DATA_URL = os.environ.get("PFL_DATA_URL", "")
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = "portal.ui.formats"
 
 STATIC_URL = "static/"
 STATIC_ROOT = Path(os.environ.get("PFL_STATIC_ROOT") or HOME / "static")

@@ -95,6 +95,14 @@ def name_at(address_: str) -> str | None:
     return next((name for name in (bare, f"{bare}/{FOLDER_PAGE}") if name in names()), None)
 
 
+def below(name: str) -> list[str]:
+    """Return the names of the documents in the folder that this document is the page of; none for another one."""
+    folder_name, _, page = name.rpartition("/")
+    if page != FOLDER_PAGE:
+        return []
+    return sorted(other for other in names() - {name} if other.rpartition("/")[0] == folder_name)
+
+
 def read(name: str) -> str:
     """Return the text of a document."""
     return (folder() / f"{name}.md").read_text(encoding="utf-8")
