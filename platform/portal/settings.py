@@ -199,6 +199,8 @@ ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "portal.accounts.signup.LoginWithPasswordForm",
     "signup": "portal.accounts.signup.NewAccountForm",
+    "reset_password": "portal.accounts.signup.ForgottenPasswordForm",
+    "add_email": "portal.accounts.signup.NewAddressForm",
 }
 # Where the address is confirmed in the browser that signed up, nobody has to type the password again.
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True

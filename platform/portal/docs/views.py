@@ -9,15 +9,15 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from portal.docs import library
-from portal.docs.rendering import Document, document
+from portal.docs.rendering import document
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A document in the list: its address below `/docs/`, and what it is about."""
+    """A document in the list: its address below `/docs/`, and its title."""
 
     address: str
-    document: Document
+    title: str
 
 
 @dataclass(frozen=True)
@@ -64,4 +64,4 @@ def _sections() -> list[Section]:
 
 
 def _entry(name: str) -> Entry:
-    return Entry(library.address(name), document(name))
+    return Entry(library.address(name), library.title(name))
