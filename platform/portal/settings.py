@@ -200,6 +200,8 @@ ACCOUNT_ADAPTER = "portal.accounts.adapters.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "portal.accounts.signup.LoginWithPasswordForm",
     "signup": "portal.accounts.signup.NewAccountForm",
+    "reset_password": "portal.accounts.signup.ForgottenPasswordForm",
+    "add_email": "portal.accounts.signup.NewAddressForm",
 }
 # Where the address is confirmed in the browser that signed up, nobody has to type the password again.
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True
@@ -257,6 +259,7 @@ HUB_DATASET = os.environ.get("PFL_HUB_DATASET", "")
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+FORMAT_MODULE_PATH = "portal.ui.formats"
 
 STATIC_URL = "static/"
 STATIC_ROOT = Path(os.environ.get("PFL_STATIC_ROOT") or HOME / "static")

@@ -1,8 +1,8 @@
-"""The forms to sign up and to log in. Apart from `forms`, which allauth imports to build the class below."""
+"""The forms to sign up, log in or give an address. Apart from `forms`, which allauth imports to build these."""
 
 from typing import Any
 
-from allauth.account.forms import LoginForm, SignupForm
+from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
 from django.contrib.auth.hashers import make_password
 from django.http import HttpRequest
 from typing_extensions import override
@@ -20,6 +20,22 @@ class LoginWithPasswordForm(LoginForm):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.fields["login"].label = EMAIL
         self.fields["remember"].label = "Keep me signed in"
+
+
+class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
+    """Names its field as the rest of the site does."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = EMAIL
+
+
+class NewAddressForm(AddEmailForm):  # type: ignore[misc]
+    """Names its field as the rest of the site does."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = EMAIL
 
 
 class NewAccountForm(SignupForm):  # type: ignore[misc]

@@ -3,6 +3,7 @@
 An installed package has them beside this module; in a checkout they are in `docs/` at its top.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ CHECKOUT = Path(__file__).parents[3] / "docs"
 FOLDER_PAGE = "README"
 # Pictures and tables of numbers that documents show or link to.
 FILE_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".json": "application/json"}
+TITLE = re.compile(r"^# (.+)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,21 @@ def name_at(address_: str) -> str | None:
     """Return the name of the document at an address below `/docs/`; None where there is none."""
     bare = address_.strip("/")
     return next((name for name in (bare, f"{bare}/{FOLDER_PAGE}") if name in names()), None)
+
+
+@cache
+def title(name: str) -> str:
+    """Return the first heading of a document, without rendering the rest."""
+    heading = TITLE.search(read(name))
+    return heading[1].replace("`", "") if heading else name
+
+
+def below(name: str) -> list[str]:
+    """Return the names of the documents in the folder that this document is the page of; none for another one."""
+    folder_name, _, page = name.rpartition("/")
+    if page != FOLDER_PAGE:
+        return []
+    return sorted(other for other in names() - {name} if other.rpartition("/")[0] == folder_name)
 
 
 def read(name: str) -> str:

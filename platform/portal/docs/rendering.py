@@ -54,12 +54,11 @@ def document(name: str) -> Document:
     front = FRONT_MATTER.match(text)
     tokens = _parser.parse(text[front.end() :] if front else text)
     found = list(_numbered_headings(tokens))
-    title = next((heading.text for heading in found if heading.level == "h1"), name)
     for token in _all_tokens(tokens):
         _adapt(token, name)
     return Document(
         name=name,
-        title=title,
+        title=library.title(name),
         summary=_summary(tokens),
         html=mark_safe(_wrap_tables(_parser.renderer.render(tokens, _parser.options, {}))),  # noqa: S308  (ours)
         headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),

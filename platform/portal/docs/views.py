@@ -9,15 +9,15 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from portal.docs import library
-from portal.docs.rendering import Document, document
+from portal.docs.rendering import document
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A document in the list: its address below `/docs/`, and what it is about."""
+    """A document in the list: its address below `/docs/`, and its title."""
 
     address: str
-    document: Document
+    title: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def show_document(request: HttpRequest, address: str) -> HttpResponse:
         raise Http404
     if address != library.address(name):
         return redirect("docs:document", library.address(name), permanent=True)
-    return render(request, "docs/document.html", {"document": document(name), "sections": _sections()})
+    context = {"document": document(name), "below": [_entry(one) for one in library.below(name)]}
+    return render(request, "docs/document.html", context)
 
 
 @require_safe
@@ -59,7 +60,8 @@ def send_file(_request: HttpRequest, path: str) -> HttpResponseBase:
 
 
 def _sections() -> list[Section]:
-    return [
-        Section(group.title, [Entry(library.address(name), document(name)) for name in group.names])
-        for group in library.GROUPS
-    ]
+    return [Section(group.title, [_entry(name) for name in group.names]) for group in library.GROUPS]
+
+
+def _entry(name: str) -> Entry:
+    return Entry(library.address(name), library.title(name))

@@ -7,6 +7,7 @@ address that a browser would load, whatever went in. Nothing is executed. The vi
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
@@ -25,6 +26,7 @@ MAX_TEXT_CHARACTERS = 100_000
 MAX_IMAGE_BYTES = 2 * 1024 * 1024
 # Of the HTML of a whole notebook: as much as its images can be.
 MAX_SHOWN_CHARACTERS = 16 * 1024 * 1024
+FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\n---\r?\n", re.S)
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 # A notebook has its texts as a whole or in lines.
@@ -76,7 +78,7 @@ def render_proof(content: bytes, filename: str) -> SafeString:
         )
     match PurePath(filename).suffix.lower():
         case ".md":
-            return _markdown(_decode(content, filename), filename, Allowance())
+            return _markdown_file(_decode(content, filename), filename)
         case ".ipynb":
             return mark_safe("".join(_within_limit(_notebook(content, filename))))  # noqa: S308  (each part is safe)
         case suffix:
@@ -86,6 +88,18 @@ def render_proof(content: bytes, filename: str) -> SafeString:
                 expected="a file that ends in .md, .ipynb or .pdf",
                 found=suffix or "no ending",
             )
+
+
+def _markdown_file(text: str, filename: str) -> SafeString:
+    """Return the text with its front matter, such as the hashes of the kit's own proofs, folded away above it."""
+    front = FRONT_MATTER.match(text)
+    if front is None:
+        return _markdown(text, filename, Allowance())
+    return format_html(
+        "<details><summary>Front matter</summary>{}</details>{}",
+        _preformatted(front[1], filename, "front-matter"),
+        _markdown(text[front.end() :], filename, Allowance()),
+    )
 
 
 def _decode(content: bytes, filename: str) -> str:

@@ -225,6 +225,7 @@ class Demo:
                 participant.email,
             ]
             commands[f"token {participant.email}"] = ["create_token", participant.email, "--label", "demo"]
+        commands |= self.download_commands()
         for email, name in ORGANIZERS:
             options = ("--superuser", "--second-factor")
             commands[f"account {email}"] = self.create_user(email, name, *options)
@@ -238,6 +239,18 @@ class Demo:
         for email, _ in ORGANIZERS:
             self.recovery_codes[email] = printed[f"account {email}"].rpartition("Recovery codes: ")[2].split()
         say(f"      {self.stack.url} answers; logs are in {self.home / 'logs'}")
+
+    def download_commands(self) -> dict[str, list[str]]:
+        """Return the commands that offer the made-up data and the base weights; real receipts aren't ours to give."""
+        folders = {"base": (self.base, "weights", "Base weights of the tiny VT5")}
+        if not self.receipts:
+            folders["data"] = (self.public, "data", "Made-up forms")
+        commands = {}
+        for name, (folder, kind, title) in folders.items():
+            archive = shutil.make_archive(str(self.home / f"demo-{name}"), "zip", folder)
+            options = ("--kind", kind, "--title", title, "--license", "Apache-2.0")
+            commands[f"download {name}"] = ["add_download", archive, *options]
+        return commands
 
     def track_overrides(self) -> list[str]:
         threshold = RECEIPTS_THRESHOLD if self.receipts else FORMS_THRESHOLD

@@ -37,6 +37,20 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+def test_a_menu_closes_on_escape_and_on_a_click_elsewhere(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(reverse("challenge:list"))
+    menu, summary = page.locator("details.site-menu"), page.locator("details.site-menu summary")
+    summary.click()
+    expect(menu).to_have_attribute("open", "")
+    page.keyboard.press("Escape")
+    expect(menu).not_to_have_attribute("open", "")
+    expect(summary).to_be_focused()
+    summary.click()
+    page.locator("footer").click(position={"x": 5, "y": 5})
+    expect(menu).not_to_have_attribute("open", "")
+
+
 @pytest.fixture
 def organizer() -> User:
     cache.clear()
@@ -78,7 +92,7 @@ def look(page: Page, name: str) -> None:
 def log_in(page: Page, user: User) -> None:
     page.goto(reverse("account_login"))
     look(page, "login")
-    page.get_by_label("Email").fill(user.email)
+    page.get_by_label("E-mail address").fill(user.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in", exact=True).click()
 

@@ -62,6 +62,12 @@ def test_a_document_has_its_contents_and_its_version(client: Client, db: None) -
     assert 'id="what-is-checked-besides-ε"' in html
 
 
+def test_the_page_of_a_folder_lists_what_is_in_it(client: Client, db: None) -> None:
+    html = client.get("/docs/decisions/").text
+    assert 'href="/docs/decisions/0018-store/"' in html
+    assert 'href="/docs/decisions/"' not in html
+
+
 def test_front_matter_is_folded_away() -> None:
     shown = document("proofs/fl-provider-dp")
     assert "version" not in shown.html[:200]

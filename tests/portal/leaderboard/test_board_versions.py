@@ -21,7 +21,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
-from portal.submissions.services import mark_baseline, withdraw
+from portal.submissions.services import describe, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
 from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
 from tests.portal.reviews.test_decisions import make_reviewer
@@ -50,16 +50,16 @@ COLUMNS = {
     "submissions_submission.track_id": NEVER,
     "submissions_submission.title": NEVER,
     "submissions_submission.submitted_at": NEVER,
-    "submissions_submission.code_url": NEVER,
-    "submissions_submission.paper_url": NEVER,
+    "submissions_submission.code_url": "describe",
+    "submissions_submission.paper_url": "describe",
     "submissions_submission.state": "move_submission",
     "submissions_submission.is_baseline": "mark_baseline",
     "teams_team.id": NEVER,
     "teams_team.slug": NEVER,
     "teams_team.name": "the administration",
     "reviews_proofreview.submission_id": NEVER,
-    "reviews_proofreview.decision": "decide",
-    "reviews_proofreview.reason": "decide",
+    "reviews_proofreview.decision": "decide and reopen",
+    "reviews_proofreview.reason": "decide and reopen",
     "reviews_proofreview.created_at": NEVER,
 }
 # The functions that save such columns, or whole rows of these tables, by update, save, or a bulk method.
@@ -72,9 +72,10 @@ WRITERS = {
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
-    "evaluation/intake.py:_advance",  # of a run that isn't scored yet
+    "evaluation/intake.py:_keep",  # of a run that isn't scored yet, or what no board shows
     "reviews/services.py:decide",
-    "submissions/services.py:describe",  # of drafts
+    "reviews/services.py:reopen",
+    "submissions/services.py:_change",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
     "submissions/services.py:mark_baseline",
@@ -134,6 +135,9 @@ CHANGES = {
     "a submission is withdrawn": lambda run, _: withdraw(run.submission, owner_of(run.submission.team)),
     "a submission becomes a baseline": lambda run, _: mark_baseline(run.submission, True, make_user()),
     "a proof is decided on": lambda run, _: accept(run),
+    "a link is edited": lambda run, _: describe(
+        run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)
+    ),
     "a team is renamed": rename_team,
     "a track is edited": edit_track,
     "a track is loaded from its file": lambda run, _: save_tracks(

@@ -14,6 +14,8 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections
 
+from portal.downloads.models import Kind
+from portal.downloads.services import add_download
 from portal.operations.backup import BackupError, make_backup, read_manifest
 from portal.operations.restore import verify_backup
 from portal.uploads import services
@@ -156,6 +158,14 @@ def test_an_embedded_site_is_restored_with_its_key(tmp_path: Path) -> None:
     assert (new / "store" / "objects" / file.key).read_bytes() == b"precious"
     assert (new / "secret_key").read_text() == (old / "secret_key").read_text()
     assert (new / "secret_key").stat().st_mode & 0o077 == 0
+
+
+def test_downloads_are_part_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "data.zip"
+    file.write_bytes(b"what everybody may fetch")
+    download = add_download(file, "data", kind=Kind.DATA, title="Data", license="CC0")
+    manifest = make_backup(tmp_path / "backup")
+    assert [saved.key for saved in manifest.files] == [download.store_key]
 
 
 @pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])

@@ -75,7 +75,15 @@ class TestMarkdown:
             problem_of(b"x" * (rendering.MAX_TEXT_CHARACTERS + 1), "proof.md").code == ErrorCode.PROOF_FORMAT
         )
 
-    @pytest.mark.parametrize("unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&"])
+    def test_front_matter_is_folded_away_and_escaped(self):
+        html = render_proof(b"---\nhash: <b>1</b>\n---\n# Proof of $\\varepsilon$\n", "proof.md")
+        assert html.startswith("<details><summary>Front matter</summary>")
+        assert "hash: &lt;b&gt;1&lt;/b&gt;" in html
+        assert "<h1>Proof of <math><mi>ε</mi></math></h1>" in html
+
+    @pytest.mark.parametrize(
+        "unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&", "$a ", "$$\n"]
+    )
     def test_pathological_markdown_takes_seconds_at_most(self, unit):
         started = time.process_time()
         render_proof(

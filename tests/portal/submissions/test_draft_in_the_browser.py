@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from evaluator.results import RunResults
@@ -184,7 +185,8 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     Run.objects.update(state=RunState.RUNNING)
     Evaluation.objects.update(state="running", done=3, total=10)
     expect(page.locator("#status")).to_contain_text("Validation: 3 of 10", timeout=60_000)
-    Run.objects.update(state=RunState.SCORED, results=RunResults(**{**SCORES, "anls": 0.875}))
+    results = RunResults(**{**SCORES, "anls": 0.875})
+    Run.objects.update(state=RunState.SCORED, results=results, scored_at=timezone.now())
     Evaluation.objects.update(state="passed")
     expect(page.locator(".badge-scored")).to_be_visible(timeout=60_000)
     expect(page.locator("#status")).to_contain_text("0.8750")

@@ -199,6 +199,7 @@ class TestQuota:
         first, second = submission.runs.all()
         for run, state in ((first, RunState.REJECTED), (second, RunState.SCORED)):
             run.state, run.results = state, RunResults(**SCORES)
+            run.scored_at = timezone.now() if state is RunState.SCORED else None
             run.save()
         services.refund_rejected(submission)
         assert submission.refunded_at is None

@@ -1,0 +1,1 @@
+"""How the administration writes dates: as the site's pages do."""

@@ -1,0 +1,1 @@
+"""American English, as Django calls it: the language of the site."""
