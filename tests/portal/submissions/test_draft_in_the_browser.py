@@ -188,8 +188,9 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     results = RunResults(**{**SCORES, "anls": 0.875})
     Run.objects.update(state=RunState.SCORED, results=results, scored_at=timezone.now())
     Evaluation.objects.update(state="passed")
-    expect(page.locator(".badge-scored")).to_be_visible(timeout=60_000)
-    expect(page.locator("#status")).to_contain_text("0.8750")
+    # The page reloads itself, with its results.
+    expect(page.locator(".badge-scored", has_text="scored")).to_be_visible(timeout=60_000)
+    expect(page.locator("main")).to_contain_text("0.8750")
     expect(page.locator("#status-line")).to_have_text("Run: scored")
     polls = []
     page.on("request", lambda request: polls.append(request.url))
