@@ -30,8 +30,8 @@ CHUNK_BYTES = 256 * 1024
 # Valid until the next one is taken.
 Chunk = bytes | memoryview
 PART_NAME = re.compile(r"(\d{5})-(\d+)-([0-9a-f]{64})")
-# A file system, or a kernel, that can't copy within itself.
-NOT_COPIED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
+# A file system, or a kernel, that can't copy within itself, or reserve room.
+NOT_SUPPORTED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,9 @@ class UnfinishedFile:
                     _write(file, chunk, start + at)
 
         try:
+            with _flock(file, fcntl.LOCK_SH):
+                if _is_at(own, path):
+                    _reserve(file, start, part.size_bytes)
             _reject_unless(part, _received(chunks, part, write))
             # By part, so that no request waits for a whole file to reach the disk.
             os.fdatasync(file.fileno())
@@ -215,6 +218,16 @@ def _reject_unless(announced: Part, received: Part) -> None:
         )
 
 
+def _reserve(file: BinaryIO, start: int, size: int) -> None:
+    """Have the file system find room for a range at once, where it can: writing then costs less, and finds the room."""
+    if size:
+        try:
+            os.posix_fallocate(file.fileno(), start, size)
+        except OSError as error:
+            if error.errno not in NOT_SUPPORTED:
+                raise
+
+
 def _write(file: BinaryIO, content: Chunk, at: int) -> None:
     """Write all of it: one call may write less, such as at the end of a full disk."""
     rest = memoryview(content)
@@ -232,7 +245,7 @@ def _copy_range(source: BinaryIO, target: BinaryIO, start: int, size: int) -> No
                 source.fileno(), target.fileno(), size - copied, copied, start + copied
             )
         except OSError as error:
-            if error.errno not in NOT_COPIED:
+            if error.errno not in NOT_SUPPORTED:
                 raise
             count = os.pwrite(
                 target.fileno(),
