@@ -77,10 +77,10 @@ CHECKS: dict[str, CheckText] = {
     "C8": CheckText(
         name="noise in the sums",
         meaning="Blocks of the noised sums, drawn when all sums were committed to, are the committed ones and have "
-        "the size of the declared noise; an honest run is flagged with a probability below 10⁻⁴. It says below which "
-        "part of the declared noise it would have detected that noise is missing, with a probability of 99 %, even "
-        "behind updates of the expected providers that all point the same way; it has no power where that is half of "
-        "it or less.",
+        "the size of the declared noise; an honest run is flagged with a probability below 4·10⁻⁶, and by C8, C9 and "
+        "C22 together below 10⁻⁵. It says below which part of the declared noise it would have detected that noise is "
+        "missing, with a probability of 99 %, even behind updates of the expected providers that all point the same "
+        "way; it has no power where that is half of it or less.",
         limit="Noise that somebody knows, since noise from a known seed looks like any other; updates that weren't "
         "clipped, as far as the noise covers them; sums that were made up and never used; and noise left out of a "
         "share s of all blocks, with a probability of (1 − s)ⁿ where n blocks are opened, for which there is one try "
@@ -92,7 +92,7 @@ CHECKS: dict[str, CheckText] = {
         name="fresh noise in every round",
         meaning="The opened blocks of a round follow neither those of an earlier round nor the sum of all earlier "
         "opened ones, beyond what the clipped updates can do, and leave noise when they are added to them; an honest "
-        "run is flagged with a probability below 10⁻⁴. It says from which part of a round's noise on it would have "
+        "run is flagged with a probability below 4·10⁻⁶. It says from which part of a round's noise on it would have "
         "detected, likewise, that it is used again or taken back; it has no power where that is more than all of it.",
         limit="Noise that is taken back in later rounds where many providers' updates could hide it, or that each "
         "round takes back in part only (telescoping sums) behind a signal.",
@@ -165,7 +165,7 @@ CHECKS: dict[str, CheckText] = {
         name="shape of the noise",
         meaning="The opened blocks, every one of them, their even and odd coordinates and pairs of coordinates spread "
         "at least as independent normally distributed noise makes them (by their characteristic function), whatever "
-        "the updates are; an honest run is flagged with a probability below 2·10⁻⁵. It says in which part of the "
+        "the updates are; an honest run is flagged with a probability below 2·10⁻⁶. It says in which part of the "
         "coordinates it would have detected, with a probability of 99 %, that noise is missing, even behind the "
         "longest updates of the expected providers; it has no power where that is more than half, or where a codec "
         "rounded the noise.",

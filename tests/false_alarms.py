@@ -2,8 +2,8 @@
 
 It is no part of the tests, since a hundred thousand runs take a day; with fewer runs it shows gross errors only. Every
 run is one of `SIZES`, with one of `SIGNALS`: updates as the tests must tolerate them, of the largest norm. The bound on
-all tests together is five times `FALSE_ALARM`, so that of 100,000 runs ten may be flagged at worst; the limits of most
-tests are farther away than that.
+all tests together is `FALSE_ALARM_OF_A_RUN`, so that of 100,000 runs one may be flagged at worst; the limits of most
+tests are farther away than that (`tests/evaluator/records/test_false_alarms.py` computes them).
 """
 
 import argparse

@@ -8,37 +8,71 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.checkpoints.header import read_header
-from evaluator.checkpoints.weight_changes import SLICE, STORED_AS, stored_numbers, tensor_bytes
+from evaluator.checkpoints.header import ITEM_BYTES, read_header
+from evaluator.checkpoints.weight_changes import SLICE, STORED_AS, stored_numbers
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A tensor of the vector, mapped and not in memory, in the dtype that the file has."""
+class _InFile:
+    """A tensor that is read from its file when it is needed: a map would count as memory, page by page.
+
+    Attributes:
+        begin: Where it begins in the whole vector.
+        offset: Where it begins in the file, in bytes.
+        dtype: What the file has.
+    """
 
     begin: int
-    stored: NDArray[np.generic]
+    numel: int
+    path: Path
+    offset: int
     dtype: str
 
     def read(self, begin: int, end: int) -> Floats:
-        """Return its coordinates of those from `begin` to `end` of the whole vector; there may be none."""
-        inside = self.stored[max(0, begin - self.begin) : max(0, end - self.begin)]
-        return stored_numbers(inside, self.dtype).astype(np.float32)
+        """Return its coordinates from `begin` to `end`, counted from its own first one."""
+        stored = np.fromfile(
+            self.path,
+            STORED_AS[self.dtype],
+            count=end - begin,
+            offset=self.offset + begin * ITEM_BYTES[self.dtype],
+        )
+        return stored_numbers(stored, self.dtype).astype(np.float32, copy=False)
+
+
+@dataclass(frozen=True)
+class _InMemory:
+    """A tensor that isn't in the file, such as an adapter; see `_InFile`."""
+
+    begin: int
+    values: Floats
+
+    @property
+    def numel(self) -> int:
+        return len(self.values)
+
+    def read(self, begin: int, end: int) -> Floats:
+        """Return its coordinates from `begin` to `end`, counted from its own first one."""
+        return self.values[begin:end]
 
 
 class WeightVector:
     """A vector of tensors that are read where they are needed; `weight_vector` makes it."""
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
+    def __init__(self, parts: Sequence[_InFile | _InMemory]) -> None:
         self._parts = parts
-        self.numel = parts[-1].begin + len(parts[-1].stored)
+        self.numel = parts[-1].begin + parts[-1].numel
 
     def read(self, begin: int, end: int) -> Floats:
         """Return the coordinates from `begin` to `end`, or to the last one where there are fewer."""
-        parts = [part for part in self._parts if part.begin < end and begin < part.begin + len(part.stored)]
-        return np.concatenate([part.read(begin, end) for part in parts])
+        return np.concatenate(
+            [
+                part.read(max(0, begin - part.begin), min(end - part.begin, part.numel))
+                for part in self._parts
+                if part.begin < end and begin < part.begin + part.numel
+            ]
+        )
 
     def pieces(self) -> Iterator[Floats]:
         """Yield the whole vector in pieces of `SLICE` coordinates; the last one may be shorter."""
@@ -61,14 +95,14 @@ def weight_vector(
         ProblemError: ``E_CHECKPOINT_*``: the file is no safetensors file.
     """
     header, beside = read_header(checkpoint), beside or {}
-    parts, sizes = [], [int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()]
+    parts: list[_InFile | _InMemory] = []
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()]
     for (name, shape), begin in zip(shapes.items(), accumulate(sizes, initial=0), strict=False):
         if name in beside:
-            parts.append(_Part(begin, beside[name], "F32"))
+            parts.append(_InMemory(begin, beside[name]))
             continue
         tensor = header.tensors.get(name)
         if tensor is None or tensor.shape != tuple(shape) or tensor.dtype not in STORED_AS:
             return None
-        stored = np.asarray(tensor_bytes(checkpoint, header, tensor)).view(STORED_AS[tensor.dtype])
-        parts.append(_Part(begin, stored, tensor.dtype))
+        parts.append(_InFile(begin, tensor.numel, checkpoint, header.data_start + tensor.begin, tensor.dtype))
     return WeightVector(parts)

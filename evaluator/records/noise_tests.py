@@ -2,8 +2,10 @@
 
 In round t the opened coordinates are uₜ = aₜ + zₜ. aₜ is the signal, the sum of the sampled providers' clipped updates,
 of norm at most sₜ·S; zₜ is N(0, std²) in each coordinate, fresh, so independent of aₜ and of all earlier rounds. No
-more is assumed: the signal may follow earlier noise and lie wholly in the opened blocks. The tests of one kind together
-flag an honest run with probability at most `FALSE_ALARM`, shared among them (Bonferroni).
+more is assumed: the signal may follow earlier noise and lie wholly in the opened blocks. The five kinds of tests
+together flag an honest run with probability at most `FALSE_ALARM_OF_A_RUN`, shared among them and then among all tests
+of a kind (Bonferroni). Every limit is exact (χ², normal) or a proven bound (Lipschitz, Chernoff), none asymptotic. The
+exception is noise that a codec rounds after it was drawn: what rounding takes away is computed for noise alone only.
 
 `size`, `block_size` and `repetition` measure lengths, and a strong signal, sₜ·C against std·√n, hides much from them.
 `shape` and `taken_back` measure how the values spread (`characteristic_function`): a signal of any length leaves them
@@ -24,7 +26,12 @@ from scipy.stats import chi2, norm
 from evaluator.records.certificate import BLOCK
 from evaluator.records.characteristic_function import FREQUENCIES, STEP, Complexes, limit, turn_sums
 
-FALSE_ALARM = 2e-5
+FALSE_ALARM_OF_A_RUN = 1e-5
+# Of the tests of one kind: `size`, `block_size`, `shape`, `repetition`, `taken_back`.
+FALSE_ALARM = FALSE_ALARM_OF_A_RUN / 5
+# A shorter last block isn't tested by itself: norms as small as its limit would have to be are no longer rare among
+# sums of float32, which lie on a grid.
+SHORTEST_BLOCK = 128
 # What rounding to a few bits leaves of the norm. A client's noise alone in NF4 keeps 0.9995 of it on average, and 0.987
 # in the worst of a thousand blocks; a signal adds to it.
 LEFT_BY_ROUNDING = 0.985
@@ -118,8 +125,13 @@ def size(rounds: Sequence[OpenedRound]) -> list[Finding]:
 
 def block_size(rounds: Sequence[OpenedRound]) -> list[Finding]:
     """Find rounds with a block whose norm is too small, as where some coordinates have no noise."""
-    blocks = [(opened, block) for opened in rounds for block in _blocks(opened.values)]
-    p = FALSE_ALARM / len(blocks)
+    blocks = [
+        (opened, block)
+        for opened in rounds
+        for block in _blocks(opened.values)
+        if len(block) >= SHORTEST_BLOCK
+    ]
+    p = FALSE_ALARM / max(1, len(blocks))
     findings = {}
     for opened, block in blocks:
         ratio, least = float(np.sqrt(np.mean(block**2))), least_norm(len(block), p, rounded=opened.rounded)
