@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +11,10 @@ from django.db.models import F, QuerySet
 from portal.challenge.models import Track
 from portal.leaderboard.ordering import (
     Place,
-    count_ranked,
-    count_unranked,
+    counts,
     listed_runs,
     places,
     ranked_places,
-    ranks_of,
     unranked_places,
 )
 from portal.leaderboard.ranking import (
@@ -88,11 +86,9 @@ class StoredBoard:
         """Return a part of the selected rows without a rank, nearest to one first."""
         return self._rows(unranked_places(self.track, self.budget, selection, start, stop))
 
-    def count_ranked(self, selection: Selection = EVERYTHING) -> int:
-        return count_ranked(self.track, self.budget, selection)
-
-    def count_unranked(self, selection: Selection = EVERYTHING) -> int:
-        return count_unranked(self.track, self.budget, selection)
+    def counts(self, selection: Selection = EVERYTHING) -> tuple[int, int]:
+        """Return how many of the selected rows have a rank, and how many have none."""
+        return counts(self.track, self.budget, selection)
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
         return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
@@ -133,7 +129,10 @@ class MethodRow:
 
 
 def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[MethodRow]:
-    """Return the methods with the first of the selected rows on any of a track's boards, with all of their rows."""
+    """Return the methods with the first of the selected rows on any of a track's boards, with all of their rows.
+
+    The rank of a row that isn't among the first of its board is not counted, which would take a pass over all.
+    """
     heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
     first = [place.run for places_ in heads for place in places_]
     submissions = Run.objects.filter(pk__in=first).values("submission")
@@ -142,12 +141,17 @@ def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length:
     )
     found = []
     for board, head in zip(boards, heads, strict=True):
-        known = {place.run: place.rank for place in head}
+        known = {place.run for place in head}
         others = [run for run, budget in runs.items() if budget == board.budget and run not in known]
-        ranks = known | ranks_of(board.track, board.budget, others)
-        found.append([Place(run, ranks.get(run)) for run in [*known, *others]])
+        found.append([*head, *(Place(run, None) for run in others)])
+    boards_rows = [[_beyond(row, length) for row in rows] for rows in _rows_at(boards, found)]
     budgets = [board.budget for board in boards]
-    return sorted(_by_method(_rows_at(boards, found), budgets), key=lambda method: method.best_rank)
+    return sorted(_by_method(boards_rows, budgets), key=lambda method: method.best_rank)
+
+
+def _beyond(row: Row, length: int) -> Row:
+    """Return a row of which it is known only that it isn't among the first, with this in place of a reason."""
+    return row if row.rank or row.reason else replace(row, short_reason=f"beyond #{length}")
 
 
 def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None]) -> list[MethodRow]:

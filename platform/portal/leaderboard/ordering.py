@@ -22,6 +22,7 @@ from django.db.models import (
     QuerySet,
     RowRange,
     Subquery,
+    Sum,
     Value,
     When,
     Window,
@@ -118,9 +119,24 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     return dict(found.values_list("pk", "rank"))
 
 
-def ranked_scores(track: Track, budget: float | None) -> list[tuple[float | None, float | None]]:
-    """Return the ends of the intervals of all scores with a rank."""
-    return list(_ranked(track, budget).order_by().values_list("anls_low", "anls_high"))
+def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
+    """Return how many of the selected runs have a rank, and how many have none."""
+    if selection.best:
+        return count_ranked(track, budget, selection), count_unranked(track, budget, selection)
+    qualifies = Case(When(_qualifies(track, budget), then=Value(1)), default=Value(0))
+    runs = _filtered(listed_runs(track, budget), track, selection).annotate(has_rank=qualifies)
+    found = runs.aggregate(all=Count("pk"), ranked=Sum("has_rank"))
+    return found["ranked"] or 0, found["all"] - (found["ranked"] or 0)
+
+
+def overlapping_scores(
+    track: Track, budget: float | None, low: float, high: float
+) -> tuple[int, list[tuple[float | None, float | None]]]:
+    """Return how many intervals of scores with a rank begin above `high`, and those that overlap `low` to `high`."""
+    ranked = _ranked(track, budget).order_by()
+    above = ranked.filter(anls_low__gt=high).count()
+    overlap = Q(anls_low__lte=high, anls_high__gte=low) | Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
+    return above, list(ranked.filter(overlap).values_list("anls_low", "anls_high"))
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:

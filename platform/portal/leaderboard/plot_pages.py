@@ -1,6 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +17,6 @@ from portal.evaluation.results import threshold_text
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.ordering import (
     best_score,
-    count_ranked,
     first_points,
     front_points,
     nearest_points,
@@ -24,6 +24,9 @@ from portal.leaderboard.ordering import (
 )
 from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
 from portal.submissions.selectors import submission_addresses
+
+# A row of `portal.leaderboard.ordering.POINT`.
+Point = tuple[Any, ...]
 
 # Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
 FIRST = 20
@@ -38,11 +41,7 @@ def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) 
     # That of a private track has the best score of the track without privacy.
     version = str(versions) if track.is_private else versions[track.pk]
 
-    def draw() -> str:
-        chart = _chart(track, tracks)
-        return _drawn(chart) + _headline(track) if chart else ""
-
-    drawn = cached(version, f"plot {track.pk}", draw)
+    drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
     return mark_safe(drawn)  # noqa: S308  (a template made it)
 
 
@@ -64,24 +63,23 @@ def _drawn(chart: Chart | None) -> str:
     return render_to_string("leaderboard/plot.html", {"plot": chart}) if chart else ""
 
 
-def _headline(track: Track) -> str:
-    """Return the best result of every board, and how many have a rank, beside the plot."""
-    boards = []
-    for budget in track.run_budgets():
-        first = first_points(track, budget, 1)
-        best = plotted(first, _addresses(first), "front")
-        boards.append((budget, best[0] if best else None, count_ranked(track, budget)))
-    return render_to_string("leaderboard/headline.html", {"track": track, "boards": boards})
+def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
+    """Return the plot with the best result of every board beside it; empty while there is nothing to plot."""
+    length = METHODS if track.is_private else FIRST
+    first = [(budget, first_points(track, budget, length)) for budget in track.run_budgets()]
+    chart = _of_budgets(track, tracks, first) if track.is_private else _of_bytes(track, first[0][1])
+    if chart is None:
+        return ""
+    best = [
+        (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
+    ]
+    return _drawn(chart) + render_to_string("leaderboard/headline.html", {"track": track, "boards": best})
 
 
-def _chart(track: Track, tracks: Sequence[Track]) -> Chart | None:
-    return _of_budgets(track, tracks) if track.is_private else _of_bytes(track)
-
-
-def _of_bytes(track: Track) -> Chart | None:
+def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
     front = front_points(track)[:MOST_OF_THE_FRONT]
     known = {row[0] for row in front}
-    others = [*first_points(track, None, FIRST), *nearest_points(track, None, NEAREST)]
+    others = [*first, *nearest_points(track, None, NEAREST)]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),
@@ -90,20 +88,21 @@ def _of_bytes(track: Track) -> Chart | None:
     return bytes_chart(runs, track.anls_threshold, threshold_text(track.anls_threshold)) if runs else None
 
 
-def _of_budgets(track: Track, tracks: Sequence[Track]) -> Chart | None:
-    budgets = [budget for budget in track.run_budgets() if budget is not None]
-    found = [first_points(track, budget, METHODS) for budget in budgets]
-    address = _addresses([row for rows in found for row in rows])
+def _of_budgets(
+    track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
+) -> Chart | None:
     scores: dict[UUID, list[float | None]] = {}
     names: dict[UUID, str] = {}
-    for number, rows in enumerate(found):
+    for number, (_, rows) in enumerate(first):
         for submission, title, _, _, _, anls in rows:
             names[submission] = title
-            scores.setdefault(submission, [None] * len(budgets))[number] = float(cut(anls))
+            scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
     if not scores:
         return None
-    methods = [(names[key], address(key), values) for key, values in scores.items()]
-    best = [float(cut(rows[0][5])) if rows else None for rows in found]
+    address = submission_addresses(scores)
+    methods = [(names[key], address[key], values) for key, values in scores.items()]
+    best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
+    budgets = [budget for budget, _ in first if budget is not None]
     return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))
 
 
@@ -129,5 +128,5 @@ def _progress(track: Track) -> list[Chart]:
     return charts
 
 
-def _addresses(rows: Sequence[Sequence[UUID]]) -> Callable[[UUID], str]:
+def _addresses(rows: Sequence[Point]) -> Callable[[UUID], str]:
     return submission_addresses({row[0] for row in rows}).__getitem__

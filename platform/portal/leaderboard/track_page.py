@@ -11,7 +11,6 @@ from django.core.paginator import Page, Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
-from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
@@ -21,7 +20,7 @@ from portal.evaluation.models import Examination
 from portal.evaluation.results import EPSILON_COLUMNS, TRUST, EpsilonColumn, threshold_text
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
-from portal.leaderboard.ordering import ranked_scores
+from portal.leaderboard.ordering import overlapping_scores
 from portal.leaderboard.plot_pages import track_plot
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
@@ -34,6 +33,7 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+OWN = '<span class="badge badge-own">your team</span>'
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,7 @@ def _has_sort(track: Track, sort: Sort) -> bool:
 def with_own_marked(html: str, team: Team | None) -> SafeString:
     """Return rendered boards with the rows of the team marked; the cached ones are the same for everybody."""
     if team is not None:
-        mark = format_html('<span class="badge badge-own">your team</span>')
-        html = html.replace(f"<!--team {team.slug}-->", mark)
+        html = html.replace(f"<!--team {team.slug}-->", OWN)
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
@@ -169,10 +168,11 @@ def _boards(track: Track, asked: Request, page: str | None, version: str) -> str
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
     board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
     name = f"board {track.pk} {asked.query}"
-    count = board.count_unranked if asked.only_unranked else board.count_ranked
-    places = range(int(_kept(asked, version, f"{name} count", lambda: str(count(asked.selection)))))
+    counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
+    ranked, unranked = map(int, counted.split())
+    places = range(unranked if asked.only_unranked else ranked)
     shown = Paginator(places, PAGE_LENGTH).get_page(page)
-    return _kept(asked, version, f"{name} {shown.number}", lambda: _page(board, asked, shown))
+    return _kept(asked, version, f"{name} {shown.number}", lambda: _page(board, asked, shown, unranked))
 
 
 def _kept(asked: Request, version: str, name: str, draw: Callable[[], str]) -> str:
@@ -181,7 +181,7 @@ def _kept(asked: Request, version: str, name: str, draw: Callable[[], str]) -> s
     return draw() if is_own else cached(version, name, draw)
 
 
-def _page(board: StoredBoard, asked: Request, page: Page[int]) -> str:
+def _page(board: StoredBoard, asked: Request, page: Page[int], unranked_count: int) -> str:
     track, selection = board.track, asked.selection
     columns = Columns(asked.more, _trust_differs(track))
     start = (page.number - 1) * PAGE_LENGTH
@@ -189,9 +189,8 @@ def _page(board: StoredBoard, asked: Request, page: Page[int]) -> str:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
         return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
     rows = _with_ranges(board, board.ranked(selection, start, start + PAGE_LENGTH))
-    unranked = board.unranked(selection, 0, NEAREST + 1) if page.number == 1 else []
-    count = len(unranked) if len(unranked) <= NEAREST else board.count_unranked(selection)
-    shown = ShownBoard(board.budget, rows, columns, page, unranked[:NEAREST], count)
+    unranked = board.unranked(selection, 0, NEAREST) if page.number == 1 and unranked_count else []
+    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 
@@ -199,10 +198,12 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     """Return the rows, on a board that is ranked by score with the ranks that each could have."""
     if board.budget is None or not rows:
         return list(rows)
-    ranges = RankRanges(ranked_scores(board.track, board.budget))
-    return [
-        replace(row, ranks=ranges.of(row.entry.results.anls_low, row.entry.results.anls_high)) for row in rows
-    ]
+    ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
+    low = min(0.0 if low is None else low for low, _ in ends)
+    high = max(1.0 if high is None else high for _, high in ends)
+    above, overlapping = overlapping_scores(board.track, board.budget, low, high)
+    ranges = RankRanges(overlapping, above)
+    return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
 
 
 def _drawn(track: Track, asked: Request, board: ShownBoard) -> str:

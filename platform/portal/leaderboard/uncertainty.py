@@ -25,10 +25,13 @@ class RankRanges:
     """The ranges of ranks on a board that is ranked by score.
 
     Args:
-        intervals: Those of all scores with a rank. A row without one could have any rank.
+        intervals: Those of the scores with a rank; of some that overlap, and all that overlap those. A row without one
+            could have any rank.
+        above: How many of the others are better than all of these.
     """
 
-    def __init__(self, intervals: Iterable[tuple[float | None, float | None]]) -> None:
+    def __init__(self, intervals: Iterable[tuple[float | None, float | None]], above: int = 0) -> None:
+        self._above = above
         known = [(0.0 if low is None else low, 1.0 if high is None else high) for low, high in intervals]
         self._lows = sorted(low for low, _ in known)
         self._highs = sorted(high for _, high in known)
@@ -36,6 +39,6 @@ class RankRanges:
     def of(self, low: float | None, high: float | None) -> RankRange:
         """Return the range of a row: better is who begins above it, worse is who ends below it."""
         low, high = 0.0 if low is None else low, 1.0 if high is None else high
-        better = len(self._lows) - bisect_right(self._lows, high)
+        better = self._above + len(self._lows) - bisect_right(self._lows, high)
         worse = bisect_left(self._highs, low)
-        return RankRange(1 + better, len(self._lows) - worse)
+        return RankRange(1 + better, self._above + len(self._lows) - worse)

@@ -176,12 +176,12 @@ class TestTrackPage:
         for number in range(6):
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
-        # The tracks, their versions, the first of two boards, their runs, the ranks elsewhere, the rows, their reviews.
-        # Of the plot: the first of two boards, and the best of each with the number of those with a rank.
-        with django_assert_num_queries(13):
+        # The tracks, their versions, the first of two boards, their runs, the rows and their reviews. Of the plot: the
+        # first of two boards.
+        with django_assert_num_queries(9):
             page_of(client, private_track)
-        # The tracks, their versions, the count, the levels, the rows with a rank and their reviews, all intervals, and
-        # those without a rank. The plot is cached.
+        # The tracks, their versions, the counts, the levels, the rows with a rank and their reviews, and the intervals
+        # above and beside theirs. The plot is cached.
         with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
 

@@ -25,3 +25,8 @@ def test_a_score_without_an_interval_could_have_any_rank():
 
 def test_a_range_is_read_as_its_ends():
     assert (str(RankRange(1, 4)), str(RankRange(2, 2))) == ("1–4", "2")
+
+
+def test_those_above_a_part_of_the_board_count_too():
+    whole, part = RankRanges(INTERVALS), RankRanges(INTERVALS[1:], above=1)
+    assert part.of(*INTERVALS[3]) == whole.of(*INTERVALS[3])
