@@ -105,7 +105,7 @@ def test_a_run_that_waits_out_a_pause_says_when_it_is_tried_again(client):
     assert (status.queue_position, status.next_attempt_at) == (None, later)
     client.force_login(run.submission.created_by)
     page = client.get(run.submission.get_absolute_url()).text
-    assert "failed through our fault" in page
+    assert "failed because of a platform error" in page
     assert "minutes from now" in page
 
 
