@@ -66,8 +66,19 @@ class Response(BaseModel):
 
 
 class Problems(Response):
-    """The body of every response with an error status; it holds at least one problem."""
+    """The body of every response with an error status; it holds at least one problem.
 
+    It is problem details as RFC 9457 defines them, sent as `application/problem+json`, which the coded problems extend.
+
+    Attributes:
+        title: What the status means.
+        detail: What is wrong first of all.
+    """
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int = 0
+    detail: str = ""
     problems: list[Problem] = Field(min_length=1)
 
 
@@ -165,6 +176,15 @@ class NewSubmission(Request):
     description: str = ""
     code_url: str = ""
     paper_url: str = ""
+
+
+class ChangedText(Request):
+    """Change the text of a submission; a field that is left out stays. Once it is submitted, so does the title."""
+
+    title: str | None = None
+    description: str | None = None
+    code_url: str | None = None
+    paper_url: str | None = None
 
 
 class NewRun(Request):
@@ -266,8 +286,18 @@ class SubmissionPage(Response):
 
 
 class SubmissionStatus(Submission):
-    """A submission with the status of each of its runs."""
+    """A submission with its text and the status of each of its runs.
 
+    Attributes:
+        edited_at: When its text was last changed after it was submitted; null if it never was.
+        refunded_at: When its quota slot was given back; null if it wasn't.
+    """
+
+    description: str = ""
+    code_url: str = ""
+    paper_url: str = ""
+    edited_at: datetime | None = None
+    refunded_at: datetime | None = None
     quota: QuotaStatus
     runs: list[RunStatus]
 

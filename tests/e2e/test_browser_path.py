@@ -57,7 +57,7 @@ def make_draft(page: Page, stack: Stack, track: int, title: str) -> None:
     page.goto(f"{stack.url}/submissions/create/")
     page.get_by_label("Track").select_option(index=track)
     page.get_by_label("Title").fill(title)
-    page.get_by_role("button", name=re.compile("create", re.I)).click()
+    page.get_by_role("button", name="Start the submission").click()
 
 
 def upload(page: Page, files: dict[str, Path]) -> None:

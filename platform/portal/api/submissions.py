@@ -6,6 +6,7 @@ from django.utils import timezone
 from ninja import Router, Status
 
 from evaluator.api import (
+    ChangedText,
     NewRun,
     NewSubmission,
     QuotaStatus,
@@ -16,6 +17,7 @@ from evaluator.api import (
     SubmissionStatus,
     SubmissionSummary,
 )
+from evaluator.errors import ErrorCode, ProblemError
 from portal.api.authentication import ApiRequest, team_in
 from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
@@ -23,10 +25,11 @@ from portal.challenge.models import Track
 from portal.evaluation import status as run_status
 from portal.evaluation.examinations import ShownExamination
 from portal.evaluation.results import with_cut_scores
+from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import services
-from portal.submissions.forms import SubmissionForm
-from portal.submissions.models import Run, Submission
+from portal.submissions.forms import SubmissionForm, TextForm
+from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
 
 router = Router(tags=["submissions"])
@@ -77,6 +80,60 @@ def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
+@router.patch("/{submission_id}", response=SubmissionStatus, summary="Change description and links")
+def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
+    """Works at any time until it is withdrawn; what changes after submitting is dated on its page. The title stays."""
+    submission = own_submission(team_in(request), submission_id)
+    changes = body.model_dump(exclude_none=True)
+    is_draft = submission.state == SubmissionState.DRAFT
+    if "title" in changes and not is_draft:
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_STATE,
+            message="The title of a submitted submission stays, because results and citations carry it.",
+            where="title",
+            next_step="Leave the title out; description and links can be changed.",
+        )
+    kind = SubmissionForm if is_draft else TextForm
+    form = kind({name: getattr(submission, name) for name in kind.Meta.fields} | changes)
+    if not form.is_valid():
+        raise invalid_form(form)
+    services.describe(submission, form.cleaned_data, request.auth)
+    return get_submission(request, submission_id)
+
+
+@router.post(
+    "/{submission_id}/copy",
+    response={201: SubmissionStatus},
+    summary="Open a draft with the text and files of this submission",
+    throttle=CREATION_LIMITS,
+)
+def copy(request: ApiRequest, submission_id: UUID) -> Status[SubmissionStatus]:
+    """Nothing is uploaded again; a file that was wrong can be replaced in the draft."""
+    draft = services.copy_to_draft(own_submission(team_in(request), submission_id), request.auth)
+    return Status(201, get_submission(request, draft.pk))
+
+
+@router.post("/{submission_id}/cancel", response=SubmissionStatus, summary="Make a draft again of what waits")
+def cancel(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
+    """Possible until a worker begins with one of the runs. The quota slot is free again."""
+    cancel_submission(own_submission(team_in(request), submission_id), actor=request.auth)
+    return get_submission(request, submission_id)
+
+
+@router.post("/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw, or discard a draft")
+def withdraw(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
+    """For good. Of what is submitted only an owner of the team can do it, and the quota slot stays used."""
+    services.withdraw(own_submission(team_in(request), submission_id), request.auth)
+    return get_submission(request, submission_id)
+
+
+@router.delete("/{submission_id}/runs/{run_id}", response={204: None}, summary="Remove a run of a draft")
+def remove_run(request: ApiRequest, submission_id: UUID, run_id: UUID) -> Status[None]:
+    """Its files are removed with it."""
+    services.remove_run(own_submission(team_in(request), submission_id).runs.get(pk=run_id), request.auth)
+    return Status(204, None)
+
+
 def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
     return SubmissionSummary(
         id=submission.pk,
@@ -92,6 +149,11 @@ def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
 def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
     return SubmissionStatus(
         **_summary(request, submission).model_dump(exclude={"runs"}),
+        description=submission.description,
+        code_url=submission.code_url,
+        paper_url=submission.paper_url,
+        edited_at=submission.edited_at,
+        refunded_at=submission.refunded_at,
         quota=QuotaStatus.model_validate(quota_of(submission.team, submission.track, timezone.now())),
         runs=[_status(status) for status in run_status.statuses(submission.runs.all())],
     )

@@ -80,7 +80,8 @@ def _outcome(run: Run) -> str:
             missing = shortfall(run.results, run.budget, run.submission.track.anls_threshold)
             return f"{run} has been evaluated: {shown}." + (f" It has no rank: {missing}." if missing else "")
         case RunState.REJECTED:
-            return f"The evaluator rejected {run}. Its findings:"
+            returned = " The quota slot was given back." if run.submission.refunded_at else ""
+            return f"{run} was rejected by validation.{returned} All that was found:"
         case _:
             return f"We could not evaluate {run}."
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from django.contrib.humanize.templatetags.humanize import apnumber
+
 from evaluator.api import FINAL_STATES
 from portal.evaluation.services import may_cancel
 from portal.submissions.draft_files import DraftFile, proof_of
@@ -61,9 +63,11 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "No run passed validation. Nothing was published. The quota slot stays used, because your team has had "
             "several back in the past 24 hours."
         )
+    elif RunState.FAILED in states:
+        news.append("The evaluation failed because of a platform error. The quota slot was given back.")
     if track.is_private and set(states) - ENDED_BADLY:
         news.append(
-            f"A scored run is provisional until {track.required_reviews} reviewers have accepted the privacy proof. "
+            f"A scored run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
             "If they reject it, you read the reason and can upload a revised proof."
         )
     return news

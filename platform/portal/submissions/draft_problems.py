@@ -114,5 +114,5 @@ def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
     return ProblemError.of(
         ErrorCode.SUBMISSION_QUOTA,
         expected=f"{track.submissions_per_day} submissions in 24 hours at most",
-        next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; slots lost by our fault are given back.",
+        next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; platform errors cost none.",
     ).problems

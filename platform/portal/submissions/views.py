@@ -122,7 +122,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     except ProblemError as error:
         if submission.state == SubmissionState.DRAFT:
             # The page of the draft finds the same problems; at this address a reload would submit again.
-            return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}")
+            return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
         messages.error(request, error.problem.message)
     return redirect(submission)
 

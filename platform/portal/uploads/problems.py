@@ -1,5 +1,7 @@
 """Coded problems as HTTP responses, for the signed addresses and for the API above them."""
 
+from http import HTTPStatus
+
 from django.http import JsonResponse
 
 from evaluator.api import Problems
@@ -35,5 +37,8 @@ STATUS = {
 
 def problem_response(error: ProblemError, status: int | None = None) -> JsonResponse:
     """Return all problems as JSON; the status is that of the first one's code unless it is given."""
-    body = Problems(problems=error.problems).model_dump(mode="json")
-    return JsonResponse(body, status=status or STATUS.get(error.problem.code, UNPROCESSABLE))
+    status = status or STATUS.get(error.problem.code, UNPROCESSABLE)
+    body = Problems(
+        title=HTTPStatus(status).phrase, status=status, detail=error.problem.message, problems=error.problems
+    )
+    return JsonResponse(body.model_dump(mode="json"), status=status, content_type="application/problem+json")

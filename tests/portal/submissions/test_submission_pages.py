@@ -241,7 +241,7 @@ class TestAfterSubmitting:
         private = make_submission(team, make_private_track(), state=SubmissionState.SUBMITTED)
         make_run(private, budget=1.0, state=RunState.SCORED)
         html = page(member, "detail", private.pk)
-        assert "until 2 reviewers have accepted" in html
+        assert "until two reviewers have accepted" in html
         assert reverse("leaderboard:track", args=[private.track.slug]) in html
 
     def test_nobody_else_reads_it(self, client, team):
@@ -295,7 +295,7 @@ class TestStatusPage:
         evaluate(make_run(state=RunState.QUEUED), state=EvaluationState.QUEUED)
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
         evaluate(make_run(submission, state=RunState.QUEUED), state=EvaluationState.QUEUED)
-        assert "one run before yours" in page(member, "status", submission.pk)
+        assert "1 run ahead of yours" in page(member, "status", submission.pk)
 
     def test_it_says_how_far_the_worker_is_and_when_it_was_heard_of(self, member, team):
         submission = make_submission(team, state=SubmissionState.SUBMITTED)
@@ -304,7 +304,7 @@ class TestStatusPage:
         html = page(member, "status", submission.pk)
         assert "Scoring: 30 of 100" in html
         assert 'max="100" value="30"' in html
-        assert "Last sign of life" in html
+        assert "Last heartbeat" in html
         assert "attempt 2" in html
 
     @pytest.mark.parametrize(
