@@ -34,7 +34,8 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     """Decisions are read here and made on a page of their own, by `services.decide`."""
 
     list_display = ("submission", "reviewer", "decision", "decided_at")
-    list_filter = ("decision", "submission__track", "reviewer")
+    # Of people, those who have reviewed; participants aren't offered.
+    list_filter = ("decision", "submission__track", ("reviewer", admin.RelatedOnlyFieldListFilter))
     list_select_related = ("submission", "reviewer")
     search_fields = ("submission__title", "submission__team__name")
     fields = (

@@ -1,8 +1,11 @@
+from pathlib import Path
+
 import pytest
 from django.test import Client
 from pytest_django import Settings
 
 from evaluator.contracts import evaluator_version
+from portal.about.citations import AUTHORS, TITLE
 from tests.portal.ui.test_pages import check
 
 pytestmark = pytest.mark.django_db
@@ -29,3 +32,9 @@ def test_the_benchmark_is_cited_in_the_version_that_runs(client: Client) -> None
     page = client.get("/about/cite/").text
     assert f"version      = {{{evaluator_version()}}}" in page
     assert "@misc{" in page
+
+
+def test_the_citation_names_whom_the_repository_names() -> None:
+    citation = (Path(__file__).parents[3] / "CITATION.cff").read_text()
+    assert f"name: {AUTHORS}" in citation
+    assert TITLE.partition(":")[0] in citation
