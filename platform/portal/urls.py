@@ -35,6 +35,7 @@ urlpatterns = [
     path("privacy/calculator/", include("portal.calculator.urls")),
     path("submissions/", include((SUBMISSION_PAGES, "submissions"))),
     path("uploads/", include("portal.uploads.urls")),
+    path("organize/", include("portal.organizers.urls")),
     path("reviews/", include("portal.reviews.urls")),
     path("api/v1/", include("portal.api.urls")),
     # Organizers change their passwords where everyone does, too.

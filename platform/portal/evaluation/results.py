@@ -165,6 +165,11 @@ def shortfall(results: RunResults, budget: float | None, threshold: float) -> st
     return ""
 
 
+def disqualification(reason: str) -> str:
+    """Return what keeps a run from a rank that the organizers disqualified for this reason; empty without one."""
+    return f"disqualified by the organizers: {reason}" if reason else ""
+
+
 def shown_checks(run: Run) -> list[ShownCheck]:
     """Return the run's checks with their words, in the order in which they were made."""
     return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]

@@ -132,6 +132,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__submitted_at",
             "submission__is_baseline",
             "submission__team__name",
+            "disqualified_because",
         )
     )
     submissions = {row[3] for row in rows}
@@ -148,6 +149,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             status_reason=verdicts[submission].reason,
             flagged_checks=flagged,
             is_baseline=is_baseline,
+            disqualified_because=disqualified,
         )
-        for run, results, flagged, submission, title, submitted_at, is_baseline, team in rows
+        for run, results, flagged, submission, title, submitted_at, is_baseline, team, disqualified in rows
     ]

@@ -81,6 +81,6 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
 
 def _qualifies(track: Track, budget: float | None) -> Q:
     if budget is None:
-        return Q(anls__gte=track.anls_threshold, bytes_total__isnull=False)
+        return Q(disqualified_because="", anls__gte=track.anls_threshold, bytes_total__isnull=False)
     rejected = ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.REJECTED)
-    return Q(~Exists(rejected), anls__isnull=False, epsilon__lte=budget)
+    return Q(~Exists(rejected), disqualified_because="", anls__isnull=False, epsilon__lte=budget)

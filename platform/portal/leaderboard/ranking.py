@@ -13,7 +13,13 @@ from uuid import UUID
 
 from evaluator.contracts import Epsilon
 from evaluator.results import RunResults
-from portal.evaluation.results import EPSILON_COLUMNS, EpsilonColumn, column_epsilons, shortfall
+from portal.evaluation.results import (
+    EPSILON_COLUMNS,
+    EpsilonColumn,
+    column_epsilons,
+    disqualification,
+    shortfall,
+)
 from portal.reviews.verdict import ResultStatus
 
 
@@ -24,6 +30,7 @@ class Entry:
     Attributes:
         results: Without checks, except where they are published.
         status_reason: Why the result has its status, where reviewers decide on it.
+        disqualified_because: The organizers' public reason; empty unless they disqualified the run.
     """
 
     run: UUID
@@ -35,6 +42,7 @@ class Entry:
     status: ResultStatus = ResultStatus.SCORED
     status_reason: str = ""
     flagged_checks: int = 0
+    disqualified_because: str = ""
     is_baseline: bool = False
 
     @property
@@ -73,6 +81,8 @@ def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
 
 def rejection(entry: Entry, budget: float | None, threshold: float = 0.0) -> str:
     """Return why the entry has no rank on the board of a budget, or on the one by bytes; empty if it has one."""
+    if entry.disqualified_because:
+        return disqualification(entry.disqualified_because)
     if entry.status is ResultStatus.WITHHELD:
         return entry.status_reason or "the result is withheld"
     return shortfall(entry.results, budget, threshold)

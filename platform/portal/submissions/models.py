@@ -128,6 +128,11 @@ class Run(models.Model):
     rules = models.JSONField(default=dict, editable=False)
     results = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
+    disqualified_because = models.CharField(
+        max_length=300,
+        blank=True,
+        help_text="The organizers' public reason; empty unless they disqualified the run.",
+    )
     anls = _result_column("anls", models.FloatField())
     bytes_total = _result_column("bytes_total", models.BigIntegerField())
     epsilon = _result_column("epsilon", models.FloatField())

@@ -239,13 +239,13 @@ def withdraw(submission: Submission, actor: User) -> None:
 
 
 @transaction.atomic
-def refund(submission: Submission, now: datetime | None = None) -> None:
-    """Give the submission's quota slot back, once, because the platform failed."""
+def refund(submission: Submission, now: datetime | None = None, *, actor: User | None = None) -> None:
+    """Give the submission's quota slot back, once: the platform failed, or an organizer decides so."""
     current = Submission.objects.select_for_update().get(pk=submission.pk)
     if current.refunded_at is None:
         current.refunded_at = now or timezone.now()
         current.save(update_fields=["refunded_at"])
-        record(None, "submission.refunded", current)
+        record(actor, "submission.refunded", current)
     submission.refunded_at = current.refunded_at
 
 
@@ -256,6 +256,16 @@ def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> Non
     submission.save(update_fields=["is_baseline"])
     boards_changed(submission.track_id)
     record(actor, "submission.marked_baseline", submission, is_baseline=is_baseline)
+
+
+@transaction.atomic
+def disqualify(run: Run, reason: str, actor: User) -> None:
+    """Take the run's rank for a public reason; an empty reason gives it back."""
+    current = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=run.pk)
+    current.disqualified_because = run.disqualified_because = reason
+    current.save(update_fields=["disqualified_because"])
+    boards_changed(current.submission.track_id)
+    record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
 
 
 @transaction.atomic

@@ -55,6 +55,7 @@ class Migration(migrations.Migration):
                 ('rules', models.JSONField(default=dict, editable=False)),
                 ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('disqualified_because', models.CharField(blank=True, help_text="The organizers' public reason; empty unless they disqualified the run.", max_length=300)),
                 ('anls', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('bytes_total', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('bytes_total', 'results'), models.BigIntegerField()), output_field=models.BigIntegerField())),
                 ('epsilon', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('epsilon', 'results'), models.FloatField()), output_field=models.FloatField())),
