@@ -79,6 +79,7 @@ INSTALLED_APPS = [
     "portal.mail",
     "portal.api",
     "portal.operations",
+    "portal.organizers",
     "allauth",
     "allauth.account",
     "allauth.mfa",

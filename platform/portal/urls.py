@@ -44,6 +44,7 @@ urlpatterns = [
     path("data/", include("portal.downloads.urls")),
     path("submissions/", include((SUBMISSION_PAGES, "submissions"))),
     path("uploads/", include("portal.uploads.urls")),
+    path("organize/", include("portal.organizers.urls")),
     path("reviews/", include("portal.reviews.urls")),
     path("api/v1/", include("portal.api.urls")),
     # What people try who look for the API or the teams.

@@ -179,6 +179,7 @@ class Track(models.Model):
 
     class Meta:
         ordering = ["position", "slug"]
+        permissions = [("organize", "Can use the organizers' desk")]
 
     def __str__(self) -> str:
         return self.name
@@ -250,3 +251,18 @@ class Track(models.Model):
             data_sha256=self.data_sha256,
             privacy=privacy,
         )
+
+
+class RuleChange(models.Model):
+    """A change of a track's rules while it runs, as its page shows it to everyone."""
+
+    track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="rule_changes")
+    at = models.DateTimeField(default=timezone.now)
+    text = models.TextField(help_text="What changed, with the old and the new value.")
+    reason = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.track}: {self.text}"

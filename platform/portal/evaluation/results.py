@@ -185,6 +185,11 @@ def threshold_text(threshold: float) -> str:
     return text if float(text) == threshold else repr(threshold)
 
 
+def disqualification(reason: str) -> Shortfall | None:
+    """Return what keeps a run from a rank that the organizers disqualified for this reason; None without one."""
+    return Shortfall(f"the organizers disqualified it: {reason}", "disqualified") if reason else None
+
+
 def shown_checks(run: Run) -> list[ShownCheck]:
     """Return the run's checks with their words, in the order in which they were made."""
     return [_shown(check, _is_public(run.budget, check)) for check in run.results.checks]

@@ -114,7 +114,8 @@ class RunStatus:
         """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
         if self.run.scored_at is None:
             return None
-        return results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
+        rule = results.shortfall(self.run.results, self.run.budget, self.run.submission.track.anls_threshold)
+        return results.disqualification(self.run.disqualified_because) or rule
 
     @property
     def trust_meaning(self) -> str:

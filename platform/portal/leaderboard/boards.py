@@ -216,6 +216,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__code_url",
             "submission__paper_url",
             "state",
+            "disqualified_because",
         )
     )
     submissions = {row[3] for row in rows}
@@ -224,7 +225,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
 
 
 def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
-    run, results, flagged, _, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state = (
+    run, results, flagged, _, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state, banned = (
         values
     )
     return Entry(
@@ -239,6 +240,7 @@ def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
         flagged_checks=flagged,
         is_baseline=is_baseline,
         is_evaluated_again=state != RunState.SCORED,
+        disqualified_because=banned,
         team_slug=slug,
         code_url=code_url,
         paper_url=paper_url,

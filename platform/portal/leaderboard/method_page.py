@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
-from portal.evaluation.results import Shortfall, shortfall, threshold_text
+from portal.evaluation.results import Shortfall, disqualification, shortfall, threshold_text
 from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
 from portal.leaderboard.citing import bibtex
@@ -109,6 +109,8 @@ def _rank(submission: Submission, run: Run) -> int | None:
 
 
 def _reason(verdict: Verdict, run: Run) -> Shortfall | None:
+    if disqualified := disqualification(run.disqualified_because):
+        return disqualified
     if verdict.status is ResultStatus.REJECTED:
         return Shortfall(verdict.reason, "proof rejected")
     return shortfall(run.results, run.budget, run.submission.track.anls_threshold)

@@ -216,8 +216,8 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
 
 def _qualifies(track: Track, budget: float | None) -> Q:
     if budget is None:
-        return Q(anls__gte=track.anls_threshold, bytes_total__isnull=False)
-    return Q(~_is_rejected(), anls__isnull=False, epsilon__lte=budget)
+        return Q(disqualified_because="", anls__gte=track.anls_threshold, bytes_total__isnull=False)
+    return Q(~_is_rejected(), disqualified_because="", anls__isnull=False, epsilon__lte=budget)
 
 
 def _is_rejected() -> Exists:

@@ -15,7 +15,14 @@ from uuid import UUID
 
 from evaluator.contracts import Epsilon
 from evaluator.results import RunResults
-from portal.evaluation.results import EPSILON_COLUMNS, EpsilonColumn, Shortfall, column_epsilons, shortfall
+from portal.evaluation.results import (
+    EPSILON_COLUMNS,
+    EpsilonColumn,
+    Shortfall,
+    column_epsilons,
+    disqualification,
+    shortfall,
+)
 from portal.leaderboard.uncertainty import RankRange
 from portal.reviews.verdict import ResultStatus
 
@@ -27,6 +34,7 @@ class Entry:
     Attributes:
         results: Without checks, except where they are published.
         status_reason: Why the result has its status, where reviewers decide on it.
+        disqualified_because: The organizers' public reason; empty unless they disqualified the run.
     """
 
     run: UUID
@@ -38,6 +46,7 @@ class Entry:
     status: ResultStatus = ResultStatus.SCORED
     status_reason: str = ""
     flagged_checks: int = 0
+    disqualified_because: str = ""
     is_baseline: bool = False
     is_evaluated_again: bool = False
     team_slug: str = ""
@@ -92,6 +101,8 @@ def rank_by_anls(entries: Iterable[Entry], budget: float) -> list[Row]:
 
 def rejection(entry: Entry, budget: float | None, threshold: float = 0.0) -> Shortfall | None:
     """Return why the entry has no rank on the board of a budget, or on the one by bytes; None if it has one."""
+    if disqualified := disqualification(entry.disqualified_because):
+        return disqualified
     if entry.status is ResultStatus.REJECTED:
         return Shortfall(entry.status_reason or "proof rejected", "proof rejected")
     return shortfall(entry.results, budget, threshold)

@@ -3,23 +3,17 @@
 The number of queries is constant and none of them reads a row's documents.
 """
 
-import shutil
 from collections.abc import Iterable
-from pathlib import Path
 
-from django.conf import settings
-from django.db.models import Count, Min, Q, QuerySet, Sum
-from django.utils import timezone
+from django.db.models import Count, QuerySet, Sum
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from portal.evaluation import clock
-from portal.evaluation.dispatch import ALIVE
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
-from portal.evaluation.places import QUEUES
+from portal.evaluation.models import StepReport
 from portal.liveness.models import silences
-from portal.mail.models import OutgoingMail
+from portal.operations import figures
 from portal.submissions.models import Run, Submission
 from portal.uploads.models import Upload, UploadState
 
@@ -73,17 +67,13 @@ def _evaluations() -> Iterable[Metric]:
     family = GaugeMetricFamily(
         "pfl_attempts", "Attempts at runs, by state and step.", labels=["state", "step"]
     )
-    waiting = dict.fromkeys(sorted(set(QUEUES.values())), 0.0)
-    oldest = dict.fromkeys(waiting, 0.0)
-    now = clock.now()
-    rows = Evaluation.objects.order_by().values_list("state", "step")
-    for state, step, count, since in rows.annotate(Count("pk"), Min("step_queued_at")):
-        family.add_metric([state, step], count)
-        if state == EvaluationState.QUEUED:
-            queue = QUEUES[step]
-            waiting[queue] += count
-            oldest[queue] = max(oldest[queue], (now - since).total_seconds())
+    found = figures.attempts()
+    for row in found:
+        family.add_metric([row.state, row.step], row.count)
     yield family
+    backlogs = figures.backlogs(found, clock.now())
+    waiting = {name: float(backlog.waiting) for name, backlog in backlogs.items()}
+    oldest = {name: backlog.oldest_s for name, backlog in backlogs.items()}
     yield by_label("pfl_queue_steps", "Steps that wait for a worker, by queue.", "queue", waiting)
     yield by_label("pfl_queue_oldest_seconds", "How long the oldest of them has waited.", "queue", oldest)
 
@@ -100,15 +90,10 @@ def _reports() -> Metric:
 
 def _workers() -> Iterable[Metric]:
     """Return how many workers of each queue live and are sick, and whether the queue is paused."""
-    now = clock.now()
-    alive = dict.fromkeys(sorted(set(QUEUES.values())), 0.0)
-    sick, paused = dict(alive), dict(alive)
-    rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
-    for queue, count, sick_count in rows.annotate(Count("pk"), Count("sick_at")):
-        alive[queue], sick[queue] = count, sick_count
-    paused.update(
-        dict.fromkeys(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True), 1)
-    )
+    found = figures.workforces(clock.now())
+    alive = {name: float(force.alive) for name, force in found.items()}
+    sick = {name: float(force.sick) for name, force in found.items()}
+    paused = {name: float(force.is_paused) for name, force in found.items()}
     yield by_label("pfl_workers_alive", "Workers that sent a heartbeat in the last minute.", "queue", alive)
     yield by_label("pfl_workers_sick", "Those of them at which steps of many runs fail.", "queue", sick)
     yield by_label("pfl_queue_paused", "Whether the queue is paused after an outage.", "queue", paused)
@@ -126,22 +111,16 @@ def _uploads() -> Iterable[Metric]:
 
 
 def _mails() -> Iterable[Metric]:
-    numbers = OutgoingMail.objects.aggregate(
-        waiting=Count("pk", filter=Q(failed_at=None)),
-        failed=Count("failed_at"),
-        oldest=Min("created_at", filter=Q(failed_at=None)),
-    )
-    oldest = (timezone.now() - numbers["oldest"]).total_seconds() if numbers["oldest"] else 0
-    yield value("pfl_mails_waiting", "Mails that wait to be delivered.", numbers["waiting"])
-    yield value("pfl_mails_oldest_seconds", "How long the oldest of them has waited.", oldest)
-    yield value("pfl_mails_failed", "Mails that were given up.", numbers["failed"])
+    outbox = figures.outbox()
+    yield value("pfl_mails_waiting", "Mails that wait to be delivered.", outbox.waiting)
+    yield value("pfl_mails_oldest_seconds", "How long the oldest of them has waited.", outbox.oldest_s)
+    yield value("pfl_mails_failed", "Mails that were given up.", outbox.failed)
 
 
 def _disk() -> Iterable[Metric]:
-    """Return the space of this process's disk, which is the store's as well if that is a folder."""
-    usage = shutil.disk_usage(Path(settings.HOME))
-    yield value("pfl_disk_bytes", "Size of the disk of the site's folder.", usage.total)
-    yield value("pfl_disk_free_bytes", "Free bytes on it.", usage.free)
+    disk = figures.disk()
+    yield value("pfl_disk_bytes", "Size of the disk of the site's folder.", disk.total_bytes)
+    yield value("pfl_disk_free_bytes", "Free bytes on it.", disk.free_bytes)
 
 
 def _processes() -> Metric:

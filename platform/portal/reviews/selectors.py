@@ -71,14 +71,19 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
     decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
         decision=Decision.PENDING
     )
+    return provisional(reviewable_submissions(reviewer).filter(~Exists(decided)))
+
+
+def provisional(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those of the private submissions whose scored runs are provisional, oldest first.
+
+    As `portal.reviews.verdict.verdict` decides it.
+    """
     scored = Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED)
     accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
     rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
     return (
-        reviewable_submissions(reviewer)
-        .filter(~Exists(decided), Exists(scored), state=SubmissionState.SUBMITTED)
-        # As `portal.reviews.verdict.verdict` decides that a result is provisional.
-        .filter(~Exists(rejected))
+        submissions.filter(Exists(scored), ~Exists(rejected), state=SubmissionState.SUBMITTED)
         .annotate(accepted=accepted)
         .filter(accepted__lt=F("track__required_reviews"))
         .order_by("submitted_at", "pk")

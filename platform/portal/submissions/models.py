@@ -140,6 +140,11 @@ class Run(models.Model):
     results = ResultsField(default=RunResults, editable=False)
     pending = ResultsField(default=RunResults, editable=False)
     scored_at = models.DateTimeField(null=True, blank=True, editable=False)
+    disqualified_because = models.CharField(
+        max_length=300,
+        blank=True,
+        help_text="The organizers' public reason; empty unless they disqualified the run.",
+    )
     anls = _result_column("anls", models.FloatField())
     anls_low = _result_column("anls_low", models.FloatField())
     anls_high = _result_column("anls_high", models.FloatField())

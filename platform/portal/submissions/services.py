@@ -278,13 +278,19 @@ def withdraw(submission: Submission, actor: User) -> None:
 
 
 @transaction.atomic
-def refund(submission: Submission, why: Refund = Refund.PLATFORM, now: datetime | None = None) -> None:
-    """Give the submission's quota slot back, once."""
+def refund(
+    submission: Submission,
+    why: Refund = Refund.PLATFORM,
+    now: datetime | None = None,
+    *,
+    actor: User | None = None,
+) -> None:
+    """Give the submission's quota slot back, once; `actor` is the organizer who decides so."""
     current = Submission.objects.select_for_update().get(pk=submission.pk)
     if current.refunded_at is None:
         current.refunded_at, current.refunded_for = now or timezone.now(), why
         current.save(update_fields=["refunded_at", "refunded_for"])
-        record(None, "submission.refunded", current, why=why)
+        record(actor, "submission.refunded", current, why=why)
     submission.refunded_at, submission.refunded_for = current.refunded_at, current.refunded_for
 
 
@@ -305,6 +311,16 @@ def mark_baseline(submission: Submission, is_baseline: bool, actor: User) -> Non
     submission.save(update_fields=["is_baseline"])
     boards_changed(submission.track_id)
     record(actor, "submission.marked_baseline", submission, is_baseline=is_baseline)
+
+
+@transaction.atomic
+def disqualify(run: Run, reason: str, actor: User) -> None:
+    """Take the run's rank for a public reason; an empty reason gives it back."""
+    current = Run.objects.select_for_update(of=("self",)).select_related("submission").get(pk=run.pk)
+    current.disqualified_because = run.disqualified_because = reason
+    current.save(update_fields=["disqualified_because"])
+    boards_changed(current.submission.track_id)
+    record(actor, "run.disqualified" if reason else "run.requalified", current, reason=reason)
 
 
 @transaction.atomic

@@ -37,6 +37,7 @@ COLUMNS = {
     "submissions_run.id": NEVER,
     "submissions_run.submission_id": NEVER,
     "submissions_run.budget": NEVER,
+    "submissions_run.disqualified_because": "disqualify",
     "submissions_run.state": RUN_MOVES,
     "submissions_run.scored_at": RUN_MOVES,
     "submissions_run.results": RUN_MOVES,
@@ -76,6 +77,7 @@ WRITERS = {
     "reviews/services.py:decide",
     "reviews/services.py:reopen",
     "submissions/services.py:_change",
+    "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
     "submissions/services.py:mark_baseline",

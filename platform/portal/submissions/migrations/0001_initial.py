@@ -58,6 +58,7 @@ class Migration(migrations.Migration):
                 ('results', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('pending', portal.submissions.results_field.ResultsField(default=evaluator.results.RunResults, editable=False)),
                 ('scored_at', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('disqualified_because', models.CharField(blank=True, help_text="The organizers' public reason; empty unless they disqualified the run.", max_length=300)),
                 ('anls', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('anls_low', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls_low', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('anls_high', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls_high', 'results'), models.FloatField()), output_field=models.FloatField())),

@@ -1,0 +1,112 @@
+"""The figures of the desk's first page, in a constant number of queries."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.challenge.models import Ranking, Track
+from portal.evaluation import clock
+from portal.evaluation.dispatch import ALIVE
+from portal.evaluation.models import Evaluation, EvaluationState, Worker
+from portal.liveness.models import silences
+from portal.operations import figures
+from portal.organizers import needs
+from portal.organizers.access import judged_submissions
+from portal.organizers.days import Bars, bars, daily_submissions
+from portal.organizers.failures import Failure, failures
+from portal.reviews.selectors import provisional
+from portal.submissions.models import Run, RunState, Submission
+from portal.submissions.results_field import FlaggedChecks
+
+# Flags of older runs have been looked at, or never will be.
+FLAGS_TIME = timedelta(days=30)
+MOST_FLAGGED = 20
+
+
+@dataclass(frozen=True)
+class WorkerRow:
+    """A worker that was seen in the last day, and the step that it runs; None while it runs none."""
+
+    worker: Worker
+    evaluation: Evaluation | None
+    state: str
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the first page shows."""
+
+    needs: list[needs.Need]
+    failures: list[Failure]
+    flagged: Sequence[Run]
+    backlogs: dict[str, figures.Backlog]
+    workers: list[WorkerRow]
+    days: Bars
+    tracks: Sequence[Track]
+
+
+def desk_of(organizer: User) -> Desk:
+    """Return what needs the organizer now, and the figures below it."""
+    now = clock.now()
+    backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
+    workers = worker_rows(now)
+    found = [
+        *needs.queue_needs(backlogs, figures.workforces(now)),
+        *needs.process_needs(silences()),
+        *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
+        *needs.proof_needs(overdue_proofs(organizer, now).count()),
+        *needs.mail_needs(outbox),
+        *needs.disk_needs(figures.disk()),
+    ]
+    today = timezone.now().date()
+    return Desk(
+        needs=found,
+        failures=failures(),
+        flagged=flagged_runs(organizer, now)[:MOST_FLAGGED],
+        backlogs=backlogs,
+        workers=workers,
+        days=bars(daily_submissions(today), today),
+        tracks=list(Track.objects.all()),
+    )
+
+
+def worker_rows(now: datetime) -> list[WorkerRow]:
+    """Return the workers of the last day, the one that was seen last first."""
+    running = Evaluation.objects.filter(state=EvaluationState.RUNNING).select_related("run__submission")
+    at = {evaluation.worker: evaluation for evaluation in running.defer("run__results", "run__rules")}
+    return [_row(worker, at.get(worker.name), now) for worker in Worker.objects.select_related("queue")]
+
+
+def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> WorkerRow:
+    """Return the worker with its state. One without a step sends no heartbeats, so it is idle and not silent."""
+    if worker.sick_at is not None:
+        return WorkerRow(worker, evaluation, "sick")
+    if evaluation is None:
+        return WorkerRow(worker, None, "idle")
+    return WorkerRow(worker, evaluation, "running" if worker.seen_at > now - ALIVE else "silent")
+
+
+def overdue_proofs(organizer: User, now: datetime) -> QuerySet[Submission]:
+    """Return the proofs that have waited too long for their reviewers."""
+    private = judged_submissions(organizer).filter(track__ranking=Ranking.ANLS)
+    return provisional(private.filter(submitted_at__lt=now - needs.REVIEW_TIME))
+
+
+def flagged_runs(organizer: User, now: datetime) -> QuerySet[Run]:
+    """Return the runs with a flagged check that were scored lately, the newest first."""
+    runs = Run.objects.filter(
+        state=RunState.SCORED,
+        scored_at__gt=now - FLAGS_TIME,
+        submission__in=judged_submissions(organizer),
+        disqualified_because="",
+    )
+    flagged = runs.annotate(flags=FlaggedChecks("results")).filter(flags__gt=0)
+    return (
+        flagged.select_related("submission__team", "submission__track")
+        .defer("results")
+        .order_by("-scored_at")
+    )

@@ -1,0 +1,77 @@
+"""Runs that failed through the platform's fault, by the code of the fault."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+
+from evaluator.contracts import Outcome
+from evaluator.error_codes import EXPLANATIONS, ErrorCode
+from portal.evaluation.models import Evaluation, EvaluationState, StepReport
+from portal.submissions.models import Run, RunState
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How many runs failed with a code."""
+
+    code: str
+    runs: int
+
+    @property
+    def meaning(self) -> str:
+        """What the code means."""
+        return EXPLANATIONS[ErrorCode(self.code)].meaning if self.code in set(ErrorCode) else ""
+
+
+def failures() -> list[Failure]:
+    """Return the codes of all failed runs, the most frequent first, in one query."""
+    counts: dict[str, int] = {}
+    for reported, state, count in _ends().values_list("reported", "ended").annotate(Count("pk")):
+        code = _code(reported, state)
+        counts[code] = counts.get(code, 0) + count
+    return [
+        Failure(code, runs) for code, runs in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def failed_with(code: str) -> list[Run]:
+    """Return the failed runs with this code, the oldest submission first."""
+    runs = _ends().select_related("submission").order_by("submission__submitted_at", "pk")
+    return [run for run in runs if _code(_reported(run), _ended(run)) == code]
+
+
+def _ends() -> QuerySet[Run, Any]:
+    """Return the failed runs with how their last attempt ended, and the first code that it reported."""
+    attempts = Evaluation.objects.filter(run=OuterRef("pk")).order_by("-attempt")
+    reports = StepReport.objects.filter(evaluation__run=OuterRef("pk"), outcome=Outcome.FAILED)
+    return (
+        Run.objects.filter(state=RunState.FAILED)
+        .order_by()
+        .annotate(
+            ended=Subquery(attempts.values("state")[:1]),
+            reported=Subquery(reports.order_by("-received_at", "-pk").values("problems__0__code")[:1]),
+        )
+    )
+
+
+def _code(reported: str | None, ended: str | None) -> str:
+    if ended == EvaluationState.LOST:
+        return ErrorCode.WORKERS_LOST
+    return reported or ErrorCode.PLATFORM_FAULT
+
+
+def _reported(run: Run) -> str | None:
+    code: str | None = getattr(run, "reported")  # noqa: B009  (an annotation)
+    return code
+
+
+def _ended(run: Run) -> str | None:
+    state: str | None = getattr(run, "ended")  # noqa: B009  (an annotation)
+    return state
+
+
+def total(found: Iterable[Failure]) -> int:
+    """Return how many runs failed."""
+    return sum(failure.runs for failure in found)

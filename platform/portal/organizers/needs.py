@@ -1,0 +1,112 @@
+"""What needs an organizer now, as sentences with the place where it is dealt with. Figures in, needs out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.template.defaultfilters import pluralize
+
+from portal.liveness.models import Process
+from portal.operations.figures import Backlog, Disk, Outbox, Workforce
+
+# A proof that waits longer for its reviewers is overdue, a queue whose oldest step waits longer is slow.
+REVIEW_TIME = timedelta(days=14)
+QUEUE_TIME = timedelta(hours=6)
+# The part of the disk from which on it is nearly full, even though the reserve is still free.
+FULL = 0.9
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something to act on: `view` names the page where, and `link` what it is called."""
+
+    heading: str
+    text: str
+    view: str = ""
+    link: str = ""
+
+
+def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workforce]) -> list[Need]:
+    """Return what is wrong with the queues: paused, without a worker, sick workers, or slow."""
+    page = {"view": "admin:evaluation_stepqueue_changelist", "link": "Queues and workers"}
+    needs = []
+    for name, force in workforces.items():
+        backlog = backlogs.get(name, Backlog())
+        waiting = f"{backlog.waiting} step{pluralize(backlog.waiting)} waiting"
+        if force.is_paused:
+            needs.append(
+                Need(f"The queue {name} is paused", f"Steps of many runs failed; {waiting}.", **page)
+            )
+        if backlog.waiting and not force.alive:
+            text = f"{waiting}, and no worker has sent a heartbeat in the last minute."
+            needs.append(Need(f"No worker takes steps from {name}", text, **page))
+        if force.sick:
+            text = f"{force.sick} worker{pluralize(force.sick)} at which steps of many runs fail while others work."
+            needs.append(Need(f"Sick workers in {name}", text, **page))
+        if backlog.oldest_s > QUEUE_TIME.total_seconds():
+            text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
+            needs.append(Need(f"The queue {name} is slow", text, **page))
+    return needs
+
+
+def process_needs(silences: Mapping[Process, timedelta | None]) -> list[Need]:
+    """Return which processes of the site have been silent too long, or were never started."""
+    limit = timedelta(seconds=settings.LIVENESS_LATE_SECONDS)
+    return [
+        Need(
+            f"The process “{process}” is silent",
+            "It has never been started."
+            if silence is None
+            else f"Silent for {in_hours(silence.total_seconds())}.",
+        )
+        for process, silence in silences.items()
+        if silence is None or silence > limit
+    ]
+
+
+def worker_needs(silent: Iterable[str]) -> list[Need]:
+    """Return the workers that fell silent while they ran a step."""
+    names = sorted(set(silent))
+    text = "No heartbeat for a minute, during a step: " + ", ".join(names) + "."
+    page = {"view": "admin:evaluation_evaluation_changelist", "link": "Evaluations"}
+    return [Need(f"{len(names)} silent worker{pluralize(names)}", text, **page)] if names else []
+
+
+def mail_needs(outbox: Outbox) -> list[Need]:
+    """Return whether mails were given up."""
+    if not outbox.failed:
+        return []
+    heading = f"{outbox.failed} mail{pluralize(outbox.failed)} not delivered"
+    return [
+        Need(
+            heading, "Delivery was given up.", "admin:mail_outgoingmail_changelist", "Mails and their errors"
+        )
+    ]
+
+
+def disk_needs(disk: Disk) -> list[Need]:
+    """Return whether the disk is nearly full."""
+    if disk.free_bytes >= settings.DISK_RESERVE_BYTES and disk.used_part < FULL:
+        return []
+    return [
+        Need("The disk is nearly full", f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free.")
+    ]
+
+
+def proof_needs(overdue: int) -> list[Need]:
+    """Return whether proofs wait too long for their reviewers."""
+    if not overdue:
+        return []
+    heading = f"{overdue} overdue proof{pluralize(overdue)}"
+    text = f"Submitted more than {REVIEW_TIME.days} days ago, and not decided on by enough reviewers."
+    return [Need(heading, text, "admin:reviews_proofreview_changelist", "Proof reviews")]
+
+
+def in_hours(seconds: float) -> str:
+    """Return a duration such as "3 h 20 min" or "2 d 4 h"."""
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -1,0 +1,157 @@
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from evaluator.contracts import Check, CheckStatus, Outcome, Step
+from portal.challenge.models import Ranking
+from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.mail.models import OutgoingMail
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+DESK = "/organize/"
+
+
+@pytest.fixture
+def organizer(client: Client):
+    organizer = make_organizer("organize", "change_evaluation")
+    client.force_login(organizer)
+    return organizer
+
+
+def desk(client: Client) -> str:
+    answer = client.get(DESK)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def failed_run(code: str = "", state: str = EvaluationState.FAILED):
+    run = make_run(state=RunState.FAILED)
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, state=state, step=Step.SCORING, finished_at=timezone.now()
+    )
+    if code:
+        problems = [{"code": code, "message": "It failed."}]
+        StepReport.objects.create(
+            evaluation=evaluation, step=Step.SCORING, outcome=Outcome.FAILED, problems=problems
+        )
+    return run
+
+
+def test_only_staff_with_the_permission_and_a_second_factor_come_in(client: Client) -> None:
+    assert client.get(DESK).status_code == 302
+    client.force_login(make_user())
+    assert client.get(DESK).status_code == 403
+    client.force_login(make_organizer("view_submission"))
+    assert client.get(DESK).status_code == 403
+    client.force_login(make_organizer("organize", second_factor=False))
+    assert client.get(DESK).url == "/account/2fa/"
+
+
+def test_the_permission_alone_opens_nothing_to_those_who_are_not_staff(client: Client) -> None:
+    member = make_organizer("organize")
+    member.is_staff = False
+    member.save()
+    client.force_login(member)
+    assert client.get(DESK).status_code == 403
+    assert DESK not in client.get("/tracks/").content.decode()
+
+
+def test_the_menu_leads_organizers_to_the_desk(client: Client, organizer) -> None:
+    assert f'href="{DESK}"' in client.get("/tracks/").content.decode()
+
+
+def test_the_desk_takes_no_post(client: Client, organizer) -> None:
+    assert client.post(DESK).status_code == 405
+
+
+def test_failed_runs_are_counted_by_code_and_queued_again(client: Client, organizer) -> None:
+    run, lost = failed_run("E_ARTIFACT_MISSING"), failed_run(state=EvaluationState.LOST)
+    page = desk(client)
+    assert "E_ARTIFACT_MISSING" in page
+    assert "E_WORKERS_LOST" in page
+    assert client.post("/organize/failures/E_ARTIFACT_MISSING/queue/").status_code == 302
+    run.refresh_from_db()
+    lost.refresh_from_db()
+    assert (run.state, lost.state) == (RunState.QUEUED, RunState.FAILED)
+
+
+def test_queuing_again_needs_its_permission_a_known_code_and_a_post(client: Client, organizer) -> None:
+    address = "/organize/failures/E_PLATFORM_FAULT/queue/"
+    assert client.get(address).status_code == 405
+    assert client.post("/organize/failures/E_UNHEARD/queue/").status_code == 404
+    client.force_login(make_organizer("organize"))
+    assert client.post(address).status_code == 403
+
+
+def test_what_is_wrong_with_the_platform_is_named(client: Client, organizer) -> None:
+    run = make_run(state=RunState.QUEUED)
+    waiting_since = timezone.now() - timedelta(hours=7)
+    Evaluation.objects.create(run=run, attempt=1, step=Step.SCORING, step_queued_at=waiting_since)
+    OutgoingMail.objects.create(recipients=["a@example.org"], failed_at=timezone.now())
+    page = desk(client)
+    assert "No worker takes steps from evaluator.scoring" in page
+    assert "The queue evaluator.scoring is slow" in page
+    assert "1 mail not delivered" in page
+    assert "The process “clock” is silent" in page
+
+
+def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organizer) -> None:
+    queue = StepQueue.objects.create(name="evaluator.scoring")
+    seen_at = timezone.now() - timedelta(minutes=5)
+    Worker.objects.create(queue=queue, name="idle@gpu", seen_at=seen_at)
+    Worker.objects.create(queue=queue, name="stuck@gpu", seen_at=seen_at)
+    run = make_run(state=RunState.RUNNING)
+    Evaluation.objects.create(
+        run=run, attempt=1, state=EvaluationState.RUNNING, step=Step.SCORING, worker="stuck@gpu"
+    )
+    page = desk(client)
+    assert "1 silent worker" in page
+    assert "during a step: stuck@gpu." in page
+    assert run.submission.title in page
+
+
+def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
+    client: Client, organizer
+) -> None:
+    track = make_track(Ranking.ANLS)
+    long_ago = timezone.now() - timedelta(days=20)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED, submitted_at=long_ago)
+    flagged = Check(id="C1", status=CheckStatus.FLAGGED)
+    make_run(submission, state=RunState.SCORED, budget=1.0, checks=[flagged])
+    page = desk(client)
+    assert "1 overdue proof" in page
+    assert "1 flagged" in page
+    own = make_team(organizer)
+    make_submission(own, track, state=SubmissionState.SUBMITTED)
+    page = desk(client)
+    assert "overdue proof" not in page
+    assert "Flagged checks" not in page
+
+
+def test_the_submissions_of_each_day_are_drawn_with_their_numbers(client: Client, organizer) -> None:
+    for _ in range(3):
+        make_submission(state=SubmissionState.SUBMITTED)
+    assert "3 submissions in the last 30 days, at most 3 on one day" in desk(client)
+
+
+def test_the_number_of_queries_is_constant(
+    client: Client, organizer, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(5):
+        failed_run("E_ARTIFACT_MISSING")
+        make_submission(state=SubmissionState.SUBMITTED)
+    with django_assert_max_num_queries(22):
+        desk(client)
