@@ -225,9 +225,21 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
 
 
 def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
-    run, results, flagged, _, title, submitted_at, is_baseline, team, slug, code_url, paper_url, state, banned = (
-        values
-    )
+    (
+        run,
+        results,
+        flagged,
+        _,
+        title,
+        submitted_at,
+        is_baseline,
+        team,
+        slug,
+        code_url,
+        paper_url,
+        state,
+        banned,
+    ) = values
     return Entry(
         run=run,
         method=title,
