@@ -83,7 +83,17 @@ WRITERS = {
     "submissions/services.py:mark_baseline",
     "teams/services.py:_add",  # of new teams
 }
-WRITTEN = {"state", "results", "is_baseline", "title", "submitted_at", "name", "decision", "reason", "budget"}
+WRITTEN = {
+    "state",
+    "results",
+    "is_baseline",
+    "title",
+    "submitted_at",
+    "name",
+    "decision",
+    "reason",
+    "budget",
+} | {"disqualified_because"}
 
 
 @pytest.fixture
