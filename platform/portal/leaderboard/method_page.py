@@ -17,6 +17,7 @@ from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
 from portal.leaderboard.citing import bibtex
 from portal.leaderboard.ordering import ranks_of
+from portal.leaderboard.plot_pages import plot_with_mark
 from portal.reviews.models import Decision
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, Verdict
@@ -63,6 +64,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
         "threshold": threshold_text(submission.track.anls_threshold),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
+        "plot": plot_with_mark(submission) if submission.state == SubmissionState.SUBMITTED and runs else "",
         "bibtex": bibtex(submission),
         "has_hub": bool(settings.HUB_DATASET),
         **status,

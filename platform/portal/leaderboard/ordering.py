@@ -134,7 +134,7 @@ def overlapping_scores(
 ) -> tuple[int, list[tuple[float | None, float | None]]]:
     """Return how many intervals of scores with a rank begin above `high`, and those that overlap `low` to `high`."""
     ranked = _ranked(track, budget).order_by()
-    above = ranked.filter(anls_low__gt=high).count()
+    above = ranked.filter(anls_low__gt=high).count() if high < 1 else 0
     overlap = Q(anls_low__lte=high, anls_high__gte=low) | Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
     return above, list(ranked.filter(overlap).values_list("anls_low", "anls_high"))
 

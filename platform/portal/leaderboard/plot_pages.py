@@ -23,6 +23,7 @@ from portal.leaderboard.ordering import (
     record_points,
 )
 from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
 
 # A row of `portal.leaderboard.ordering.POINT`.
@@ -43,6 +44,17 @@ def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) 
 
     drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
     return mark_safe(drawn)  # noqa: S308  (a template made it)
+
+
+def plot_with_mark(submission: Submission) -> SafeString:
+    """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
+    tracks = list(Track.objects.all())
+    plot = track_plot(submission.track, tracks, boards_versions([track.pk for track in tracks]))
+    link = f'<a href="{submission.get_absolute_url()}" aria-label'
+    if link not in plot:
+        return SafeString("")
+    marked = plot.replace(link, link.replace("<a ", '<a class="plot-here" '))
+    return mark_safe(marked)  # noqa: S308  (a template made it)
 
 
 @require_safe

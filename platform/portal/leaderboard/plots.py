@@ -15,7 +15,7 @@ from portal.ui.templatetags.ui import readable_bytes
 
 WIDTH, HEIGHT = 560, 330
 # The margins around the area of the lines.
-LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 46
+LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 56
 # A mark's name is written beside it where it has room to the right.
 NAMED = 6
 NAME_CHARACTERS = 22

@@ -200,7 +200,9 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
         return list(rows)
     ends = [(row.entry.results.anls_low, row.entry.results.anls_high) for row in rows]
     low = min(0.0 if low is None else low for low, _ in ends)
-    high = max(1.0 if high is None else high for _, high in ends)
+    # None begins above the best row of all.
+    is_top = any(row.rank == 1 for row in rows)
+    high = 1.0 if is_top else max(1.0 if high is None else high for _, high in ends)
     above, overlapping = overlapping_scores(board.track, board.budget, low, high)
     ranges = RankRanges(overlapping, above)
     return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]

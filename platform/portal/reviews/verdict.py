@@ -50,7 +50,7 @@ def verdict(decisions: Iterable[tuple[Decision, str]], required: int) -> Verdict
     """
     decided = list(decisions)
     accepted = sum(decision == Decision.ACCEPTED for decision, _ in decided)
-    rejections = [reason for decision, reason in decided if decision == Decision.REJECTED]
+    rejections = [reason.rstrip(" .") for decision, reason in decided if decision == Decision.REJECTED]
     if rejections:
         return Verdict(ResultStatus.REJECTED, "proof rejected: " + "; ".join(rejections), accepted, required)
     if accepted >= required:

@@ -169,6 +169,12 @@ class TestVerdict:
         assert f'id="progress-{run.pk}"' in page(run, run.submission.created_by)
 
 
+def test_the_page_shows_its_place_in_the_plot(run):
+    html = page(run)
+    link = f'<a class="plot-here" href="{run.submission.get_absolute_url()}" aria-label'
+    assert html.count(link) == 1
+
+
 class TestCitation:
     def test_it_has_a_permanent_link_and_an_entry_without_latex(self, client, run):
         type(run.submission).objects.update(title="100% {DP} & \\evil_")
@@ -267,7 +273,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(12):
         client.get(run.submission.get_absolute_url())
 
 

@@ -70,9 +70,9 @@ def test_two_acceptances_verify_the_result(submission, reviewer):
     assert verdict_on(submission).status == ResultStatus.VERIFIED
 
 
-def test_a_rejection_withholds_it_with_the_reason(submission, reviewer):
+def test_a_rejection_takes_its_rank_with_the_reason(submission, reviewer):
     reject(submission, reviewer)
-    assert verdict_on(submission).reason == "proof rejected: No composition over rounds."
+    assert verdict_on(submission).reason == "proof rejected: No composition over rounds"
 
 
 def test_one_reviewer_counts_once(submission, reviewer):
