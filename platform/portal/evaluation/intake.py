@@ -138,8 +138,7 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             case Outcome.PASSED if earlier is None:
                 _advance(evaluation, run, results, now)
             case _:
-                run.results = results
-                run.save(update_fields=["results"])
+                _save_results(run, results)
                 _reject(evaluation, run, [*(earlier or []), *problems], now)
 
 
@@ -259,9 +258,14 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
     if not later:
         outcomes.score(evaluation, run, results, now)
         return
+    _save_results(run, results)
+    _queue(evaluation, later[0], now)
+
+
+def _save_results(run: Run, results: RunResults) -> None:
+    """Store what the attempt has found so far."""
     run.results = results
     run.save(update_fields=["results"])
-    _queue(evaluation, later[0], now)
 
 
 def _later_steps(evaluation: Evaluation, run: Run) -> list[Step]:

@@ -65,9 +65,10 @@ WRITERS = {
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
-    "evaluation/intake.py:_advance",  # of a run that isn't scored yet
+    "evaluation/intake.py:_save_results",  # of a run that isn't scored yet
     "reviews/services.py:decide",
-    "submissions/services.py:describe",  # of drafts
+    "reviews/services.py:reopen",
+    "submissions/services.py:_change",  # of drafts, or of texts after which the boards change
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
     "submissions/services.py:mark_baseline",
