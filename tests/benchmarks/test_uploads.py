@@ -36,9 +36,16 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "model.safetensors"
     block = os.urandom(2**20)
     with path.open("wb") as out:
+        out.write(header_of(SIZE_MB * 2**20))
         for number in range(SIZE_MB):
             out.write(number.to_bytes(8, "big") + block[8:])
     return path
+
+
+def header_of(size: int) -> bytes:
+    """The header of a safetensors file of one tensor of so many bytes."""
+    entry = f'{{"x":{{"dtype":"U8","shape":[{size}],"data_offsets":[0,{size}]}}}}'.encode()
+    return len(entry).to_bytes(8, "little") + entry
 
 
 @contextmanager

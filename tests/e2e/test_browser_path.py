@@ -60,12 +60,18 @@ def make_draft(page: Page, stack: Stack, track: int, title: str) -> None:
     page.get_by_role("button", name="Start the submission").click()
 
 
+def choose(page: Page, kind: str, file: Path) -> None:
+    section = page.locator(f"[data-kind={kind}]")
+    # Before that the page takes no file.
+    expect(section.locator(".dropzone")).to_be_visible()
+    section.locator("input[type=file]").set_input_files(file)
+
+
 def upload(page: Page, files: dict[str, Path]) -> None:
     """Put each file into the place of its kind."""
     for kind, file in files.items():
+        choose(page, kind, file)
         section = page.locator(f"[data-kind={kind}]")
-        expect(section.locator(".dropzone")).to_be_visible()  # before that the page takes no file
-        section.locator("input[type=file]").set_input_files(file)
         expect(section.get_by_text(re.compile("uploaded|complete", re.I)).first).to_be_visible(timeout=60_000)
 
 

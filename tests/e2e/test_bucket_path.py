@@ -8,33 +8,12 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from portal.standalone.stack import Stack
-from tests.e2e.conftest import PASSWORD, make_participant, pfl
+from tests.e2e.conftest import make_participant, pfl
+from tests.e2e.test_browser_path import EMAIL, choose, log_in, make_draft
 from tests.services.chromium import Chromium
 from tests.services.seaweedfs import SeaweedFS, site_variables
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("s3")]
-
-EMAIL = "grace@lab.example"
-
-
-def log_in(page: Page, stack: Stack) -> None:
-    page.goto(f"{stack.url}/account/login/")
-    page.get_by_label(re.compile("e-?mail", re.I)).first.fill(EMAIL)
-    page.locator("input[type=password]").fill(PASSWORD)
-    page.get_by_role("button", name="Log in", exact=True).click()
-
-
-def open_draft(page: Page, stack: Stack, title: str) -> None:
-    page.goto(f"{stack.url}/submissions/create/")
-    page.get_by_label("Track").select_option(index=1)
-    page.get_by_label("Title").fill(title)
-    page.get_by_role("button", name=re.compile("create", re.I)).click()
-
-
-def choose(page: Page, kind: str, file: Path) -> None:
-    section = page.locator(f"[data-kind={kind}]")
-    expect(section.locator(".dropzone")).to_be_visible()
-    section.locator("input[type=file]").set_input_files(file)
 
 
 def stored_in(server: SeaweedFS, stack: Stack) -> list[int]:
@@ -59,7 +38,7 @@ def test_from_the_browser_and_from_pfl_over_the_bucket_to_the_leaderboard(
             "console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None
         )
         log_in(page, stack)
-        open_draft(page, stack, "FedAvg by hand")
+        make_draft(page, stack, 1, "FedAvg by hand")
 
         def lose(route: Route) -> None:
             route.abort("connectionreset")

@@ -88,6 +88,7 @@ def submitted(
     client: SiteClient, track: str, folders: list[Path], proof: Path | None = None
 ) -> SubmissionStatus:
     plan = prepare(client, track, folders, proof)
+    register_keys(client, plan)
     return send(client, plan, "Mine", "", lambda done, total: None)
 
 
@@ -187,6 +188,7 @@ def test_a_second_record_with_the_same_token_is_rejected_before_anything_else_is
     submitted(site_client, "track-2", [runs[8]], proof)
     other = trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=1"], run_token=TOKENS[8])
     plan = prepare(site_client, "track-2", [other.path], proof)
+    register_keys(site_client, plan)
     with pytest.raises(ProblemError) as caught:
         send(site_client, plan, "Another", "", lambda done, total: None)
     assert caught.value.problem.code is ErrorCode.RECORD_TOKEN
@@ -284,6 +286,7 @@ def test_progress_ends_at_all_bytes(
     site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
 ) -> None:
     plan = prepare(site_client, "track-2", [runs[8]], proof)
+    register_keys(site_client, plan)
     reported: list[tuple[int, int]] = []
     send(site_client, plan, "Mine", "", lambda *step: reported.append(step))
     assert reported[-1] == (plan.size_bytes, plan.size_bytes)
@@ -331,7 +334,9 @@ def test_watching_ends_with_the_problems_of_a_run_that_is_rejected(
     site_client: SiteClient, runs: dict[float, Path]
 ) -> None:
     submission = submitted(site_client, "track-1", [runs[8]])
-    lines, run = watched(site_client, submission, report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM]))
+    # The log is looked into all the same.
+    events = [report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM]), report(Step.COMMUNICATION)]
+    lines, run = watched(site_client, submission, *events)
     assert (run.state, run.problems) == (RunState.REJECTED, [PROBLEM])
     assert lines[-1] == "run: rejected"
 
@@ -358,6 +363,7 @@ def test_the_command_waits_and_ends_with_the_problems_of_a_rejected_run(
         assert pfl.stdout.readline() == "Attached for the organizers' examinations: settings.yaml\n"
         assert pfl.stdout.readline().startswith(f"Submitted: {site.url}/")
         report(Step.VALIDATE, Outcome.REJECTED, problems=[PROBLEM])()
+        report(Step.COMMUNICATION)()
         printed, complaints = pfl.communicate(timeout=300)
     assert pfl.returncode == 1
     assert "run: rejected" in printed

@@ -138,7 +138,7 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             case Outcome.PASSED if earlier is None:
                 _advance(evaluation, run, results, now)
             case _:
-                _keep(run, results)
+                _save_results(run, results)
                 _reject(evaluation, run, [*(earlier or []), *problems], now)
 
 
@@ -258,11 +258,11 @@ def _advance(evaluation: Evaluation, run: Run, results: RunResults, now: datetim
     if not later:
         outcomes.score(evaluation, run, results, now)
         return
-    _keep(run, results)
+    _save_results(run, results)
     _queue(evaluation, later[0], now)
 
 
-def _keep(run: Run, results: RunResults) -> None:
+def _save_results(run: Run, results: RunResults) -> None:
     """Store what the attempt has found so far; a run that was scored before keeps its results until all are new."""
     field = "results" if run.scored_at is None else "pending"
     setattr(run, field, results)

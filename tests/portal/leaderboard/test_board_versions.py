@@ -73,7 +73,7 @@ WRITERS = {
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
-    "evaluation/intake.py:_keep",  # of a run that isn't scored yet, or what no board shows
+    "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
     "reviews/services.py:decide",
     "reviews/services.py:reopen",
     "submissions/services.py:_change",

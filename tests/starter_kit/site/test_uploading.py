@@ -21,7 +21,7 @@ from tests.services.live_site import Fault, LiveSite
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "model.safetensors"
+    path = tmp_path / "method.py"
     path.write_bytes(bytes(range(256)) * 20)  # 5120 bytes: six parts
     return path
 
@@ -32,16 +32,16 @@ def draft(client: SiteClient) -> tuple[UUID, UUID]:
 
 
 def upload(client: SiteClient, submission: UUID, run: UUID, path: Path) -> int:
-    """Upload as a checkpoint; how many bytes were reported as stored."""
+    """Upload as a method file, whose content the site doesn't look into; how many bytes were reported as stored."""
     stored: list[int] = []
-    kind = ArtifactKind.CHECKPOINT
+    kind = ArtifactKind.METHOD_FILE
     artifact = upload_file(client, path, submission=submission, run=run, kind=kind, on_stored=stored.append)
     assert artifact.size_bytes == path.stat().st_size
     return sum(stored)
 
 
 def content_at_the_site(run: UUID) -> bytes:
-    """The run's checkpoint, which is its only file, as the store holds it."""
+    """The run's method file, which is its only file, as the store holds it."""
     with current_store().open(Artifact.objects.get(run=run).upload.store_key) as file:
         return file.read()
 
@@ -97,7 +97,7 @@ def test_a_file_that_changes_while_it_is_uploaded_is_not_completed(
             file,
             submission=submission,
             run=run,
-            kind=ArtifactKind.CHECKPOINT,
+            kind=ArtifactKind.METHOD_FILE,
             on_stored=lambda _: file.touch(),
         )
     assert caught.value.problem.code is ErrorCode.ARTIFACT_HASH

@@ -113,6 +113,7 @@ function bind(section) {
   }
 
   async function cancel() {
+    if (!upload) return;
     const canceled = upload;
     upload = null;
     try {
