@@ -154,6 +154,8 @@ def _wrap_tables(html: str) -> str:
         ),
         html,
     )
+    # The corner of a table with row headings is no heading.
+    opened = opened.replace("<th></th>", "<td></td>")
     return opened.replace("</table>", "</table></div>").replace("<pre>", '<pre tabindex="0">')
 
 

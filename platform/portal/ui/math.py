@@ -13,11 +13,12 @@ MAX_FORMULA_CHARACTERS = 2_000
 # How many commands of its own, made with \newcommand, a formula may use.
 MAX_EXPANSIONS = 100
 TAGS = {
-    "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
+    "div", "math", "merror", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
     "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr",
     "munder", "munderover",
 }  # fmt: skip
 ATTRIBUTES = {
+    "div": {"tabindex"},
     "math": {"display"},
     "mfrac": {"linethickness"},
     "mi": {"mathvariant"},
@@ -31,7 +32,8 @@ ATTRIBUTES = {
     "munder": {"accentunder"},
     "munderover": {"accent", "accentunder"},
 }  # fmt: skip
-CLASSES = {"mtd": {"math-left", "math-right"}}
+# A formula on a line of its own is in a `div`, which scrolls where it is too long, and which a keyboard reaches.
+CLASSES = {"div": {"formula"}, "mtd": {"math-left", "math-right"}}
 # The alignment of a column, for which MathML has no attribute that all browsers know; the site's CSS has the classes.
 ALIGNMENT = re.compile(r' style="text-align: ?(left|right);[^"]*"')
 STYLE = re.compile(r' style="[^"]*"')
@@ -45,7 +47,8 @@ def mathml(formula: str, *, display: bool) -> str:
         except LatexError:
             pass
         else:
-            return STYLE.sub("", ALIGNMENT.sub(r' class="math-\1"', converted))
+            unstyled = STYLE.sub("", ALIGNMENT.sub(r' class="math-\1"', converted))
+            return f'<div class="formula" tabindex="0">{unstyled}</div>' if display else unstyled
     shown = f"<code>{escape(formula)}</code>"
     return f"<p>{shown}</p>" if display else shown
 
