@@ -47,6 +47,6 @@ def test_the_database_rejects_a_scored_run_without_its_scores(missing):
 def test_a_dump_is_loaded_again(run, tmp_path):
     file = tmp_path / "runs.json"
     call_command("dumpdata", "submissions.run", output=file)
-    Run.objects.update(results=RunResults(), state=RunState.REJECTED)
+    Run.objects.update(results=RunResults(), state=RunState.REJECTED, scored_at=None)
     call_command("loaddata", file, verbosity=0)
     assert Run.objects.get().results == RESULTS
