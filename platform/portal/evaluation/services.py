@@ -42,7 +42,15 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
 def may_cancel(submission: Submission) -> bool:
     """Return whether no run of a submitted submission has begun to be evaluated."""
     states = set(submission.runs.values_list("state", flat=True))
-    return submission.state == SubmissionState.SUBMITTED and states == {RunState.QUEUED}
+    is_waiting = submission.state == SubmissionState.SUBMITTED and states == {RunState.QUEUED}
+    return is_waiting and not _was_evaluated(submission)
+
+
+def _was_evaluated(submission: Submission) -> bool:
+    """Return whether a run was evaluated before, so that it waits because the organizers have it evaluated again."""
+    ended = [EvaluationState.PASSED, EvaluationState.REJECTED]
+    attempts = Evaluation.objects.filter(run__submission=submission, state__in=ended)
+    return submission.refunded_at is not None or attempts.exists()
 
 
 @transaction.atomic
@@ -57,7 +65,7 @@ def cancel(submission: Submission, *, actor: User) -> None:
     runs = list(Run.objects.select_for_update().filter(submission=submission).order_by("pk"))
     current = Submission.objects.select_for_update().get(pk=submission.pk)
     begun = [run for run in runs if run.state != RunState.QUEUED]
-    if current.state != SubmissionState.SUBMITTED or begun:
+    if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
             message="The submission can't be canceled: its evaluation has begun, or it isn't submitted.",

@@ -4,13 +4,15 @@ import pytest
 
 from evaluator.contracts import Step
 from evaluator.errors import ProblemError
+from evaluator.results import RunResults
 from portal.evaluation import intake
 from portal.evaluation.models import Evaluation, EvaluationState
-from portal.evaluation.services import cancel, may_cancel
+from portal.evaluation.services import cancel, evaluate_again, may_cancel
 from portal.submissions import services
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.selectors import quota_of
 from tests.portal.evaluation.messages import make_progress, make_report
+from tests.portal.factories import SCORES
 from tests.portal.submissions.drafts import make_complete_draft
 
 pytestmark = pytest.mark.django_db
@@ -53,3 +55,14 @@ def test_a_report_that_comes_after_all_is_dropped(submission):
     intake.receive_report(report)
     assert {run.state for run in submission.runs.all()} == {RunState.DRAFT}
     assert Evaluation.objects.get().state == EvaluationState.CANCELED
+
+
+def test_what_the_organizers_have_evaluated_again_is_not_canceled(submission):
+    run = submission.runs.get()
+    Evaluation.objects.update(state=EvaluationState.PASSED)
+    run.state, run.results = RunState.SCORED, RunResults(**SCORES)
+    run.save()
+    evaluate_again(run, actor=submission.created_by)
+    assert not may_cancel(submission)
+    with pytest.raises(ProblemError, match="E_SUBMISSION_STATE"):
+        cancel(submission, actor=submission.created_by)
