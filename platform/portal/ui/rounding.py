@@ -35,7 +35,7 @@ def power_of_ten(value: float) -> str:
     mantissa, _, exponent = f"{value:e}".partition("e")
     power = "10" + str(int(exponent)).translate(SUPERSCRIPTS)
     factor = f"{float(mantissa):g}"
-    return power if factor == "1" else f"{factor} · {power}"
+    return power if factor == "1" else f"{factor}\xa0·\xa0{power}"
 
 
 def rounded_down(value: float, digits: int = 4) -> str:

@@ -20,7 +20,6 @@ register = template.Library()
 
 BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"]
 MISSING = "–"
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MINUTE_S = 60
 # Seconds of the units in which a distance from now is given.
 DISTANCES = [(365 * 86_400, "year"), (86_400, "day"), (3_600, "h"), (MINUTE_S, "min")]
@@ -57,14 +56,6 @@ def score(value: float | None) -> str:
 def score_interval(low: float | None, high: float | None) -> str:
     """Return an interval of scores; empty where there is none."""
     return "" if low is None or high is None else interval_text(low, high)
-
-
-@register.filter
-def power_of_ten(value: float) -> str:
-    """Return a small number as a power of ten, such as 10⁻⁵, that doesn't break at the end of a line."""
-    factor, _, exponent = f"{value:e}".partition("e")
-    power = f"10{str(int(exponent)).translate(SUPERSCRIPT)}"
-    return power if float(factor) == 1 else f"{float(factor):g}\xa0·\xa0{power}"
 
 
 @register.filter
