@@ -90,7 +90,7 @@ def workforces(now: datetime) -> dict[str, Workforce]:
     counts = {name: numbers for name, *numbers in rows.annotate(Count("pk"), Count("sick_at"))}
     paused = set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
     return {
-        name: Workforce(*counts.get(name, (0, 0)), is_paused=name in paused)
+        name: Workforce(*counts.get(name, (0, 0)), name in paused)
         for name in sorted({*QUEUE_NAMES, *counts, *paused})
     }
 
