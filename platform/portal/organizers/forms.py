@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 
 from portal.challenge.models import Track
+from portal.organizers.announcements import NAMES, Announcement, Audience
 
 REASON = "Public, such as why a rule changes or what was found."
 
@@ -37,3 +38,24 @@ class DisqualificationForm(forms.Form):
     reason = forms.CharField(
         max_length=300, help_text="Public: it is shown on the leaderboard and on the method's page."
     )
+
+
+class AnnouncementForm(forms.Form):
+    """A mail to participants."""
+
+    audience = forms.ChoiceField(
+        choices=[(audience.value, name) for audience, name in NAMES.items()], label="To"
+    )
+    track = forms.ModelChoiceField(
+        Track.objects.all(),
+        required=False,
+        empty_label="all tracks",
+        help_text="The track in which a submission or run counts; the first two choices ignore it.",
+    )
+    subject = forms.CharField(max_length=120)
+    text = forms.CharField(max_length=10_000, widget=forms.Textarea, help_text="Plain text.")
+
+    def announcement(self) -> Announcement:
+        """Return what the valid form says."""
+        values = self.cleaned_data
+        return Announcement(Audience(values["audience"]), values["subject"], values["text"], values["track"])

@@ -1,5 +1,7 @@
 """The panel of a track: a change is previewed with its effect, and made when it is confirmed."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -20,7 +22,7 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
     form = TrackForm(request.POST or None, instance=edited)
-    context = {"track": stored, "form": form, "changes": stored.rule_changes.all()}
+    context: dict[str, Any] = {"track": stored, "form": form, "changes": stored.rule_changes.all()}
     if request.method != "POST" or not form.is_valid():
         return render(request, "organizers/track.html", context)
     seen, reason = request.POST.get("seen", ""), form.cleaned_data["reason"]

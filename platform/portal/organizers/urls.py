@@ -1,6 +1,6 @@
 from django.urls import path
 
-from portal.organizers import run_views, track_views, views
+from portal.organizers import announcement_views, export_views, run_views, track_views, views
 
 app_name = "organizers"
 
@@ -15,4 +15,7 @@ urlpatterns = [
     path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
     path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
     path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),
+    path("exports/", export_views.exports, name="exports"),
+    path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
+    path("announcement/", announcement_views.announcement, name="announcement"),
 ]
