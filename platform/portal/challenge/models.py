@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
@@ -14,6 +15,9 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
 
 MAX_PATTERNS = 100
 # As long as a tensor's name may be.
@@ -176,6 +180,9 @@ class Track(models.Model):
     required_reviews = models.PositiveSmallIntegerField(
         default=2, help_text="ANLS ranking: accepting reviewers that make a result verified."
     )
+
+    if TYPE_CHECKING:
+        rule_changes: RelatedManager["RuleChange"]
 
     class Meta:
         ordering = ["position", "slug"]

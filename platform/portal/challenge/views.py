@@ -19,7 +19,8 @@ def track_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 def track(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the rules of one track and how to take part."""
-    return render(request, "challenge/track.html", {"track": get_object_or_404(Track, slug=slug)})
+    found = get_object_or_404(Track, slug=slug)
+    return render(request, "challenge/track.html", {"track": found, "changes": found.rule_changes.all()})
 
 
 @require_safe

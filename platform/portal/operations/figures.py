@@ -87,7 +87,7 @@ def backlogs(found: Iterable[Attempts], now: datetime) -> dict[str, Backlog]:
 def workforces(now: datetime) -> dict[str, Workforce]:
     """Return the workers that sent a heartbeat in the last minute, by queue."""
     rows = Worker.objects.filter(seen_at__gt=now - ALIVE).order_by().values_list("queue")
-    counts = {name: numbers for name, *numbers in rows.annotate(Count("pk"), Count("sick_at"))}
+    counts = {name: (alive, sick) for name, alive, sick in rows.annotate(Count("pk"), Count("sick_at"))}
     paused = set(StepQueue.objects.filter(paused_at__isnull=False).values_list("pk", flat=True))
     return {
         name: Workforce(*counts.get(name, (0, 0)), is_paused=name in paused)

@@ -66,7 +66,7 @@ def desk_of(organizer: User) -> Desk:
     return Desk(
         needs=found,
         failures=failures(),
-        flagged=flagged_runs(organizer, now)[:MOST_FLAGGED],
+        flagged=list(flagged_runs(organizer, now)[:MOST_FLAGGED]),
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),

@@ -1,6 +1,5 @@
 """Runs that failed through the platform's fault, by the code of the fault."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +27,9 @@ class Failure:
 def failures() -> list[Failure]:
     """Return the codes of all failed runs, the most frequent first, in one query."""
     counts: dict[str, int] = {}
-    for reported, state, count in _ends().values_list("reported", "ended").annotate(Count("pk")):
-        code = _code(reported, state)
-        counts[code] = counts.get(code, 0) + count
+    for end in _ends().values("reported", "ended").annotate(runs=Count("pk")):
+        code = _code(end["reported"], end["ended"])
+        counts[code] = counts.get(code, 0) + end["runs"]
     return [
         Failure(code, runs) for code, runs in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
@@ -39,10 +38,10 @@ def failures() -> list[Failure]:
 def failed_with(code: str) -> list[Run]:
     """Return the failed runs with this code, the oldest submission first."""
     runs = _ends().select_related("submission").order_by("submission__submitted_at", "pk")
-    return [run for run in runs if _code(_reported(run), _ended(run)) == code]
+    return [run for run in runs if _code(vars(run)["reported"], vars(run)["ended"]) == code]
 
 
-def _ends() -> QuerySet[Run, Any]:
+def _ends() -> QuerySet[Any, Any]:
     """Return the failed runs with how their last attempt ended, and the first code that it reported."""
     attempts = Evaluation.objects.filter(run=OuterRef("pk")).order_by("-attempt")
     reports = StepReport.objects.filter(evaluation__run=OuterRef("pk"), outcome=Outcome.FAILED)
@@ -60,18 +59,3 @@ def _code(reported: str | None, ended: str | None) -> str:
     if ended == EvaluationState.LOST:
         return ErrorCode.WORKERS_LOST
     return reported or ErrorCode.PLATFORM_FAULT
-
-
-def _reported(run: Run) -> str | None:
-    code: str | None = getattr(run, "reported")  # noqa: B009  (an annotation)
-    return code
-
-
-def _ended(run: Run) -> str | None:
-    state: str | None = getattr(run, "ended")  # noqa: B009  (an annotation)
-    return state
-
-
-def total(found: Iterable[Failure]) -> int:
-    """Return how many runs failed."""
-    return sum(failure.runs for failure in found)

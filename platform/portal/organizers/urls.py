@@ -1,10 +1,21 @@
 from django.urls import path
 
-from portal.organizers import views
+from portal.organizers import announcement_views, export_views, run_views, track_views, views
 
 app_name = "organizers"
 
 urlpatterns = [
     path("", views.desk, name="desk"),
     path("failures/<str:code>/queue/", views.queue_failed, name="queue_failed"),
+    path("tracks/<slug:slug>/", track_views.track, name="track"),
+    path("runs/", run_views.runs, name="runs"),
+    path("runs/<uuid:run_id>/", run_views.run, name="run"),
+    path("runs/<uuid:run_id>/evaluate/", run_views.evaluate, name="evaluate"),
+    path("runs/<uuid:run_id>/disqualify/", run_views.disqualify_run, name="disqualify"),
+    path("runs/<uuid:run_id>/requalify/", run_views.requalify_run, name="requalify"),
+    path("runs/<uuid:run_id>/refund/", run_views.refund_slot, name="refund"),
+    path("runs/<uuid:run_id>/baseline/", run_views.mark, name="mark"),
+    path("exports/", export_views.exports, name="exports"),
+    path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
+    path("announcement/", announcement_views.announcement, name="announcement"),
 ]

@@ -57,7 +57,7 @@ def test_only_staff_with_the_permission_and_a_second_factor_come_in(client: Clie
     client.force_login(make_organizer("view_submission"))
     assert client.get(DESK).status_code == 403
     client.force_login(make_organizer("organize", second_factor=False))
-    assert client.get(DESK).url == "/account/2fa/"
+    assert client.get(DESK)["Location"] == "/account/2fa/"
 
 
 def test_the_permission_alone_opens_nothing_to_those_who_are_not_staff(client: Client) -> None:

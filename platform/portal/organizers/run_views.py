@@ -1,0 +1,151 @@
+"""One run with everything that an organizer may do to it. Every action is a POST from a page that says what it does."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from evaluator.errors import ProblemError
+from portal.accounts.models import User
+from portal.accounts.requests import UserRequest
+from portal.audit.models import AuditEntry
+from portal.audit.transitions import IllegalTransitionError
+from portal.challenge.models import Track
+from portal.evaluation.results import disqualification, shortfall
+from portal.evaluation.services import evaluate_again
+from portal.organizers.access import for_organizers, judged_submissions
+from portal.organizers.forms import DisqualificationForm
+from portal.submissions.models import Run, RunState
+from portal.submissions.services import disqualify, mark_baseline, refund
+
+PAGE_LENGTH = 50
+
+
+@require_safe
+@for_organizers("submissions.view_submission")
+def runs(request: UserRequest) -> HttpResponseBase:
+    """List the runs, the newest first, by track, state and text."""
+    chosen = {name: request.GET.get(name, "") for name in ("track", "state", "text")}
+    found = judged_runs(request.user)
+    if chosen["track"]:
+        found = found.filter(submission__track__slug=chosen["track"])
+    if chosen["state"]:
+        found = found.filter(state=chosen["state"])
+    if text := chosen["text"]:
+        found = found.filter(Q(submission__title__icontains=text) | Q(submission__team__name__icontains=text))
+    page = Paginator(found.order_by("-submission__submitted_at", "pk"), PAGE_LENGTH).get_page(
+        request.GET.get("page")
+    )
+    query = request.GET.copy()
+    query.pop("page", None)
+    context = {
+        "page": page,
+        "chosen": chosen,
+        "tracks": Track.objects.all(),
+        "states": [state for state in RunState.choices if state[0] != RunState.DRAFT],
+        "query": query.urlencode() + "&" if query else "",
+    }
+    return render(request, "organizers/runs.html", context)
+
+
+@require_safe
+@for_organizers("submissions.view_submission")
+def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Show the run with what may be done to it."""
+    return _page(request, _judged(request, run_id), DisqualificationForm())
+
+
+@require_POST
+@for_organizers("evaluation.change_evaluation")
+def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Queue the run again."""
+    found = _judged(request, run_id)
+    try:
+        evaluate_again(found, actor=request.user)
+    except IllegalTransitionError:
+        messages.warning(request, "Its evaluation is not over.")
+    except ProblemError as error:
+        messages.error(request, f"{error.problem.message} {error.problem.found}")
+    else:
+        messages.success(request, "The run is queued again.")
+    return redirect("organizers:run", run_id)
+
+
+@require_POST
+@for_organizers("submissions.change_submission")
+def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Take the run's rank for a public reason."""
+    found, form = _judged(request, run_id), DisqualificationForm(request.POST)
+    if not form.is_valid():
+        return _page(request, found, form, status=422)
+    disqualify(found, form.cleaned_data["reason"], request.user)
+    messages.success(request, "The run is disqualified. The reason is public.")
+    return redirect("organizers:run", run_id)
+
+
+@require_POST
+@for_organizers("submissions.change_submission")
+def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Give the run its rank back."""
+    disqualify(_judged(request, run_id), "", request.user)
+    messages.success(request, "The run is no longer disqualified.")
+    return redirect("organizers:run", run_id)
+
+
+@require_POST
+@for_organizers("submissions.change_submission")
+def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Give the quota slot of the run's submission back, once."""
+    submission = _judged(request, run_id).submission
+    if submission.refunded_at is not None:
+        messages.warning(request, "Its slot was given back before.")
+    else:
+        refund(submission, actor=request.user)
+        messages.success(request, "The quota slot is given back.")
+    return redirect("organizers:run", run_id)
+
+
+@require_POST
+@for_organizers("submissions.change_submission")
+def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
+    """Mark the run's submission as the organizers' baseline, or take the mark away."""
+    submission = _judged(request, run_id).submission
+    mark_baseline(submission, request.POST.get("is_baseline") == "yes", request.user)
+    messages.success(
+        request, "It is a baseline." if submission.is_baseline else "It isn't a baseline any more."
+    )
+    return redirect("organizers:run", run_id)
+
+
+def judged_runs(organizer: User) -> QuerySet[Run]:
+    """Return the runs that the organizer may decide on."""
+    found = Run.objects.filter(submission__in=judged_submissions(organizer))
+    return found.select_related("submission__team", "submission__track")
+
+
+def _judged(request: UserRequest, run_id: UUID) -> Run:
+    return get_object_or_404(judged_runs(request.user), pk=run_id)
+
+
+def _page(
+    request: UserRequest, found: Run, form: DisqualificationForm, status: int = 200
+) -> HttpResponseBase:
+    submission = found.submission
+    rule = shortfall(found.results, found.budget, submission.track.anls_threshold)
+    about = Q(object_type="submissions.run", object_id=str(found.pk))
+    about |= Q(object_type="submissions.submission", object_id=str(submission.pk))
+    context: dict[str, Any] = {
+        "run": found,
+        "submission": submission,
+        "form": form,
+        "unranked": disqualification(found.disqualified_because)
+        or (rule if found.state == RunState.SCORED else ""),
+        "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
+        "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},
+    }
+    return render(request, "organizers/run.html", context, status=status)

@@ -1,0 +1,178 @@
+"""Changes of a track's rules: what each would do, and making them, with a public note and an audit entry."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.template.defaultfilters import pluralize
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.audit.versions import boards_changed
+from portal.challenge.models import RuleChange, Track
+from portal.leaderboard.boards import boards_of
+from portal.leaderboard.effects import Effect, effect
+from portal.leaderboard.ranking import Row, rank_by_bytes
+from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.quota import WINDOW, quota
+
+# The rules that the desk changes, with their public names.
+NAMES = {
+    "anls_threshold": "ANLS threshold",
+    "submissions_per_day": "Submissions of a team in 24 hours",
+    "paused": "Paused",
+    "opens_at": "Opens",
+    "closes_at": "Closes",
+}
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a change would do.
+
+    Attributes:
+        text: The public note.
+        sentences: The effects in words.
+        rows: The effect on the board by bytes; None where the threshold stays.
+    """
+
+    text: str
+    sentences: list[str] = field(default_factory=list)
+    rows: Effect | None = None
+
+    @property
+    def digest(self) -> str:
+        """What a confirmation must carry: the change is made only if it still does what was shown."""
+        shown = json.dumps([self.text, self.sentences, [_key(row) for row in _rows(self.rows)]])
+        return hashlib.sha256(shown.encode()).hexdigest()
+
+
+def changes_between(track: Track, values: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the rules whose value would change, each with the old and the new value."""
+    return {
+        name: (getattr(track, name), value)
+        for name, value in values.items()
+        if name in NAMES and getattr(track, name) != value
+    }
+
+
+def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> Preview:
+    """Return what these changes of the track would do, computed by the rules that decide."""
+    sentences: list[str] = []
+    rows = None
+    if "anls_threshold" in changes:
+        (board,) = boards_of(track)
+        rows = effect(
+            board.rows, rank_by_bytes((row.entry for row in board.rows), changes["anls_threshold"][1])
+        )
+        sentences += board_sentences(rows)
+    if "submissions_per_day" in changes:
+        sentences.append(quota_sentence(_recent_times(track, now), changes["submissions_per_day"], now))
+    if changes.keys() & {"paused", "opens_at", "closes_at"}:
+        sentences += _opening_sentences(track, changes, now)
+    return Preview(note(changes), sentences, rows)
+
+
+def board_sentences(rows: Effect) -> list[str]:
+    """Return the effect on a board in words."""
+    kinds = {
+        "lose{s} their rank": rows.lost,
+        "get{s} a rank": rows.gained,
+        "change{s} rank": rows.moved,
+    }
+    found = [
+        f"{len(some)} run{pluralize(some)} " + words.replace("{s}", "s" if len(some) == 1 else "")
+        for words, some in kinds.items()
+        if some
+    ]
+    return [sentence + "." for sentence in found] or ["No rank changes."]
+
+
+def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now: datetime) -> str:
+    """Return how many teams would have no slot left, of the times of each team's submissions."""
+    teams = list(times)
+    before, after = (sum(not quota(team, now, limit).left for team in teams) for limit in limits)
+    return f"{after} team{pluralize(after)} would have no slot left now, instead of {before}."
+
+
+def note(changes: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return the public note about the changes."""
+    return " ".join(
+        f"{NAMES[name]}: {_in_words(old)} → {_in_words(new)}." for name, (old, new) in changes.items()
+    )
+
+
+@transaction.atomic
+def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str, *, actor: User) -> bool:
+    """Make the changes if they do what was seen; return whether they were made."""
+    current = Track.objects.select_for_update().get(pk=track.pk)
+    changes = changes_between(current, values)
+    if not changes or preview(current, changes, timezone.now()).digest != seen:
+        return False
+    for name, (_, new) in changes.items():
+        setattr(current, name, new)
+    current.save(update_fields=list(changes))
+    RuleChange.objects.create(track=current, text=note(changes), reason=reason)
+    values_changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
+    record(actor, "track.changed", current, changes=values_changed, reason=reason)
+    boards_changed(current.pk)
+    return True
+
+
+def _recent_times(track: Track, now: datetime) -> list[list[datetime]]:
+    """Return when each team has submitted lately, as far as it counts against its quota."""
+    counted = Submission.objects.filter(track=track, submitted_at__gt=now - WINDOW, refunded_at=None)
+    times: dict[int, list[datetime]] = defaultdict(list)
+    for team, moment in counted.values_list("team", "submitted_at"):
+        if moment is not None:
+            times[team].append(moment)
+    return list(times.values())
+
+
+def _opening_sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> list[str]:
+    before = track.closed_because(now)
+    changed = Track(
+        **{
+            name: changes.get(name, (None, getattr(track, name)))[1]
+            for name in ("paused", "opens_at", "closes_at")
+        }
+    )
+    after = changed.closed_because(now)
+    if before == after:
+        return ["Whether teams can submit now doesn't change."]
+    if not after:
+        return ["Teams can submit from now on."]
+    drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT).count()
+    return [
+        f"Teams can't submit now: {after} {drafts} draft{pluralize(drafts)} can't be submitted until it opens."
+    ]
+
+
+def _rows(rows: Effect | None) -> list[Row]:
+    return [] if rows is None else [*rows.lost, *rows.gained, *rows.moved]
+
+
+def _key(row: Row) -> list[object]:
+    return [str(row.entry.run), row.rank]
+
+
+def _in_words(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return f"{value.day} {value:%b %Y, %H:%M} UTC"
+        case _:
+            return f"{value}"
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -1,0 +1,124 @@
+import uuid
+
+import pytest
+from django.test import Client
+
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking
+from portal.leaderboard.boards import boards_of, stored_boards
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track
+
+pytestmark = pytest.mark.django_db
+
+ACTIONS = ("evaluate", "disqualify", "requalify", "refund", "baseline")
+
+
+@pytest.fixture
+def organizer(client: Client):
+    organizer = make_organizer("organize", "view_submission", "change_submission", "change_evaluation")
+    client.force_login(organizer)
+    return organizer
+
+
+@pytest.fixture
+def run():
+    track = make_track(anls_threshold=0.5)
+    return make_run(
+        make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, anls=0.6
+    )
+
+
+@pytest.mark.parametrize(("ranking", "budget"), [(Ranking.BYTES, None), (Ranking.ANLS, 1.0)])
+def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
+    client: Client, organizer, ranking, budget
+) -> None:
+    track = make_track(ranking, anls_threshold=0.5)
+    runs = [
+        make_run(
+            make_submission(track=track, state=SubmissionState.SUBMITTED),
+            state=RunState.SCORED,
+            budget=budget,
+            epsilon=budget and 0.9,
+        )
+        for _ in range(2)
+    ]
+    address = f"/organize/runs/{runs[0].pk}/"
+    assert client.post(f"{address}disqualify/", {"reason": "Trained on the test set."}).status_code == 302
+    reason = "disqualified by the organizers: Trained on the test set."
+    for board in (boards_of(track)[0].rows, stored_boards(track)[0][0:10]):
+        assert [(row.entry.run, row.rank, row.reason) for row in board] == [
+            (runs[1].pk, 1, ""),
+            (runs[0].pk, None, reason),
+        ]
+    assert f"Not ranked: {reason}" in client.get(address).content.decode()
+    assert reason in client.get(runs[0].submission.get_absolute_url()).content.decode()
+    assert AuditEntry.objects.get(action="run.disqualified").actor == organizer
+    client.post(f"{address}requalify/")
+    assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
+
+
+def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> None:
+    assert client.post(f"/organize/runs/{run.pk}/disqualify/", {"reason": " "}).status_code == 422
+    run.refresh_from_db()
+    assert run.disqualified_because == ""
+
+
+def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:
+    client.post(f"/organize/runs/{run.pk}/evaluate/")
+    run.refresh_from_db()
+    assert run.state == RunState.QUEUED
+    again = client.post(f"/organize/runs/{run.pk}/evaluate/", follow=True)
+    assert "Its evaluation is not over." in again.content.decode()
+
+
+def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
+    for _ in range(2):
+        client.post(f"/organize/runs/{run.pk}/refund/")
+    assert AuditEntry.objects.get(action="submission.refunded").actor == organizer
+
+
+def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, run) -> None:
+    for answer, expected in (("yes", True), ("no", False)):
+        client.post(f"/organize/runs/{run.pk}/baseline/", {"is_baseline": answer})
+        run.submission.refresh_from_db()
+        assert run.submission.is_baseline is expected
+
+
+def test_runs_are_found_by_track_state_and_text(client: Client, organizer, run) -> None:
+    other = make_run(state=RunState.FAILED)
+    page = client.get("/organize/runs/", {"track": run.submission.track.slug, "text": run.submission.title})
+    assert [found.pk for found in page.context["page"]] == [run.pk]
+    page = client.get("/organize/runs/", {"state": "failed"})
+    assert [found.pk for found in page.context["page"]] == [other.pk]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_action_needs_a_post_an_existing_run_and_its_permission(
+    client: Client, organizer, run, action
+) -> None:
+    address = f"/organize/runs/{run.pk}/{action}/"
+    data = {"reason": "None.", "is_baseline": "yes"}
+    assert client.get(address).status_code == 405
+    assert client.post(f"/organize/runs/{uuid.uuid4()}/{action}/", data).status_code == 404
+    client.force_login(make_organizer("organize", "view_submission"))
+    assert client.post(address, data).status_code == 403
+
+
+@pytest.mark.parametrize("address", ["/organize/runs/", "/organize/runs/{}/"])
+def test_a_page_of_runs_needs_a_get_and_its_permission(client: Client, organizer, run, address) -> None:
+    address = address.format(run.pk)
+    assert client.post(address).status_code == 405
+    client.force_login(make_organizer("organize"))
+    assert client.get(address).status_code == 403
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nobody_decides_on_runs_of_a_track_in_which_they_compete(
+    client: Client, organizer, run, action
+) -> None:
+    own = make_submission(make_team(organizer), run.submission.track, state=SubmissionState.SUBMITTED)
+    own_run = make_run(own, state=RunState.SCORED)
+    for found in (run, own_run):
+        assert client.post(f"/organize/runs/{found.pk}/{action}/", {"reason": "None."}).status_code == 404
+        assert client.get(f"/organize/runs/{found.pk}/").status_code == 404

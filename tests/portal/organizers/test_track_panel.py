@@ -1,0 +1,114 @@
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.audit.models import AuditEntry
+from portal.challenge.models import Ranking, RuleChange
+from portal.organizers.track_changes import quota_sentence
+from portal.submissions.models import RunState, SubmissionState
+from tests.portal.factories import make_organizer, make_run, make_submission, make_track
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def organizer(client: Client):
+    organizer = make_organizer("organize", "change_track")
+    client.force_login(organizer)
+    return organizer
+
+
+@pytest.fixture
+def track():
+    track = make_track(anls_threshold=0.5)
+    for anls in (0.6, 0.7, 0.9):
+        make_run(
+            make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, anls=anls
+        )
+    return track
+
+
+def fields(**changed) -> dict[str, object]:
+    return {
+        "anls_threshold": 0.5,
+        "submissions_per_day": 5,
+        "opens_at": "",
+        "closes_at": "",
+        "reason": "",
+        **changed,
+    }
+
+
+def confirmed(client: Client, address: str, data: dict[str, object]):
+    page = client.post(address, data).content.decode()
+    seen = re.search(r'name="seen" value="(\w+)"', page).group(1)
+    return client.post(address, {**data, "seen": seen})
+
+
+def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, organizer, track) -> None:
+    page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).content.decode()
+    assert "2 runs lose their rank." in page
+    assert "ANLS threshold: 0.5 → 0.8." in page
+    assert "is below the threshold 0.8" in page
+    track.refresh_from_db()
+    assert track.anls_threshold == 0.5
+
+
+def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, organizer, track) -> None:
+    data = fields(anls_threshold=0.8, reason="As announced.")
+    assert confirmed(client, f"/organize/tracks/{track.slug}/", data).status_code == 302
+    track.refresh_from_db()
+    assert track.anls_threshold == 0.8
+    page = client.get(f"/tracks/{track.slug}/").content.decode()
+    assert "ANLS threshold: 0.5 → 0.8. As announced." in page
+    entry = AuditEntry.objects.get(action="track.changed")
+    assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
+
+
+def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, organizer, track) -> None:
+    address, data = f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)
+    seen = re.search(r'name="seen" value="(\w+)"', client.post(address, data).content.decode()).group(1)
+    late = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    make_run(late, state=RunState.SCORED, anls=0.55)
+    page = client.post(address, {**data, "seen": seen}).content.decode()
+    assert "3 runs lose their rank." in page
+    assert not RuleChange.objects.exists()
+
+
+def test_a_pause_says_how_many_drafts_it_stops(client: Client, organizer, track) -> None:
+    make_submission(track=track)
+    address, data = f"/organize/tracks/{track.slug}/", fields(paused="on")
+    assert "1 draft can’t be" in client.post(address, data).content.decode().replace("&#x27;", "’")
+    confirmed(client, address, data)
+    track.refresh_from_db()
+    assert track.paused
+    assert "Paused: no → yes." in client.get(f"/tracks/{track.slug}/").content.decode()
+
+
+def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
+    now = timezone.now()
+    times = [[now], [now, now - timedelta(hours=2)], [now - timedelta(hours=25)]]
+    assert quota_sentence(times, (2, 1), now) == "2 teams would have no slot left now, instead of 1."
+
+
+def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:
+    track = make_track(Ranking.ANLS)
+    assert "anls_threshold" not in client.get(f"/organize/tracks/{track.slug}/").content.decode()
+
+
+def test_dates_in_the_wrong_order_are_rejected(client: Client, organizer, track) -> None:
+    data = fields(opens_at="2030-02-01 00:00", closes_at="2030-01-01 00:00")
+    assert "closes before it opens" in client.post(f"/organize/tracks/{track.slug}/", data).content.decode()
+
+
+def test_the_panel_needs_its_permission_an_existing_track_and_a_known_method(
+    client: Client, organizer, track
+) -> None:
+    assert client.get("/organize/tracks/nowhere/").status_code == 404
+    assert client.delete(f"/organize/tracks/{track.slug}/").status_code == 405
+    client.force_login(make_organizer("organize"))
+    assert client.get(f"/organize/tracks/{track.slug}/").status_code == 403
+    assert client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).status_code == 403
