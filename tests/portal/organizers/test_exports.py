@@ -23,7 +23,7 @@ def organizer(client: Client):
 
 
 def sent(client: Client, address: str) -> str:
-    return b"".join(client.get(address).streaming_content).decode()
+    return client.get(address).getvalue().decode()
 
 
 @pytest.mark.parametrize("name", ["people", "submissions", "reviews", "audit"])
