@@ -11,7 +11,7 @@ from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.evaluation.models import StepQueue
-from portal.evaluation.results import shortfall
+from portal.evaluation.results import disqualification, shortfall
 from portal.submissions.models import Run, RunState
 from portal.teams.models import Team
 
@@ -77,7 +77,8 @@ def _outcome(run: Run) -> str:
         case RunState.SCORED:
             scores = {"ANLS": run.results.anls, "accuracy": run.results.accuracy}
             shown = ", ".join(f"{name} {cut(score)}" for name, score in scores.items() if score is not None)
-            missing = shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+            rule = shortfall(run.results, run.budget, run.submission.track.anls_threshold)
+            missing = disqualification(run.disqualified_because) or rule
             return f"{run} has been evaluated: {shown}." + (f" It has no rank: {missing}." if missing else "")
         case RunState.REJECTED:
             returned = " The quota slot was given back." if run.submission.refunded_at else ""

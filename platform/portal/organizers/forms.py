@@ -7,8 +7,6 @@ from django import forms
 from portal.challenge.models import Track
 from portal.organizers.announcements import NAMES, Announcement, Audience
 
-REASON = "Public, such as why a rule changes or what was found."
-
 
 class TrackForm(forms.ModelForm[Track]):
     """The rules of a track that the desk changes, and a public reason."""
@@ -20,6 +18,7 @@ class TrackForm(forms.ModelForm[Track]):
     class Meta:
         model = Track
         fields = ("anls_threshold", "submissions_per_day", "paused", "opens_at", "closes_at")
+        labels = {"anls_threshold": "ANLS threshold"}
         help_texts = {
             "opens_at": "In UTC, such as 2026-11-22 14:00.",
             "closes_at": "In UTC. Empty: no deadline.",

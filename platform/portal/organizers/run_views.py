@@ -65,6 +65,8 @@ def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Queue the run again."""
     found = _judged(request, run_id)
+    if not _is_confirmed(request):
+        return redirect("organizers:run", run_id)
     try:
         evaluate_again(found, actor=request.user)
     except IllegalTransitionError:
@@ -102,6 +104,8 @@ def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Give the quota slot of the run's submission back, once."""
     submission = _judged(request, run_id).submission
+    if not _is_confirmed(request):
+        return redirect("organizers:run", run_id)
     if submission.refunded_at is not None:
         messages.warning(request, "Its slot was given back before.")
     else:
@@ -126,6 +130,14 @@ def judged_runs(organizer: User) -> QuerySet[Run]:
     """Return the runs that the organizer may decide on."""
     found = Run.objects.filter(submission__in=judged_submissions(organizer))
     return found.select_related("submission__team", "submission__track")
+
+
+def _is_confirmed(request: UserRequest) -> bool:
+    """Return whether the visitor ticked that they want this, and ask them to if not."""
+    if request.POST.get("confirmed") == "yes":
+        return True
+    messages.warning(request, "Nothing is changed: please tick that you want this.")
+    return False
 
 
 def _judged(request: UserRequest, run_id: UUID) -> Run:

@@ -17,11 +17,12 @@ from portal.audit.versions import boards_versions
 from portal.challenge.definitions import Definition, save_tracks
 from portal.evaluation.models import EvaluationState
 from portal.evaluation.outcomes import requeue, score
+from portal.organizers.track_changes import change_track, changes_between, preview
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
-from portal.submissions.services import describe, mark_baseline, withdraw
+from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
 from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
 from tests.portal.reviews.test_decisions import make_reviewer
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.django_db
 # changes it, let that call `boards_changed`, test it, and add the column.
 RUN_MOVES = "move_run, when the run is listed before or after"
 NEVER = "never after the submission"
-TRACK_EDITS = "the administration and load_tracks"
+TRACK_EDITS = "the administration, the organizers' desk and load_tracks"
 COLUMNS = {
     "submissions_run.id": NEVER,
     "submissions_run.submission_id": NEVER,
@@ -80,10 +81,12 @@ WRITERS = {
     "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
+    "organizers/track_changes.py:change_track",
     "submissions/services.py:mark_baseline",
     "teams/services.py:_add",  # of new teams
 }
 WRITTEN = {
+    "disqualified_because",
     "state",
     "results",
     "is_baseline",
@@ -93,7 +96,7 @@ WRITTEN = {
     "decision",
     "reason",
     "budget",
-} | {"disqualified_because"}
+}
 
 
 @pytest.fixture
@@ -141,11 +144,19 @@ def edit_track(run, client):
     assert response.status_code == 302, response.context["errors"]
 
 
+def change_at_the_desk(track):
+    values = {"submissions_per_day": 7}
+    seen = preview(track, changes_between(track, values), timezone.now()).digest
+    assert change_track(track, values, "", seen, actor=make_user())
+
+
 CHANGES = {
     "a run is scored": lambda run, _: score_another(run),
     "a run is evaluated again": lambda run, _: requeue(run, actor=make_user()),
     "a submission is withdrawn": lambda run, _: withdraw(run.submission, owner_of(run.submission.team)),
     "a submission becomes a baseline": lambda run, _: mark_baseline(run.submission, True, make_user()),
+    "a run is disqualified": lambda run, _: disqualify(run, "A reason.", make_user()),
+    "a track is changed at the desk": lambda run, _: change_at_the_desk(run.submission.track),
     "a proof is decided on": lambda run, _: accept(run),
     "a link is edited": lambda run, _: describe(
         run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)

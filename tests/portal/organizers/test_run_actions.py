@@ -65,17 +65,25 @@ def test_a_disqualification_needs_a_reason(client: Client, organizer, run) -> No
 
 
 def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:
-    client.post(f"/organize/runs/{run.pk}/evaluate/")
+    client.post(f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes"})
     run.refresh_from_db()
     assert run.state == RunState.QUEUED
-    again = client.post(f"/organize/runs/{run.pk}/evaluate/", follow=True)
+    again = client.post(f"/organize/runs/{run.pk}/evaluate/", {"confirmed": "yes"}, follow=True)
     assert "Its evaluation is not over." in again.content.decode()
 
 
 def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
     for _ in range(2):
-        client.post(f"/organize/runs/{run.pk}/refund/")
+        client.post(f"/organize/runs/{run.pk}/refund/", {"confirmed": "yes"})
     assert AuditEntry.objects.get(action="submission.refunded").actor == organizer
+
+
+@pytest.mark.parametrize("action", ["evaluate", "refund"])
+def test_what_cannot_be_undone_needs_a_confirmation(client: Client, organizer, run, action) -> None:
+    page = client.post(f"/organize/runs/{run.pk}/{action}/", follow=True).content.decode()
+    assert "Nothing is changed" in page
+    run.refresh_from_db()
+    assert (run.state, run.submission.refunded_at) == (RunState.SCORED, None)
 
 
 def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, run) -> None:

@@ -81,7 +81,7 @@ def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, 
 def test_a_pause_says_how_many_drafts_it_stops(client: Client, organizer, track) -> None:
     make_submission(track=track)
     address, data = f"/organize/tracks/{track.slug}/", fields(paused="on")
-    assert "1 draft can’t be" in client.post(address, data).content.decode().replace("&#x27;", "’")
+    assert "1 draft can&#x27;t be submitted until it opens." in client.post(address, data).content.decode()
     confirmed(client, address, data)
     track.refresh_from_db()
     assert track.paused
