@@ -18,6 +18,7 @@ from portal.audit.models import AuditEntry
 from portal.evaluation.results import EPSILON_COLUMNS
 from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
+from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import reviewable_submissions, verdict_on
@@ -113,12 +114,14 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
             else:
                 self.message_user(request, f"Your decision on {submission} is recorded.", messages.SUCCESS)
                 return redirect("reviews:queue")
+        runs = statuses(submission.runs.all())
         return self._page(
             request,
             "admin/reviews/review.html",
             f"Privacy proof of {submission}",
             submission=submission,
-            runs=statuses(submission.runs.all()),
+            runs=runs,
+            groups=form.groups(evidence_on(submission, runs)),
             epsilon_columns=EPSILON_COLUMNS,
             is_insider=True,
             proof=submission.proof(),
