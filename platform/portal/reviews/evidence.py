@@ -6,14 +6,14 @@ It never answers a question. A passed check is evidence with limits, which its t
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Count
 from pydantic import ValidationError
 
 from evaluator.contracts import AccountingResult, CheckStatus, Step
 from evaluator.mechanisms.events import Event, TwoStage
 from portal.evaluation.results import shown_checks
 from portal.evaluation.status import RunStatus
-from portal.submissions.models import Submission
-from portal.submissions.selectors import token_counts
+from portal.submissions.models import RunToken, Submission
 from portal.ui.rounding import rounded_up
 
 # The checks that bear on a question. C1 to C24 are those of `evaluator.checks`.
@@ -51,8 +51,10 @@ def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, 
                 found.setdefault(key, []).extend(Evidence(f"{run}: {text}") for text in texts)
         for key, evidence in _checked(status, run):
             found.setdefault(key, []).append(evidence)
-    if tokens := token_counts(submission.team).filter(pk=submission.track_id).first():
-        text = f"Run tokens of the team in this track: {tokens.issued} issued, {tokens.used} used by a run."
+    own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"))
+    if tokens["issued"]:
+        text = f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run."
         for key in ("tuning", "multiple_releases"):
             found.setdefault(key, []).append(Evidence(text))
     return found
