@@ -250,7 +250,7 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
     yield "submissions of a team", PAGE_S, site.member, "/submissions/"
     yield "of a team with 2,000", PAGE_S, site.busy, "/submissions/?page=40"
     yield "the same in the API", PAGE_S, site.busy, "/api/v1/submissions"
-    yield "admin: proofs to review", PAGE_S, site.staff, "/admin/reviews/proofreview/awaiting/"
+    yield "proofs to review", PAGE_S, site.staff, "/reviews/"
     yield "admin: submissions", PAGE_S, site.staff, "/admin/submissions/submission/"
     yield "admin: evaluations", PAGE_S, site.staff, "/admin/evaluation/evaluation/"
     yield "admin: audit", PAGE_S, site.staff, "/admin/audit/auditentry/"

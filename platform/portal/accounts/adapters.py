@@ -14,6 +14,7 @@ from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
+from django.urls import reverse
 from typing_extensions import override
 
 
@@ -27,6 +28,15 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     @override
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         return f"{get_ip(request)}:{str(credentials.get('email', '')).lower()}"
+
+    @override
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Return where a log-in leads that asked for no page: reviewers without a team begin with their queue."""
+        user = request.user
+        is_reviewer = user.is_staff and user.has_perm("reviews.review_proofs")
+        if is_reviewer and not hasattr(user, "membership"):
+            return reverse("reviews:queue")
+        return str(super().get_login_redirect_url(request))
 
     @override
     def get_reset_password_from_key_url(self, key: str) -> str:

@@ -9,6 +9,7 @@ from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from allauth.mfa.utils import decrypt, encrypt
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.models import Group, Permission
 from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
@@ -23,6 +24,7 @@ from portal.ui.names import clean_name
 
 LAST_USE_PRECISION = timedelta(minutes=1)
 MAX_TOKENS = 20
+REVIEWERS = "Reviewers"
 # Of an authenticator's data: the secret of an app, and what recovery codes are derived from.
 ENCRYPTED_MEMBERS = ("secret", "seed")
 
@@ -180,6 +182,15 @@ def ensure_user(
         superuser=user.is_superuser,
     )
     return user, created
+
+
+@transaction.atomic
+def make_reviewer(user: User) -> None:
+    """Add `user` to the group of those who review privacy proofs, which is created when it is first needed."""
+    group, _ = Group.objects.get_or_create(name=REVIEWERS)
+    group.permissions.add(Permission.objects.get(content_type__app_label="reviews", codename="review_proofs"))
+    user.groups.add(group)
+    record(None, "user.made_reviewer", user)
 
 
 @transaction.atomic

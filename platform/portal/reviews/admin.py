@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -19,14 +18,12 @@ from portal.audit.models import AuditEntry
 from portal.evaluation.results import EPSILON_COLUMNS
 from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
+from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import ReviewForm
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, decisions_on, reviewable_submissions, verdict_on
+from portal.reviews.selectors import reviewable_submissions, verdict_on
 from portal.reviews.services import decide, may_review
-from portal.reviews.verdict import verdict
 from portal.submissions.models import Submission
-
-PAGE_LENGTH = 50
 
 
 @admin.register(ProofReview)
@@ -54,7 +51,6 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [
-            path("awaiting/", view(self.awaiting_view), name="reviews_awaiting"),
             path("submission/<uuid:submission_id>/", view(self.review_view), name="reviews_review"),
             *super().get_urls(),
         ]
@@ -98,21 +94,6 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
         address = reverse("admin:reviews_review", args=[review.submission_id])
         return format_html('<a href="{}">Read the proof, or decide again</a>', address)
 
-    def awaiting_view(self, request: UserRequest) -> HttpResponse:
-        """Show the proofs that the visitor has yet to review."""
-        self._require_reviewer(request.user)
-        # The query is long, but what it finds is short: one run of it serves the count and the page.
-        waiting = list(awaiting_review(request.user).values_list("pk", flat=True))
-        page = Paginator(waiting, PAGE_LENGTH).get_page(request.GET.get("page"))
-        shown = Submission.objects.filter(pk__in=page.object_list).order_by("submitted_at", "pk")
-        decisions = decisions_on(page.object_list)
-        rows = [
-            (submission, verdict(decisions[submission.pk], submission.track.required_reviews))
-            for submission in shown.select_related("team", "track").defer("description", "track__description")
-        ]
-        title = "Proofs that need your review"
-        return self._page(request, "admin/reviews/awaiting.html", title, rows=rows, page=page)
-
     def review_view(self, request: UserRequest, submission_id: UUID) -> HttpResponse:
         """Show one proof beside the checklist, and record the decision on it."""
         self._require_reviewer(request.user)
@@ -133,19 +114,22 @@ class ProofReviewAdmin(admin.ModelAdmin[ProofReview]):
                 form.add_error(None, error)
             else:
                 self.message_user(request, f"Your decision on {submission} is recorded.", messages.SUCCESS)
-                return redirect("admin:reviews_awaiting")
+                return redirect("reviews:queue")
+        runs = statuses(submission.runs.all())
         return self._page(
             request,
             "admin/reviews/review.html",
             f"Privacy proof of {submission}",
             submission=submission,
-            runs=statuses(submission.runs.all()),
+            runs=runs,
+            groups=form.groups(evidence_on(submission, runs)),
             epsilon_columns=EPSILON_COLUMNS,
             is_insider=True,
             proof=submission.proof(),
             earlier_proofs=submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
             verdict=verdict_on(submission),
             own=own,
+            has_decided=own is not None and own.decision != Decision.PENDING,
             form=form,
         )
 

@@ -1,14 +1,19 @@
 """The reviewer's form: the checklist, one question per field, then the decision."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.forms import BoundField
 
-from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.checklist import CHECKLIST, Answer, Group
+from portal.reviews.evidence import Evidence
 from portal.reviews.models import Decision
 
 DECISIONS = [(Decision.ACCEPTED, "Accept the proof"), (Decision.REJECTED, "Reject the proof")]
 ANSWERS = [(answer.value, answer.value) for answer in Answer]
+
+Question = tuple[BoundField, list[Evidence]]
 
 
 class ReviewForm(forms.Form):
@@ -38,3 +43,15 @@ class ReviewForm(forms.Form):
     def answers(self) -> dict[str, str]:
         """Return the answers given so far, by item."""
         return {item.key: self.cleaned_data[item.key] for item in CHECKLIST if self.cleaned_data[item.key]}
+
+    def groups(
+        self, evidence: Mapping[str, list[Evidence]]
+    ) -> list[tuple[str, list[tuple[BoundField, list[Evidence]]]]]:
+        """Return the questions by group, each with the platform's evidence on it."""
+        return [
+            (
+                group,
+                [(self[item.key], evidence.get(item.key, [])) for item in CHECKLIST if item.group == group],
+            )
+            for group in Group
+        ]

@@ -32,6 +32,14 @@ def test_it_makes_an_account_that_can_log_in(monkeypatch: pytest.MonkeyPatch) ->
     assert (user.name, user.is_staff, user.is_superuser) == ("Ada", False, False)
 
 
+def test_it_makes_a_reviewer() -> None:
+    for _ in range(2):
+        run("create_user", "ada@example.org", "--name", "Ada", "--reviewer", "--second-factor")
+    user = User.objects.get()
+    assert user.has_perm("reviews.review_proofs")
+    assert [group.name for group in user.groups.all()] == ["Reviewers"]
+
+
 def test_it_reads_the_password_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("rose-hill-42-x\n"))
     run("create_user", "ada@example.org", "--name", "Ada", "--password-stdin", "--superuser")

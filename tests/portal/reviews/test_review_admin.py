@@ -7,11 +7,11 @@ from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_artifact, make_epsilons, make_run, make_user
-from tests.portal.reviews.test_decisions import make_reviewer, reject, scored_submission
+from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
 
-AWAITING = "/admin/reviews/proofreview/awaiting/"
+QUEUE = "/reviews/"
 ACCEPT = {**{item.key: "yes" for item in CHECKLIST}, "decision": "accepted", "reason": ""}
 
 
@@ -33,34 +33,6 @@ def address(submission):
     return reverse("admin:reviews_review", args=[submission.pk])
 
 
-def test_submissions_that_need_a_review_are_listed(client, submission, reviewer):
-    page = client.get(AWAITING)
-    assert address(submission) in page.text
-    assert "proof accepted by 0 of 2 reviewers" in page.text
-
-
-def test_the_list_of_nothing_says_so(client, reviewer):
-    assert "No proof waits for your review" in client.get(AWAITING).text
-
-
-def test_the_list_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_num_queries):
-    scored_submission()
-    with django_assert_num_queries(11):
-        client.get(AWAITING)
-    for _ in range(4):
-        scored_submission()
-    with django_assert_num_queries(11):
-        client.get(AWAITING)
-
-
-def test_the_list_has_pages(client, reviewer, monkeypatch):
-    monkeypatch.setattr("portal.reviews.admin.PAGE_LENGTH", 2)
-    submissions = [scored_submission() for _ in range(3)]
-    first, second = client.get(AWAITING).text, client.get(f"{AWAITING}?page=2").text
-    assert [str(submission.pk) in first for submission in submissions] == [True, True, False]
-    assert [str(submission.pk) in second for submission in submissions] == [False, False, True]
-
-
 def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
     change_results(submission.runs.get(), epsilons=make_epsilons(0.98765, rdp=1.23456))
     page = client.get(address(submission))
@@ -80,7 +52,7 @@ def test_a_pdf_is_linked_instead(client, reviewer):
 
 def test_accepting_is_recorded_and_leads_back_to_the_list(client, submission, reviewer):
     response = client.post(address(submission), ACCEPT)
-    assert response.url == AWAITING
+    assert response.url == QUEUE
     review = ProofReview.objects.get()
     assert (review.reviewer, review.decision) == (reviewer, Decision.ACCEPTED)
     assert review.checklist["noise"] == "yes"
@@ -112,12 +84,18 @@ def test_a_member_of_the_team_sees_why_there_is_no_form_and_cannot_post(client, 
     assert client.post(address(submission), ACCEPT).status_code == 403
 
 
-@pytest.mark.parametrize("path", [lambda _: AWAITING, address])
-def test_staff_without_the_permission_and_others_are_locked_out(client, submission, path):
+def test_staff_without_the_permission_and_others_are_locked_out(client, submission):
     client.force_login(make_user(is_staff=True))
-    assert client.get(path(submission)).status_code == 403
+    assert client.get(address(submission)).status_code == 403
     client.force_login(submission.created_by)
-    assert client.get(path(submission)).status_code == 302
+    assert client.get(address(submission)).status_code == 302
+
+
+def test_what_others_decided_is_shown_after_ones_own_decision(client, submission, reviewer):
+    accept(submission, make_reviewer())
+    assert "proof accepted by" not in client.get(address(submission)).text
+    client.post(address(submission), ACCEPT)
+    assert "proof accepted by 2 reviewers" in client.get(address(submission)).text
 
 
 def test_a_track_without_proofs_has_nothing_to_review(client, reviewer):
@@ -139,7 +117,7 @@ def test_a_past_decision_is_read_with_its_history_and_not_edited(client, submiss
 def test_the_list_of_decisions_leads_to_what_waits(client, submission, reviewer):
     reject(submission, reviewer)
     page = client.get("/admin/reviews/proofreview/")
-    assert AWAITING in page.text
+    assert QUEUE in page.text
     assert submission.title in page.text
 
 

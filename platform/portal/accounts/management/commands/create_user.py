@@ -11,7 +11,7 @@ from django.core.validators import validate_email
 from django.urls import reverse
 from typing_extensions import override
 
-from portal.accounts.services import ensure_user, issue_second_factor
+from portal.accounts.services import ensure_user, issue_second_factor, make_reviewer
 
 
 class Command(BaseCommand):
@@ -34,6 +34,9 @@ class Command(BaseCommand):
         parser.add_argument("--staff", action="store_true", help="may enter the administration")
         parser.add_argument("--superuser", action="store_true", help="may do everything there")
         parser.add_argument(
+            "--reviewer", action="store_true", help="may review privacy proofs: joins the group Reviewers"
+        )
+        parser.add_argument(
             "--second-factor",
             action="store_true",
             help="make an authenticator app's secret and recovery codes for it, and print them",
@@ -50,11 +53,13 @@ class Command(BaseCommand):
                 options["email"],
                 name=options["name"],
                 password=password,
-                staff=options["staff"] or options["superuser"],
+                staff=options["staff"] or options["superuser"] or options["reviewer"],
                 superuser=options["superuser"],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
+        if options["reviewer"]:
+            make_reviewer(user)
         self.stdout.write(f"{'Made' if created else 'Updated'} the account of {user.email}.")
         if not user.has_usable_password():
             self.stdout.write("It has no password; its owner sets one with “Forgot your password?”.")

@@ -1,0 +1,111 @@
+"""What the platform itself knows about a question of the checklist: checks, recorded numbers, run tokens.
+
+It never answers a question. A passed check is evidence with limits, which its text on the page names.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count
+from pydantic import ValidationError
+
+from evaluator.contracts import AccountingResult, CheckStatus, Step
+from evaluator.mechanisms.events import Event, TwoStage
+from portal.evaluation.results import shown_checks
+from portal.evaluation.status import RunStatus
+from portal.submissions.models import RunToken, Submission
+from portal.ui.rounding import rounded_up
+
+# The checks that bear on a question. C1 to C24 are those of `evaluator.checks`.
+CHECKS_OF: Mapping[str, tuple[str, ...]] = {
+    "unit": ("C19",),
+    "releases": ("C4", "C10", "C20"),
+    "sensitivity": ("C21",),
+    "noise": ("C8", "C9", "C22"),
+    "sampling": ("C5", "C6"),
+    "empty_rounds": ("C2", "C5"),
+    "composition": ("C2", "C3"),
+    "conversion": ("C19",),
+    "recomputed": ("C1",),
+    "tuning": ("C14", "C20"),
+    "multiple_releases": ("C14", "C15"),
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One fact about a run or the team, with the status of the check that it comes from, if it comes from one."""
+
+    text: str
+    status: str = ""
+    badge: CheckStatus | None = None
+
+
+def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, list[Evidence]]:
+    """Return the evidence by item of the checklist, in one query beside those of `runs`."""
+    found: dict[str, list[Evidence]] = {}
+    for status in runs:
+        run = f"ε = {status.run.budget:g}"
+        if result := _accounting(status):
+            for key, texts in recorded(result).items():
+                found.setdefault(key, []).extend(Evidence(f"{run}: {text}") for text in texts)
+        for key, evidence in _checked(status, run):
+            found.setdefault(key, []).append(evidence)
+    own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
+    tokens = own.aggregate(issued=Count("pk"), used=Count("run"))
+    if tokens["issued"]:
+        text = f"Run tokens of the team in this track: {tokens['issued']} issued, {tokens['used']} used by a run."
+        for key in ("tuning", "multiple_releases"):
+            found.setdefault(key, []).append(Evidence(text))
+    return found
+
+
+def recorded(result: AccountingResult) -> dict[str, list[str]]:
+    """Return what the accounting of a record says about the questions, by item."""
+    releases = [in_words(event) for event in result.events]
+    difference = result.epsilon - result.epsilon_claimed
+    return {
+        "noise": releases,
+        "sampling": releases,
+        "composition": [f"{result.rounds} rounds accounted for", *releases],
+        "conversion": [f"δ = {result.delta:g}, by {result.accountant}"],
+        "recomputed": [
+            f"claimed {rounded_up(result.epsilon_claimed)}, recomputed {rounded_up(result.epsilon)}, "
+            f"difference {difference:+.2g}"
+        ],
+        "tuning": [f"{result.tuning_runs} earlier trainings on the private data declared"],
+    }
+
+
+def in_words(event: Event) -> str:
+    """Return a release in words: its rounds, rates and noise. The noise is relative to the sensitivity."""
+    rounds = f"{event.rounds} round{'' if event.rounds == 1 else 's'}"
+    if isinstance(event, TwoStage):
+        return f"{rounds}: client rate {event.client_rate:g}, within a client {_parameters(event.within)}"
+    return f"{rounds}: {_parameters(event)}"
+
+
+def _parameters(event: Event) -> str:
+    """Return the parameters of a release, all but its rounds, privacy unit and adjacency."""
+    values = event.model_dump(exclude={"type", "unit", "adjacency", "rounds"})
+    return ", ".join([event.type, *(f"{name} {value:g}" for name, value in values.items())]).replace("_", " ")
+
+
+def _accounting(status: RunStatus) -> AccountingResult | None:
+    result = next((step.result for step in status.steps if step.step is Step.ACCOUNTING), {})
+    try:
+        return AccountingResult.model_validate(result) if result else None
+    except ValidationError:
+        # The report of an evaluator of another version: the page has the other evidence.
+        return None
+
+
+def _checked(status: RunStatus, run: str) -> Iterable[tuple[str, Evidence]]:
+    shown = {check.check.id: check for check in shown_checks(status.run)}
+    for key, ids in CHECKS_OF.items():
+        for check in (shown[id_] for id_ in ids if id_ in shown):
+            found = f": {check.check.found}" if check.check.found else ""
+            yield (
+                key,
+                Evidence(f"{run}: {check.check.id} {check.name}{found}", check.status, check.check.status),
+            )

@@ -1,0 +1,129 @@
+"""The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from portal.accounts.models import User
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.selectors import awaiting_review, decisions_on, reviewable_submissions
+from portal.reviews.verdict import ResultStatus, Verdict, verdict
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+
+PART_LENGTH = 50
+
+
+class Part(StrEnum):
+    """The parts of the queue, in the order of the page."""
+
+    NEEDS_ME = "needs me"
+    WAITING_FOR_REVIEWERS = "waiting for reviewers"
+    WAITING_FOR_TEAM = "waiting for the team"
+    DECIDED = "decided"
+
+
+TITLES = {
+    Part.NEEDS_ME: "Needs your review",
+    Part.WAITING_FOR_REVIEWERS: "Waiting for other reviewers",
+    Part.WAITING_FOR_TEAM: "Waiting for the team",
+    Part.DECIDED: "Accepted",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission in the queue, with its verdict and the number of flagged checks of its runs."""
+
+    submission: Submission
+    verdict: Verdict
+    flagged: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed."""
+
+    part: Part
+    entries: Sequence[Entry]
+    total: int
+
+    @property
+    def title(self) -> str:
+        """The heading of the part."""
+        return TITLES[self.part]
+
+    @property
+    def shows_decisions(self) -> bool:
+        """Whether it says what others decided: only once the reviewer is no longer to be swayed by it."""
+        return self.part != Part.NEEDS_ME
+
+    @property
+    def unlisted(self) -> int:
+        """How many of the part the page doesn't list."""
+        return self.total - len(self.entries)
+
+
+def part_of(status: ResultStatus, *, has_decided: bool) -> Part:
+    """Return the part of a reviewer's queue that a proof with this verdict belongs to."""
+    match status:
+        case ResultStatus.PROVISIONAL:
+            return Part.WAITING_FOR_REVIEWERS if has_decided else Part.NEEDS_ME
+        case ResultStatus.VERIFIED | ResultStatus.SCORED:
+            return Part.DECIDED
+        case _:
+            return Part.WAITING_FOR_TEAM
+
+
+def queue_of(reviewer: User) -> list[Section]:
+    """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
+    required = dict(
+        reviewable_submissions(reviewer)
+        .filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
+        .order_by("submitted_at", "pk")
+        .values_list("pk", "track__required_reviews")
+    )
+    found = decisions_on(required)
+    verdicts = {pk: verdict(found[pk], number) for pk, number in required.items()}
+    parts = _parts(verdicts, _decided_by(reviewer))
+    listed = _listed([pk for pks in parts.values() for pk in pks[:PART_LENGTH]])
+    return [
+        Section(part, [_entry(listed[pk], verdicts[pk]) for pk in pks[:PART_LENGTH]], len(pks))
+        for part, pks in parts.items()
+    ]
+
+
+def waiting_for(reviewer: User) -> int:
+    """Return how many proofs need the reviewer's decision."""
+    return awaiting_review(reviewer).count()
+
+
+def _parts(verdicts: Mapping[UUID, Verdict], decided: Collection[UUID]) -> dict[Part, list[UUID]]:
+    """Return the submissions of every part, those that wait oldest first, the accepted ones newest first."""
+    parts: dict[Part, list[UUID]] = {part: [] for part in Part}
+    for pk, found in verdicts.items():
+        parts[part_of(found.status, has_decided=pk in decided)].append(pk)
+    parts[Part.DECIDED].reverse()
+    return parts
+
+
+def _scored() -> "QuerySet[Run, UUID]":
+    return Run.objects.filter(state=RunState.SCORED).values_list("submission", flat=True)
+
+
+def _decided_by(reviewer: User) -> set[UUID]:
+    reviews = ProofReview.objects.filter(reviewer=reviewer).exclude(decision=Decision.PENDING)
+    return set(reviews.values_list("submission_id", flat=True))
+
+
+def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
+    rows = Submission.objects.filter(pk__in=submissions).select_related("team", "track")
+    rows = rows.defer("description", "track__description").prefetch_related("runs")
+    return {submission.pk: submission for submission in rows}
+
+
+def _entry(submission: Submission, found: Verdict) -> Entry:
+    flagged = sum(run.results.flagged_checks for run in submission.runs.all())
+    return Entry(submission, found, flagged)

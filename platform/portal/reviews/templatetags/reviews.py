@@ -1,0 +1,20 @@
+"""The link to the reviewers' queue in the site's menu."""
+
+from typing import Any
+
+from django import template
+from django.template.context import Context
+
+from portal.reviews.queue import waiting_for
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def proofs_to_review(context: Context) -> int | None:
+    """Return how many proofs need the visitor's review; None for those who review none."""
+    # A page of an error may be rendered without a user.
+    user: Any = context.get("user")
+    if user is None or not (user.is_staff and user.has_perm("reviews.review_proofs")):
+        return None
+    return waiting_for(user)

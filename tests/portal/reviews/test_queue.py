@@ -1,0 +1,111 @@
+import pytest
+from django.test import RequestFactory
+from django.urls import reverse
+
+from portal.accounts.adapters import AccountAdapter
+from portal.reviews.queue import Part, part_of, queue_of
+from portal.reviews.verdict import ResultStatus
+from portal.teams.models import Membership
+from tests.portal.factories import change_results, make_team, make_user
+from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+
+QUEUE = "/reviews/"
+
+
+@pytest.mark.parametrize(
+    ("status", "has_decided", "part"),
+    [
+        (ResultStatus.PROVISIONAL, False, Part.NEEDS_ME),
+        (ResultStatus.PROVISIONAL, True, Part.WAITING_FOR_REVIEWERS),
+        (ResultStatus.WITHHELD, False, Part.WAITING_FOR_TEAM),
+        (ResultStatus.VERIFIED, True, Part.DECIDED),
+    ],
+)
+def test_a_proof_is_in_the_part_of_those_who_have_to_act(status, has_decided, part):
+    assert part_of(status, has_decided=has_decided) == part
+
+
+@pytest.fixture
+def reviewer(client, db):
+    reviewer = make_reviewer()
+    client.force_login(reviewer)
+    return reviewer
+
+
+def parts(reviewer):
+    return {section.part: [entry.submission for entry in section.entries] for section in queue_of(reviewer)}
+
+
+def test_every_submission_is_in_one_part(reviewer):
+    waiting, decided, rejected, accepted = (scored_submission() for _ in range(4))
+    accept(decided, reviewer)
+    reject(rejected, make_reviewer())
+    for _ in range(2):
+        accept(accepted, make_reviewer())
+    assert parts(reviewer) == {
+        Part.NEEDS_ME: [waiting],
+        Part.WAITING_FOR_REVIEWERS: [decided],
+        Part.WAITING_FOR_TEAM: [rejected],
+        Part.DECIDED: [accepted],
+    }
+
+
+def test_the_reviewers_own_teams_are_left_out(reviewer):
+    Membership.objects.create(team=scored_submission().team, user=reviewer)
+    assert not any(parts(reviewer).values())
+
+
+def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
+    submission = scored_submission()
+    change_results(submission.runs.get(), checks=[{"id": "C6", "status": "flagged"}])
+    accept(submission, make_reviewer())
+    page = client.get(QUEUE).text
+    assert reverse("admin:reviews_review", args=[submission.pk]) in page
+    assert "1 flagged" in page
+    assert "accepted by" not in page
+
+
+def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):
+    monkeypatch.setattr("portal.reviews.queue.PART_LENGTH", 2)
+    for _ in range(3):
+        scored_submission()
+    assert "1 more are not listed here" in client.get(QUEUE).text
+
+
+def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_max_num_queries):
+    scored_submission()
+    with django_assert_max_num_queries(30) as one:
+        client.get(QUEUE)
+    for _ in range(4):
+        scored_submission()
+    with django_assert_max_num_queries(len(one)):
+        client.get(QUEUE)
+
+
+def test_the_menu_counts_what_needs_the_reviewer(client, reviewer):
+    scored_submission()
+    accept(scored_submission(), reviewer)
+    assert "Reviews (1)" in client.get("/tracks/").text
+    client.force_login(make_user())
+    assert "Reviews (" not in client.get("/tracks/").text
+
+
+def test_others_have_no_queue(client, db):
+    assert client.get(QUEUE).status_code == 302
+    for user in (make_user(), make_user(is_staff=True)):
+        client.force_login(user)
+        assert client.get(QUEUE).status_code == 403
+
+
+def test_a_reviewer_without_a_second_factor_is_led_to_set_one_up(client, db):
+    client.force_login(make_reviewer(second_factor=False))
+    assert client.get(QUEUE).url == reverse("mfa_index")
+
+
+def test_a_reviewer_without_a_team_begins_with_the_queue(reviewer):
+    request = RequestFactory().get("/")
+    request.user = reviewer
+    assert AccountAdapter().get_login_redirect_url(request) == QUEUE
+    Membership.objects.create(team=make_team(), user=reviewer)
+    request.user = type(reviewer).objects.get(pk=reviewer.pk)
+    assert AccountAdapter().get_login_redirect_url(request) == reverse("teams:mine")
