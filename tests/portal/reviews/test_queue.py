@@ -17,7 +17,7 @@ QUEUE = "/reviews/"
     [
         (ResultStatus.PROVISIONAL, False, Part.NEEDS_ME),
         (ResultStatus.PROVISIONAL, True, Part.WAITING_FOR_REVIEWERS),
-        (ResultStatus.WITHHELD, False, Part.WAITING_FOR_TEAM),
+        (ResultStatus.REJECTED, False, Part.WAITING_FOR_TEAM),
         (ResultStatus.VERIFIED, True, Part.DECIDED),
     ],
 )
