@@ -47,6 +47,7 @@ GROUPS = (
             "privacy",
             "checks",
             "trust-levels",
+            "leaderboards",
             "replay",
             "conformance",
             "reproduction",

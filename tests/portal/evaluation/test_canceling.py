@@ -1,6 +1,7 @@
 """A team takes back what waits for its evaluation."""
 
 import pytest
+from django.utils import timezone
 
 from evaluator.contracts import Step
 from evaluator.errors import ProblemError
@@ -60,7 +61,7 @@ def test_a_report_that_comes_after_all_is_dropped(submission):
 def test_what_the_organizers_have_evaluated_again_is_not_canceled(submission):
     run = submission.runs.get()
     Evaluation.objects.update(state=EvaluationState.PASSED)
-    run.state, run.results = RunState.SCORED, RunResults(**SCORES)
+    run.state, run.results, run.scored_at = RunState.SCORED, RunResults(**SCORES), timezone.now()
     run.save()
     evaluate_again(run, actor=submission.created_by)
     assert not may_cancel(submission)
