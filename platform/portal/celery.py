@@ -7,6 +7,7 @@ Start it with `celery -A portal.celery worker -P solo -Q portal.intake` and, onc
 import os
 
 from celery import Celery
+from celery.schedules import crontab
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -18,6 +19,8 @@ from evaluator.logs import log_tasks_in_context
 WATCH_TASK = "portal.watch_evaluations"
 CLEAN_UP_TASK = "portal.clean_up"
 CLEAN_UP_SECONDS = 3600
+REMIND_TASK = "portal.remind_reviewers"
+REMIND_HOUR = 6  # UTC
 LIVENESS_TASK = "portal.show_intake"
 
 app = Celery("portal")
@@ -36,6 +39,11 @@ app.conf.update(
         "clean up": {
             "task": CLEAN_UP_TASK,
             "schedule": CLEAN_UP_SECONDS,
+            "options": {"expires": CLEAN_UP_SECONDS},
+        },
+        "remind reviewers": {
+            "task": REMIND_TASK,
+            "schedule": crontab(hour=REMIND_HOUR, minute=0),
             "options": {"expires": CLEAN_UP_SECONDS},
         },
         "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},

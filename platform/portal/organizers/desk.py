@@ -18,6 +18,7 @@ from portal.organizers import needs
 from portal.organizers.access import judged_submissions
 from portal.organizers.days import Bars, bars, daily_submissions
 from portal.organizers.failures import Failure, failures
+from portal.reviews.reminders import REVIEW_TIME
 from portal.reviews.selectors import provisional
 from portal.submissions.models import Run, RunState, Submission
 from portal.submissions.results_field import FlaggedChecks
@@ -93,7 +94,7 @@ def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> Worker
 def overdue_proofs(organizer: User, now: datetime) -> QuerySet[Submission]:
     """Return the proofs that have waited too long for their reviewers."""
     private = judged_submissions(organizer).filter(track__ranking=Ranking.ANLS)
-    return provisional(private.filter(submitted_at__lt=now - needs.REVIEW_TIME))
+    return provisional(private.filter(submitted_at__lt=now - REVIEW_TIME))
 
 
 def flagged_runs(organizer: User, now: datetime) -> QuerySet[Run]:

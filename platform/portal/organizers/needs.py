@@ -9,9 +9,9 @@ from django.template.defaultfilters import pluralize
 
 from portal.liveness.models import Process
 from portal.operations.figures import Backlog, Disk, Outbox, Workforce
+from portal.reviews.reminders import REVIEW_TIME
 
-# A proof that waits longer for its reviewers is overdue, a queue whose oldest step waits longer is slow.
-REVIEW_TIME = timedelta(days=14)
+# A queue whose oldest step waits longer is slow.
 QUEUE_TIME = timedelta(hours=6)
 # The part of the disk from which on it is nearly full, even though the reserve is still free.
 FULL = 0.9

@@ -1,0 +1,58 @@
+"""The daily mail to reviewers whose decisions are needed."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.evaluation.notifications import mail_people
+from portal.reviews.selectors import awaiting_review
+from portal.submissions.models import Submission
+
+NEW = timedelta(days=1)
+# How long a decision may take.
+REVIEW_TIME = timedelta(days=14)
+# A mail lists so many; the rest is on the page.
+MAX_LISTED = 10
+
+
+def remind_reviewers(now: datetime | None = None) -> int:
+    """Mail every reviewer what has arrived since yesterday and what is overdue; return the number of mails.
+
+    Whoever has only proofs that are neither new nor overdue, or none, gets no mail.
+    """
+    now = now or timezone.now()
+    return sum(_remind(reviewer, now) for reviewer in reviewers())
+
+
+def reviewers() -> QuerySet[User]:
+    """Return everyone who may review proofs."""
+    permission = Permission.objects.get(content_type__app_label="reviews", codename="review_proofs")
+    backend = "django.contrib.auth.backends.ModelBackend"
+    return User.objects.with_perm(permission, backend=backend).filter(is_staff=True)
+
+
+def _remind(reviewer: User, now: datetime) -> bool:
+    waiting = list(awaiting_review(reviewer).select_related("track").prefetch_related("runs"))
+    lines = [line for submission in waiting if (line := _line(submission, now))]
+    if not lines:
+        return False
+    more = [f"… and {len(lines) - MAX_LISTED} more."] if len(lines) > MAX_LISTED else []
+    count = f"{len(waiting)} proof{'s' if len(waiting) > 1 else ''}"
+    text = f"Proofs that wait for your review: {len(waiting)}. New, or waiting for more than {REVIEW_TIME.days} days:"
+    page = settings.SITE_URL + reverse("reviews:queue")
+    mail_people([reviewer], f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
+    return True
+
+
+def _line(submission: Submission, now: datetime) -> str:
+    """Return what the mail says of a submission; nothing if it is neither new nor overdue."""
+    scored_at = max(run.scored_at for run in submission.runs.all() if run.scored_at)
+    age = now - scored_at
+    if age <= NEW:
+        return f"{submission} in {submission.track}: new"
+    return f"{submission} in {submission.track}: waiting for {age.days} days" if age > REVIEW_TIME else ""
