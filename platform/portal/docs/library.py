@@ -47,6 +47,7 @@ GROUPS = (
             "privacy",
             "checks",
             "trust-levels",
+            "genuine-runs",
             "leaderboards",
             "replay",
             "conformance",
