@@ -16,7 +16,7 @@ from portal.challenge.models import Track
 from portal.leaderboard.ordering import ranks_of
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import Verdict
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import submissions_of, token_counts, tokens_of
 from portal.teams.selectors import team_of
 from portal.uploads.storage import storage_of
@@ -90,6 +90,6 @@ def _ranks(submissions: Iterable[Submission]) -> dict[UUID, int]:
 
 
 def _verdict(submission: Submission) -> Verdict | None:
-    is_scored = any(run.state == RunState.SCORED for run in submission.runs.all())
+    is_scored = any(run.scored_at for run in submission.runs.all())
     is_reviewed = submission.track.is_private and submission.state == SubmissionState.SUBMITTED
     return verdict_on(submission) if is_scored and is_reviewed else None

@@ -11,7 +11,7 @@ from portal.accounts.models import User
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, decisions_on, reviewable_submissions
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
-from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.models import Run, Submission, SubmissionState
 
 PART_LENGTH = 50
 
@@ -110,7 +110,7 @@ def _parts(verdicts: Mapping[UUID, Verdict], decided: Collection[UUID]) -> dict[
 
 
 def _scored() -> "QuerySet[Run, UUID]":
-    return Run.objects.filter(state=RunState.SCORED).values_list("submission", flat=True)
+    return Run.objects.filter(scored_at__isnull=False).values_list("submission", flat=True)
 
 
 def _decided_by(reviewer: User) -> set[UUID]:

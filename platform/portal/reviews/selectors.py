@@ -11,7 +11,7 @@ from portal.accounts.models import User
 from portal.challenge.models import Ranking, Track
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
-from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
+from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
 from portal.teams.selectors import teams_ever_of
 
@@ -79,7 +79,7 @@ def provisional(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
     As `portal.reviews.verdict.verdict` decides it.
     """
-    scored = Run.objects.filter(submission=OuterRef("pk"), state=RunState.SCORED)
+    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
     accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
     rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
     return (

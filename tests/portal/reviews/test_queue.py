@@ -3,8 +3,9 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from portal.accounts.adapters import AccountAdapter
-from portal.reviews.queue import Part, part_of, queue_of
+from portal.reviews.queue import Part, part_of, queue_of, waiting_for
 from portal.reviews.verdict import ResultStatus
+from portal.submissions.models import RunState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_team, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
@@ -48,6 +49,13 @@ def test_every_submission_is_in_one_part(reviewer):
         Part.WAITING_FOR_TEAM: [rejected],
         Part.DECIDED: [accepted],
     }
+
+
+def test_a_submission_that_is_evaluated_again_stays_in_its_part(reviewer):
+    submission = scored_submission()
+    submission.runs.update(state=RunState.QUEUED)
+    assert parts(reviewer)[Part.NEEDS_ME] == [submission]
+    assert waiting_for(reviewer) == 1
 
 
 def test_the_reviewers_own_teams_are_left_out(reviewer):
