@@ -18,7 +18,7 @@ from evaluator.logs import log_tasks_in_context
 
 WATCH_TASK = "portal.watch_evaluations"
 CLEAN_UP_TASK = "portal.clean_up"
-CLEAN_UP_SECONDS = 3600
+HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
 LIVENESS_TASK = "portal.show_intake"
@@ -38,13 +38,13 @@ app.conf.update(
         },
         "clean up": {
             "task": CLEAN_UP_TASK,
-            "schedule": CLEAN_UP_SECONDS,
-            "options": {"expires": CLEAN_UP_SECONDS},
+            "schedule": HOUR_S,
+            "options": {"expires": HOUR_S},
         },
         "remind reviewers": {
             "task": REMIND_TASK,
             "schedule": crontab(hour=REMIND_HOUR, minute=0),
-            "options": {"expires": CLEAN_UP_SECONDS},
+            "options": {"expires": HOUR_S},
         },
         "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
     },

@@ -17,6 +17,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from typing_extensions import override
 
+from portal.accounts.selectors import is_reviewer
+
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """Counts failed attempts by account and visitor, so that nobody is locked out by what others try.
@@ -33,8 +35,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Return where a log-in leads that asked for no page: reviewers without a team begin with their queue."""
         user = request.user
-        is_reviewer = user.is_staff and user.has_perm("reviews.review_proofs")
-        if is_reviewer and not hasattr(user, "membership"):
+        if is_reviewer(user) and not hasattr(user, "membership"):
             return reverse("reviews:queue")
         return str(super().get_login_redirect_url(request))
 

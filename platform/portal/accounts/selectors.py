@@ -11,6 +11,11 @@ def active_tokens(user: User) -> QuerySet[ApiToken]:
     return user.api_tokens.filter(revoked_at__isnull=True)
 
 
+def is_reviewer(user: User) -> bool:
+    """Return whether `user` is one of the organizers who decide on privacy proofs."""
+    return user.is_staff and user.has_perm("reviews.review_proofs")
+
+
 def owns_verified_address(user: User, email: str) -> bool:
     """Return whether `user` has shown that mail to `email` reaches them."""
     return bool(EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists())

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.accounts.models import User
+from portal.accounts.selectors import is_reviewer
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.evaluation.notifications import mail_people, mail_team
@@ -20,7 +21,7 @@ from portal.submissions.models import Artifact, Submission, SubmissionState
 
 def may_review(submission: Submission, user: User) -> str:
     """Return why `user` may not review the submission's proof; empty if they may."""
-    if not (user.is_staff and user.has_perm("reviews.review_proofs")):
+    if not is_reviewer(user):
         return "Proofs are reviewed by organizers with the permission to do so."
     return conflict_of_interest(submission, user)
 

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from evaluator.contracts import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.requests import UserRequest
+from portal.accounts.selectors import is_reviewer
 from portal.reviews.queue import queue_of
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
 from portal.reviews.selectors import readable_proofs
@@ -42,7 +43,7 @@ def queue(request: UserRequest) -> HttpResponse:
     if request.user.lacks_second_factor:
         messages.warning(request, "Reviewers log in with a second factor. Set one up, and the queue opens.")
         return redirect("mfa_index")
-    if not (request.user.is_staff and request.user.has_perm("reviews.review_proofs")):
+    if not is_reviewer(request.user):
         raise PermissionDenied
     return render(request, "reviews/queue.html", {"sections": queue_of(request.user)})
 

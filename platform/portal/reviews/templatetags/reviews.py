@@ -5,6 +5,7 @@ from typing import Any
 from django import template
 from django.template.context import Context
 
+from portal.accounts.selectors import is_reviewer
 from portal.reviews.queue import waiting_for
 
 register = template.Library()
@@ -15,6 +16,6 @@ def proofs_to_review(context: Context) -> int | None:
     """Return how many proofs need the visitor's review; None for those who review none."""
     # A page of an error may be rendered without a user.
     user: Any = context.get("user")
-    if user is None or not (user.is_staff and user.has_perm("reviews.review_proofs")):
+    if user is None or not is_reviewer(user):
         return None
     return waiting_for(user)
