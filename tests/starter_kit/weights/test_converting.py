@@ -273,7 +273,7 @@ def shared() -> State:
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "told"),
+    ("content", "code", "found"),
     [
         ({"state_dict": {"a": torch.ones(1)}, "args": Namespace(x=1)}, "E_CHECKPOINT_PICKLE", "argparse"),
         (torch.nn.Linear(2, 2), "E_CHECKPOINT_PICKLE", "Linear"),
@@ -288,21 +288,21 @@ def shared() -> State:
     ],
     ids=["args", "module", "extra", "list", "empty", "key", "integers", "huge", "sparse", "shared"],
 )
-def test_what_is_no_state_dict_is_named(tmp_path: Path, content: Any, code: str, told: str) -> None:
+def test_what_is_no_state_dict_is_named(tmp_path: Path, content: Any, code: str, found: str) -> None:
     torch.save(content, tmp_path / "w.bin")
     problem = rejection(tmp_path / "w.bin")
     assert problem.code == code
-    assert told in str(problem)
+    assert found in str(problem)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("\ud800", "surrogates"), ("x" * 300, "256 characters")], ids=["surrogate", "long"]
+    ("name", "found"), [("\ud800", "surrogates"), ("x" * 300, "256 characters")], ids=["surrogate", "long"]
 )
-def test_names_that_no_checkpoint_has_are_rejected(tmp_path: Path, name: str, told: str) -> None:
+def test_names_that_no_checkpoint_has_are_rejected(tmp_path: Path, name: str, found: str) -> None:
     torch.save({name: torch.ones(1)}, tmp_path / "w.bin")
     output = convert(tmp_path / "w.bin", tmp_path / "run", status=2)
     assert "E_CHECKPOINT_HEADER" in output
-    assert told in output
+    assert found in output
 
 
 @pytest.mark.parametrize(
@@ -327,9 +327,9 @@ def test_of_two_checkpoints_in_a_folder_none_is_guessed(weights: State, tmp_path
     save_file({"other": torch.zeros(2)}, source / "model-00001-of-00001.safetensors")
     index = {"weight_map": {"other": "model-00001-of-00001.safetensors"}}
     (source / "model.safetensors.index.json").write_text(json.dumps(index))
-    told = convert(source, tmp_path / "out", status=2)
-    assert "E_RUN_FOLDER" in told
-    assert "it isn't clear which one is meant" in told
+    found = convert(source, tmp_path / "out", status=2)
+    assert "E_RUN_FOLDER" in found
+    assert "it isn't clear which one is meant" in found
 
 
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
