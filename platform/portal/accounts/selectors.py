@@ -1,6 +1,7 @@
 """Queries about people."""
 
 from allauth.account.models import EmailAddress
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 
 from portal.accounts.models import ApiToken, User
@@ -11,7 +12,7 @@ def active_tokens(user: User) -> QuerySet[ApiToken]:
     return user.api_tokens.filter(revoked_at__isnull=True)
 
 
-def is_reviewer(user: User) -> bool:
+def is_reviewer(user: User | AnonymousUser) -> bool:
     """Return whether `user` is one of the organizers who decide on privacy proofs."""
     return user.is_staff and user.has_perm("reviews.review_proofs")
 

@@ -202,11 +202,16 @@ def _ranked(track: Track, budget: float | None) -> list[Row]:
 
 def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) -> list[Entry]:
     """Load what a row shows of these runs of the track, and nothing else of them."""
-    rows = list(
-        runs.order_by().values_list(
+    # Named tuples, whose fields the type checker doesn't know.
+    rows: Any = list(
+        runs.order_by()
+        .annotate(
+            shown=F("results") if with_checks else WithoutChecks("results"), flagged=FlaggedChecks("results")
+        )
+        .values_list(
             "pk",
-            F("results") if with_checks else WithoutChecks("results"),
-            FlaggedChecks("results"),
+            "shown",
+            "flagged",
             "submission_id",
             "submission__title",
             "submission__submitted_at",
@@ -217,43 +222,29 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__paper_url",
             "state",
             "disqualified_because",
+            named=True,
         )
     )
-    submissions = {row[3] for row in rows}
+    submissions = {row.submission_id for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    return [_entry(row, verdicts[row[3]], addresses[row[3]]) for row in rows]
+    return [_entry(row, verdicts[row.submission_id], addresses[row.submission_id]) for row in rows]
 
 
-def _entry(values: tuple[Any, ...], verdict: Verdict, address: str) -> Entry:
-    (
-        run,
-        results,
-        flagged,
-        _,
-        title,
-        submitted_at,
-        is_baseline,
-        team,
-        slug,
-        code_url,
-        paper_url,
-        state,
-        banned,
-    ) = values
+def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
     return Entry(
-        run=run,
-        method=title,
-        team=team,
+        run=row.pk,
+        method=row.submission__title,
+        team=row.submission__team__name,
         url=address,
-        submitted_at=submitted_at,
-        results=results,
+        submitted_at=row.submission__submitted_at,
+        results=row.shown,
         status=verdict.status,
         status_reason=verdict.reason,
-        flagged_checks=flagged,
-        is_baseline=is_baseline,
-        is_evaluated_again=state != RunState.SCORED,
-        disqualified_because=banned,
-        team_slug=slug,
-        code_url=code_url,
-        paper_url=paper_url,
+        flagged_checks=row.flagged,
+        is_baseline=row.submission__is_baseline,
+        is_evaluated_again=row.state != RunState.SCORED,
+        disqualified_because=row.disqualified_because,
+        team_slug=row.submission__team__slug,
+        code_url=row.submission__code_url,
+        paper_url=row.submission__paper_url,
     )
