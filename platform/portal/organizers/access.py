@@ -1,4 +1,4 @@
-"""Who may use the organizers' desk, and whose submissions they see there."""
+"""Who may use the organizers' desk."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,16 +7,12 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 
-from portal.accounts.models import User
 from portal.accounts.requests import UserRequest
 from portal.accounts.staff import HINT
-from portal.submissions.models import Submission
-from portal.submissions.selectors import competed_tracks
 
 DESK = "challenge.organize"
 
@@ -41,12 +37,3 @@ def for_organizers(*permissions: str) -> Callable[[View], View]:
         return checked
 
     return decorate
-
-
-def judged_submissions(organizer: User) -> QuerySet[Submission]:
-    """Return the submissions that the organizer may see and decide on: none of tracks in which they compete.
-
-    Drafts are their team's alone.
-    """
-    submitted = Submission.objects.filter(submitted_at__isnull=False)
-    return submitted.exclude(team__memberships__user=organizer).exclude(track__in=competed_tracks(organizer))

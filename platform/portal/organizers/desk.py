@@ -15,12 +15,11 @@ from portal.evaluation.models import Evaluation, EvaluationState, Worker
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
-from portal.organizers.access import judged_submissions
 from portal.organizers.days import Bars, bars, daily_submissions
 from portal.organizers.failures import Failure, failures
 from portal.reviews.reminders import REVIEW_TIME
-from portal.reviews.selectors import provisional
-from portal.submissions.models import Run, RunState, Submission
+from portal.reviews.selectors import judgeable_submissions, provisional
+from portal.submissions.models import Run, Submission
 from portal.submissions.results_field import FlaggedChecks
 
 # Flags of older runs have been looked at, or never will be.
@@ -52,14 +51,14 @@ class Desk:
 
 def desk_of(organizer: User) -> Desk:
     """Return what needs the organizer now, and the figures below it."""
-    now = clock.now()
+    now, judged = clock.now(), judgeable_submissions(organizer)
     backlogs, outbox = figures.backlogs(figures.attempts(), now), figures.outbox()
     workers = worker_rows(now)
     found = [
         *needs.queue_needs(backlogs, figures.workforces(now)),
         *needs.process_needs(silences()),
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
-        *needs.proof_needs(overdue_proofs(organizer, now).count()),
+        *needs.proof_needs(overdue_proofs(judged, now).count()),
         *needs.mail_needs(outbox),
         *needs.disk_needs(figures.disk()),
     ]
@@ -67,7 +66,7 @@ def desk_of(organizer: User) -> Desk:
     return Desk(
         needs=found,
         failures=failures(),
-        flagged=list(flagged_runs(organizer, now)[:MOST_FLAGGED]),
+        flagged=list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),
@@ -91,18 +90,17 @@ def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> Worker
     return WorkerRow(worker, evaluation, "running" if worker.seen_at > now - ALIVE else "silent")
 
 
-def overdue_proofs(organizer: User, now: datetime) -> QuerySet[Submission]:
-    """Return the proofs that have waited too long for their reviewers."""
-    private = judged_submissions(organizer).filter(track__ranking=Ranking.ANLS)
+def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
+    """Return those whose proofs have waited too long for their reviewers."""
+    private = submissions.filter(track__ranking=Ranking.ANLS)
     return provisional(private.filter(submitted_at__lt=now - REVIEW_TIME))
 
 
-def flagged_runs(organizer: User, now: datetime) -> QuerySet[Run]:
-    """Return the runs with a flagged check that were scored lately, the newest first."""
+def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:
+    """Return their runs with a flagged check that were scored lately, the newest first."""
     runs = Run.objects.filter(
-        state=RunState.SCORED,
         scored_at__gt=now - FLAGS_TIME,
-        submission__in=judged_submissions(organizer),
+        submission__in=submissions,
         disqualified_because="",
     )
     flagged = runs.annotate(flags=FlaggedChecks("results")).filter(flags__gt=0)

@@ -18,8 +18,9 @@ from portal.audit.transitions import IllegalTransitionError
 from portal.challenge.models import Track
 from portal.evaluation.results import disqualification, shortfall
 from portal.evaluation.services import evaluate_again
-from portal.organizers.access import for_organizers, judged_submissions
+from portal.organizers.access import for_organizers
 from portal.organizers.forms import DisqualificationForm
+from portal.reviews.selectors import judgeable_submissions
 from portal.submissions.models import Run, RunState
 from portal.submissions.services import disqualify, mark_baseline, refund
 
@@ -128,7 +129,7 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 
 def judged_runs(organizer: User) -> QuerySet[Run]:
     """Return the runs that the organizer may decide on."""
-    found = Run.objects.filter(submission__in=judged_submissions(organizer))
+    found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
     return found.select_related("submission__team", "submission__track")
 
 
@@ -155,8 +156,7 @@ def _page(
         "run": found,
         "submission": submission,
         "form": form,
-        "unranked": disqualification(found.disqualified_because)
-        or (rule if found.state == RunState.SCORED else ""),
+        "unranked": disqualification(found.disqualified_because) or (rule if found.scored_at else ""),
         "entries": AuditEntry.objects.filter(about).select_related("actor")[:PAGE_LENGTH],
         "is_over": found.state in {RunState.SCORED, RunState.REJECTED, RunState.FAILED},
     }

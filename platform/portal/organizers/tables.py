@@ -8,9 +8,8 @@ from django.db.models import F, QuerySet
 
 from portal.accounts.models import User
 from portal.audit.models import AuditEntry
-from portal.organizers.access import judged_submissions
 from portal.reviews.models import ProofReview
-from portal.reviews.selectors import reviewable_submissions
+from portal.reviews.selectors import judgeable_submissions, reviewable_submissions
 from portal.submissions.models import Run
 
 BATCH = 500
@@ -40,7 +39,7 @@ def _people(_organizer: User) -> "QuerySet[Any]":
 
 
 def _runs(organizer: User) -> "QuerySet[Any]":
-    return Run.objects.filter(submission__in=judged_submissions(organizer)).order_by(
+    return Run.objects.filter(submission__in=judgeable_submissions(organizer)).order_by(
         "submission__submitted_at", "pk"
     )
 

@@ -56,13 +56,18 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
     """Return what has been submitted to a track with proofs and `reviewer` has no conflict of interest about."""
+    return judgeable_submissions(reviewer).filter(track__ranking=Ranking.ANLS)
+
+
+def judgeable_submissions(user: User) -> QuerySet[Submission]:
+    """Return what has been submitted and `user` has no conflict of interest about; see `conflict_of_interest`."""
     # Fetched at once: they are few, and PostgreSQL can't estimate how much a query excludes by another one.
-    teams = {*_keys(teams_ever_of(reviewer)), *_issued_tokens(reviewer).values_list("team", flat=True)}
+    teams = {*_keys(teams_ever_of(user)), *_issued_tokens(user).values_list("team", flat=True)}
     return (
-        Submission.objects.filter(track__ranking=Ranking.ANLS, submitted_at__isnull=False)
+        Submission.objects.filter(submitted_at__isnull=False)
         .exclude(team__in=teams)
-        .exclude(created_by=reviewer)
-        .exclude(track__in=_keys(competed_tracks(reviewer)))
+        .exclude(created_by=user)
+        .exclude(track__in=_keys(competed_tracks(user)))
     )
 
 

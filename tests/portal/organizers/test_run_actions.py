@@ -2,12 +2,15 @@ import uuid
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.leaderboard.boards import boards_of, stored_boards
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track
+from portal.submissions.services import mark_baseline
+from portal.teams.models import PastMembership
+from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -130,3 +133,11 @@ def test_nobody_decides_on_runs_of_a_track_in_which_they_compete(
     for found in (run, own_run):
         assert client.post(f"/organize/runs/{found.pk}/{action}/", {"reason": "None."}).status_code == 404
         assert client.get(f"/organize/runs/{found.pk}/").status_code == 404
+
+
+def test_nobody_decides_on_runs_of_a_team_that_they_were_in(client: Client, organizer, run) -> None:
+    # Baselines don't make an organizer a competitor.
+    mark_baseline(run.submission, True, make_user())
+    assert client.get(f"/organize/runs/{run.pk}/").status_code == 200
+    PastMembership.objects.create(team=run.submission.team, user=organizer, joined_at=timezone.now())
+    assert client.get(f"/organize/runs/{run.pk}/").status_code == 404
