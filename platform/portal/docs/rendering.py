@@ -18,9 +18,9 @@ from markdown_it.token import Token
 
 from portal.docs import library
 from portal.ui import math
+from portal.ui.front_matter import split_front_matter
 from portal.ui.markdown import MATH_TOKENS, parser
 
-FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.S)
 NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
@@ -50,9 +50,8 @@ class Document:
 @cache
 def document(name: str) -> Document:
     """Return the document with this name, which is rendered once in a process."""
-    text = library.read(name)
-    front = FRONT_MATTER.match(text)
-    tokens = _parser.parse(text[front.end() :] if front else text)
+    metadata, text = split_front_matter(library.read(name))
+    tokens = _parser.parse(text)
     found = list(_numbered_headings(tokens))
     for token in _all_tokens(tokens):
         _adapt(token, name)
@@ -62,7 +61,7 @@ def document(name: str) -> Document:
         summary=_summary(tokens),
         html=mark_safe(_wrap_tables(_parser.renderer.render(tokens, _parser.options, {}))),  # noqa: S308  (ours)
         headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),
-        metadata=front[1] if front else "",
+        metadata=metadata,
     )
 
 

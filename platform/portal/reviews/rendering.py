@@ -7,7 +7,6 @@ address that a browser would load, whatever went in. Nothing is executed. The vi
 
 import base64
 import binascii
-import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
@@ -17,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pydantic import BaseModel, Field, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from portal.ui.front_matter import split_front_matter
 from portal.ui.markdown import Allowance, render_within
 
 MAX_PROOF_BYTES = 10 * 1024 * 1024
@@ -26,7 +26,6 @@ MAX_TEXT_CHARACTERS = 100_000
 MAX_IMAGE_BYTES = 2 * 1024 * 1024
 # Of the HTML of a whole notebook: as much as its images can be.
 MAX_SHOWN_CHARACTERS = 16 * 1024 * 1024
-FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\n---\r?\n", re.S)
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 # A notebook has its texts as a whole or in lines.
@@ -92,13 +91,13 @@ def render_proof(content: bytes, filename: str) -> SafeString:
 
 def _markdown_file(text: str, filename: str) -> SafeString:
     """Return the text with its front matter, such as the hashes of the kit's own proofs, folded away above it."""
-    front = FRONT_MATTER.match(text)
-    if front is None:
+    front, rest = split_front_matter(text)
+    if not front:
         return _markdown(text, filename, Allowance())
     return format_html(
         "<details><summary>Front matter</summary>{}</details>{}",
-        _preformatted(front[1], filename, "front-matter"),
-        _markdown(text[front.end() :], filename, Allowance()),
+        _preformatted(front, filename, "front-matter"),
+        _markdown(rest, filename, Allowance()),
     )
 
 
