@@ -14,9 +14,7 @@ from portal.challenge.models import Track
 from portal.evaluation.results import EPSILON_COLUMNS, cut_scores, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
-
-# What a spreadsheet takes for the beginning of a formula, in the full-width forms of East Asian keyboards too.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+from portal.ui.spreadsheets import without_formula
 
 
 class PublishedRow(BaseModel):
@@ -136,5 +134,4 @@ def _values(row: Row) -> dict[str, object]:
 
 
 def _cell(value: object) -> object:
-    """Return the cell's value; text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    return without_formula(value) if isinstance(value, str) else value

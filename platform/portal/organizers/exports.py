@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from django.core.serializers.json import DjangoJSONEncoder
 
-# A spreadsheet takes a cell that begins with one of these for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from portal.ui.spreadsheets import without_formula
 
 
 class _Echo:
@@ -19,7 +18,8 @@ class _Echo:
 
 def as_csv(columns: Sequence[str], rows: Iterable[dict[str, object]]) -> Iterator[str]:
     """Yield the lines of a CSV file in which no text can be taken for a formula."""
-    writer = csv.writer(_Echo())
+    # Quoted: with another separator than ours, a part of an unquoted cell becomes a cell of its own.
+    writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
     yield writer.writerow(columns)
     for row in rows:
         yield writer.writerow([cell(row[column]) for column in columns])
@@ -44,4 +44,4 @@ def cell(value: object) -> object:
             text = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
         case _:
             text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return "'" + text if text.startswith(FORMULA) else text
+    return without_formula(text)

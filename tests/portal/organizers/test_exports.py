@@ -39,7 +39,14 @@ def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organi
 def test_no_text_of_a_participant_becomes_a_formula(client: Client, organizer) -> None:
     make_run(make_submission(state=SubmissionState.SUBMITTED, title='=HYPERLINK("x")'), state=RunState.SCORED)
     assert "'=HYPERLINK" in sent(client, "/organize/exports/submissions.csv")
-    assert [cell(value) for value in ("@x", "-1", -1, None, ["="])] == ["'@x", "'-1", -1, "", '["="]']
+    assert [cell(value) for value in ("@x", "-1", "＝1", -1, None, ["="])] == [
+        "'@x",
+        "'-1",
+        "'＝1",
+        -1,
+        "",
+        '["="]',
+    ]
 
 
 def test_drafts_and_tracks_in_which_one_competes_are_not_exported(client: Client, organizer) -> None:

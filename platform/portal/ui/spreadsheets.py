@@ -1,0 +1,9 @@
+"""Text in CSV files that people open as spreadsheets."""
+
+# A spreadsheet takes a cell that begins with one of these for a formula, full-width forms of East Asian keyboards too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def without_formula(text: str) -> str:
+    """Return the text of a cell; one that a spreadsheet would take for a formula gets an apostrophe before it."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
