@@ -16,6 +16,7 @@ from portal.leaderboard.boards import entries_at
 from portal.leaderboard.caching import unless_unchanged
 from portal.leaderboard.ordering import newest_places
 from portal.leaderboard.ranking import Entry
+from portal.ui.rounding import epsilon_text
 from portal.ui.templatetags.ui import readable_bytes, score
 
 LENGTH = 30
@@ -45,7 +46,7 @@ class NewestResults(Feed):  # type: ignore[type-arg]
 
     def item_description(self, item: Any) -> str:
         results = item[1].results
-        epsilon = "" if results.epsilon is None else f", ε = {results.epsilon:.4f}"
+        epsilon = "" if results.epsilon is None else f", ε = {epsilon_text(results.epsilon)}"
         sent = (
             "" if results.bytes_total is None else f", {readable_bytes(results.bytes_total)} of communication"
         )

@@ -12,7 +12,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Ranking
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_organizer, make_run, make_submission, make_team, make_track
+from tests.portal.factories import (
+    change_results,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_team,
+    make_track,
+)
 
 pytestmark = pytest.mark.django_db
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -51,6 +58,11 @@ def test_the_feed_has_the_newest_results(client, run):
     assert "0.12345" not in response.text
     again = client.get("/leaderboard/privacy/feed/", headers={"If-None-Match": response["ETag"]})
     assert again.status_code == 304
+
+
+def test_the_feed_rounds_epsilon_up(client, run):
+    change_results(run, epsilon=4.00001)
+    assert "ε = 4.0001" in client.get("/leaderboard/privacy/feed/").text
 
 
 def test_a_badge_has_the_rank_and_the_status(client, run):
