@@ -67,7 +67,7 @@ class ShownBoard:
 
 
 @dataclass(frozen=True)
-class Request:
+class BoardQuery:
     """What the address asks for.
 
     Attributes:
@@ -81,7 +81,7 @@ class Request:
     only_unranked: bool = False
 
     @classmethod
-    def of(cls, track: Track, query: Mapping[str, str]) -> "Request":
+    def of(cls, track: Track, query: Mapping[str, str]) -> "BoardQuery":
         """Return what the query of an address asks for. Raises `Http404` for a board that the track doesn't have."""
         budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
         budget = query.get("epsilon", ALL if budgets else "")
@@ -113,7 +113,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     shown = next((one for one in tracks if one.slug == slug), None)
     if shown is None:
         raise Http404("no such track")
-    asked = Request.of(shown, request.GET)
+    asked = BoardQuery.of(shown, request.GET)
     versions = boards_versions([one.pk for one in tracks])
 
     def respond() -> HttpResponse:
@@ -151,7 +151,7 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: Request) -> list[tuple[str, str, bool]]:
+def _tabs(track: Track, asked: BoardQuery) -> list[tuple[str, str, bool]]:
     """Return the label of each board of the track, its address, and whether it is shown."""
     if not track.is_private:
         return []
@@ -162,7 +162,7 @@ def _tabs(track: Track, asked: Request) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _boards(track: Track, asked: Request, page: str | None, version: str) -> str:
+def _boards(track: Track, asked: BoardQuery, page: str | None, version: str) -> str:
     """Return the part of the boards that is asked for, rendered."""
     if asked.is_overview:
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
@@ -175,13 +175,13 @@ def _boards(track: Track, asked: Request, page: str | None, version: str) -> str
     return _kept(asked, version, f"{name} {shown.number}", lambda: _page(board, asked, shown, unranked))
 
 
-def _kept(asked: Request, version: str, name: str, draw: Callable[[], str]) -> str:
+def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
     """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
     is_own = asked.selection.text or asked.selection.team
     return draw() if is_own else cached(version, name, draw)
 
 
-def _page(board: StoredBoard, asked: Request, page: Page[int], unranked_count: int) -> str:
+def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int) -> str:
     track, selection = board.track, asked.selection
     columns = Columns(asked.more, _trust_differs(track))
     start = (page.number - 1) * PAGE_LENGTH
@@ -208,14 +208,14 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
 
 
-def _drawn(track: Track, asked: Request, board: ShownBoard) -> str:
+def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
     more = "?" + replace(asked, more=not asked.more).query
     unranked = "?" + replace(asked, only_unranked=not asked.only_unranked).query
     context = {"track": track, "asked": asked, "board": board, "more": more, "unranked_address": unranked}
     return render_to_string("leaderboard/page_of_board.html", context)
 
 
-def _overview(track: Track, asked: Request) -> str:
+def _overview(track: Track, asked: BoardQuery) -> str:
     boards = stored_boards(track)
     methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
     context = {"track": track, "asked": asked, "boards": boards, "methods": methods, "leading": LEADING}
