@@ -1,6 +1,7 @@
 """How to cite the benchmark, in the version that the site runs."""
 
 from evaluator.contracts import evaluator_version
+from portal.ui.bibtex import entry
 
 TITLE = "PFL-DocVQA benchmark: privacy-preserving federated document visual question answering"
 AUTHORS = "The PFL-DocVQA benchmark authors"
@@ -8,17 +9,14 @@ AUTHORS = "The PFL-DocVQA benchmark authors"
 
 def bibtex(address: str, year: int) -> str:
     """Return the BibTeX entry of the benchmark; braces keep the capitals of its names."""
-    return "\n".join(
-        [
-            "@misc{pfl_docvqa_benchmark,",
-            f"  title        = {{{{PFL-DocVQA}} {TITLE.removeprefix('PFL-DocVQA ')}}},",
-            f"  author       = {{{{{AUTHORS}}}}},",
-            f"  year         = {{{year}}},",
-            f"  version      = {{{evaluator_version()}}},",
-            f"  howpublished = {{\\url{{{address}}}}},",
-            "}",
-        ]
-    )
+    fields = {
+        "title": f"{{PFL-DocVQA}} {TITLE.removeprefix('PFL-DocVQA ')}",
+        "author": f"{{{AUTHORS}}}",
+        "year": str(year),
+        "version": evaluator_version(),
+        "howpublished": rf"\url{{{address}}}",
+    }
+    return entry("pfl_docvqa_benchmark", fields)
 
 
 def in_words(address: str, year: int) -> str:
