@@ -6,6 +6,9 @@ from celery import Celery
 
 from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from portal.celery import app
+from portal.evaluation import dispatch
+from portal.submissions.models import RunState
+from tests.portal.factories import make_run
 
 
 class Broker:
@@ -50,3 +53,8 @@ def committed(django_capture_on_commit_callbacks):
             return function(*arguments, **keywords)
 
     return call
+
+
+@pytest.fixture
+def evaluation():
+    return dispatch.start(make_run(state=RunState.QUEUED))

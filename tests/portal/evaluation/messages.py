@@ -160,3 +160,8 @@ def make_report(evaluation, step, outcome=Outcome.PASSED, **fields):
 def make_progress(evaluation, **fields):
     defaults = {"evaluation": evaluation.pk, "attempt": evaluation.attempt, "step": evaluation.step}
     return Progress(**{**defaults, **fields})
+
+
+def fresh(row):
+    """Return the row as the database has it now."""
+    return type(row).objects.get(pk=row.pk)

@@ -49,3 +49,14 @@ def open_page(browser, live_server, client, draft, complaints):
     yield open_it
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def team():
+    return make_team()
+
+
+@pytest.fixture
+def member(team, client):
+    client.force_login(team.memberships.get().user)
+    return client

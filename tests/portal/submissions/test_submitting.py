@@ -13,7 +13,6 @@ from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.selectors import quota_of
 from portal.submissions.signals import runs_queued
 from portal.uploads.models import Upload, UploadState
-from portal.uploads.storage import storage_of
 from tests.portal.factories import (
     SCORES,
     make_artifact,
@@ -21,32 +20,16 @@ from tests.portal.factories import (
     make_submission,
     make_team,
     make_track,
-    make_upload,
     make_user,
 )
 from tests.portal.submissions.contents import checkpoint
 from tests.portal.submissions.drafts import fill, make_complete_draft, make_private_track
-from tests.portal.uploads.sending import cut, send, sha
+from tests.portal.submissions.submitting import codes, rejected, start_upload, submit
+from tests.portal.uploads.sending import cut, send
 
 pytestmark = pytest.mark.django_db
 
 CHECKPOINT = checkpoint()
-
-
-def codes(submission, now=None):
-    """The codes with which the submission is rejected."""
-    with pytest.raises(ProblemError) as error:
-        services.submit(submission, submission.created_by, now)
-    return [str(problem.code) for problem in error.value.problems]
-
-
-def submit(submission, now=None):
-    services.submit(submission, submission.created_by, now)
-    submission.refresh_from_db()
-
-
-def rejected(code):
-    return pytest.raises(ProblemError, match=f"^{code}:")
 
 
 def test_submitting_freezes_the_rules_and_queues_every_run():
@@ -275,24 +258,9 @@ class TestDuplicates:
 class TestFiles:
     """What may be uploaded into which place."""
 
-    @staticmethod
-    def start(submission, run, kind, content=CHECKPOINT, filename=None, size_bytes=None):
-        suffix = {"checkpoint": "safetensors", "communication_log": "csv", "training_record": "jsonl"}.get(
-            kind, "md"
-        )
-        return services.start_upload(
-            submission,
-            run,
-            kind,
-            submission.created_by,
-            filename=filename or f"file.{suffix}",
-            size_bytes=len(content) if size_bytes is None else size_bytes,
-            sha256=sha(content),
-        )
-
     def test_an_uploaded_file_takes_its_place(self, client):
         run = make_run()
-        upload = self.start(run.submission, run, "checkpoint")
+        upload = start_upload(run.submission, run, "checkpoint")
         send(client, upload, cut(CHECKPOINT))
         artifact = services.finish_upload(upload, run.submission.created_by)
         assert (artifact.run, artifact.kind, artifact.upload) == (run, "checkpoint", upload)
@@ -301,7 +269,7 @@ class TestFiles:
     def test_a_new_file_replaces_the_old_one(self, client, store_folder, django_capture_on_commit_callbacks):
         run = make_run()
         old = make_artifact(run, ArtifactKind.CHECKPOINT, b"old", "old.safetensors").upload
-        upload = self.start(run.submission, run, "checkpoint")
+        upload = start_upload(run.submission, run, "checkpoint")
         send(client, upload, cut(CHECKPOINT))
         with django_capture_on_commit_callbacks(execute=True):
             services.finish_upload(upload, run.submission.created_by)
@@ -312,9 +280,9 @@ class TestFiles:
 
     def test_the_same_file_is_resumed_and_another_one_starts_again(self):
         run = make_run()
-        first = self.start(run.submission, run, "checkpoint")
-        assert self.start(run.submission, run, "checkpoint") == first
-        second = self.start(run.submission, run, "checkpoint", b"another")
+        first = start_upload(run.submission, run, "checkpoint")
+        assert start_upload(run.submission, run, "checkpoint") == first
+        second = start_upload(run.submission, run, "checkpoint", b"another")
         first.refresh_from_db()
         assert (first.state, second.state) == (UploadState.ABORTED, UploadState.OPEN)
 
@@ -332,22 +300,22 @@ class TestFiles:
     def test_a_kind_that_has_no_place_there_is_rejected(self, kind, on_run):
         run = make_run()  # in a track where ε plays no part
         with rejected("E_ARTIFACT_KIND"):
-            self.start(run.submission, run if on_run else None, kind)
+            start_upload(run.submission, run if on_run else None, kind)
 
     def test_a_proof_belongs_to_the_submission_and_a_record_to_the_run(self):
         run = make_run(make_submission(track=make_private_track()), budget=1.0)
-        self.start(run.submission, run, "training_record")
-        self.start(run.submission, None, "privacy_proof")
+        start_upload(run.submission, run, "training_record")
+        start_upload(run.submission, None, "privacy_proof")
         with rejected("E_ARTIFACT_KIND"):
-            self.start(run.submission, run, "privacy_proof")
+            start_upload(run.submission, run, "privacy_proof")
         with rejected("E_ARTIFACT_KIND"):
-            self.start(run.submission, None, "training_record")
+            start_upload(run.submission, None, "training_record")
 
     @pytest.mark.parametrize("filename", ["model.pt", "model.pkl", "model.safetensors.zip", "safetensors"])
     def test_only_files_in_a_format_of_the_kind_are_accepted(self, filename):
         run = make_run()
         with rejected("E_ARTIFACT_KIND"):
-            self.start(run.submission, run, "checkpoint", filename=filename)
+            start_upload(run.submission, run, "checkpoint", filename=filename)
 
     @pytest.mark.parametrize(
         ("kind", "limit"),
@@ -362,30 +330,30 @@ class TestFiles:
         run = make_run(make_submission(track=make_private_track(max_checkpoint_bytes=1_000_000)), budget=1.0)
         place = None if kind == "privacy_proof" else run
         with rejected("E_ARTIFACT_SIZE"):
-            self.start(run.submission, place, kind, size_bytes=limit + 1)
-        self.start(run.submission, place, kind, size_bytes=limit)
+            start_upload(run.submission, place, kind, size_bytes=limit + 1)
+        start_upload(run.submission, place, kind, size_bytes=limit)
 
     def test_an_empty_file_is_rejected(self):
         run = make_run()
         with rejected("E_ARTIFACT_SIZE"):
-            self.start(run.submission, run, "checkpoint", b"")
+            start_upload(run.submission, run, "checkpoint", b"")
 
     def test_nothing_is_uploaded_into_a_submitted_submission(self, client):
         submission = make_complete_draft()
         run = submission.runs.get()
-        upload = self.start(submission, run, "checkpoint")
+        upload = start_upload(submission, run, "checkpoint")
         send(client, upload, cut(CHECKPOINT))
         submit(submission)
         before = set(run.artifacts.values_list("upload", flat=True))
         with rejected("E_UPLOAD_STATE"):  # submitting gave it up
             services.finish_upload(Upload.objects.get(pk=upload.pk), submission.created_by)
         with rejected("E_SUBMISSION_STATE"):
-            self.start(submission, run, "checkpoint")
+            start_upload(submission, run, "checkpoint")
         assert set(run.artifacts.values_list("upload", flat=True)) == before
 
     def test_a_file_that_was_completed_before_the_submission_was_frozen_does_not_get_in(self, client):
         submission = make_complete_draft()
-        upload = self.start(submission, submission.runs.get(), "checkpoint")
+        upload = start_upload(submission, submission.runs.get(), "checkpoint")
         Submission.objects.filter(pk=submission.pk).update(
             state=SubmissionState.SUBMITTED, submitted_at=timezone.now()
         )
@@ -438,160 +406,3 @@ class TestDrafts:
             services.create_submission(team, draft.created_by, track, title="One more")
         services.withdraw(draft, draft.created_by)
         services.create_submission(team, draft.created_by, track, title="One more")
-
-
-class TestTryingAgain:
-    """A new draft with the text and the files of what was submitted."""
-
-    def test_it_has_the_text_and_every_file_without_an_upload(self, store_folder):
-        first = make_complete_draft(track=make_private_track(), description="*Much* noise.", title="DP")
-        submit(first)
-        before = [path for path in store_folder.rglob("*") if path.is_file()]
-        first.runs.update(state=RunState.REJECTED)
-        draft = services.copy_to_draft(first, first.created_by)
-        assert (draft.state, draft.title, draft.description) == ("draft", "DP", "*Much* noise.")
-        assert [path for path in store_folder.rglob("*") if path.is_file()] == before
-        assert {
-            (file.kind, file.run and file.run.budget, file.upload_id) for file in draft.artifacts.all()
-        } == {(file.kind, file.run and file.run.budget, file.upload_id) for file in first.artifacts.all()}
-        assert list(draft.runs.values_list("challenge", flat=True)) == list(
-            first.runs.values_list("challenge", flat=True)
-        )
-        submit(draft)
-
-    def test_a_file_that_is_replaced_or_discarded_there_stays_with_the_first(
-        self, store_folder, django_capture_on_commit_callbacks
-    ):
-        first = make_complete_draft()
-        submit(first)
-        draft = services.copy_to_draft(first, first.created_by)
-        with django_capture_on_commit_callbacks(execute=True):
-            services.withdraw(draft, draft.created_by)
-        assert {file.upload.state for file in first.artifacts.all()} == {UploadState.COMPLETED}
-        assert len([path for path in store_folder.rglob("*") if path.is_file()]) == 2
-
-    def test_it_takes_no_storage_of_the_drafts(self):
-        first = make_complete_draft()
-        submit(first)
-        services.copy_to_draft(first, first.created_by)
-        assert storage_of(first.team).used_bytes == 0
-
-    def test_a_file_that_was_removed_is_missing(self):
-        first = make_complete_draft()
-        submit(first)
-        first.runs.update(state=RunState.REJECTED)
-        Upload.objects.filter(artifacts__kind="checkpoint").update(state=UploadState.EXPIRED)
-        assert codes(services.copy_to_draft(first, first.created_by)) == ["E_ARTIFACT_MISSING"]
-
-    def test_a_draft_is_not_copied(self):
-        draft = make_complete_draft()
-        with rejected("E_SUBMISSION_STATE"):
-            services.copy_to_draft(draft, draft.created_by)
-
-
-class TestRevisedProof:
-    """A new version of the proof of what was submitted."""
-
-    @pytest.fixture
-    def submission(self):
-        submission = make_complete_draft(track=make_private_track(submissions_per_day=1))
-        submit(submission)
-        return submission
-
-    @staticmethod
-    def revise(submission, content=b"# Better"):
-        upload = services.start_upload(
-            submission,
-            None,
-            "privacy_proof",
-            submission.created_by,
-            filename="proof.md",
-            size_bytes=len(content),
-            sha256=sha(content),
-        )
-        store = make_upload(submission.team, content)
-        Upload.objects.filter(pk=upload.pk).update(state=UploadState.COMPLETED, store_upload="")
-        key, store.store_key = store.store_key, f"gone/{store.pk}"
-        store.save()
-        Upload.objects.filter(pk=upload.pk).update(store_key=key)
-        upload.refresh_from_db()
-        return services.finish_upload(upload, submission.created_by)
-
-    def test_it_is_the_next_version_and_the_first_is_kept(self, submission):
-        first = submission.proof()
-        second = self.revise(submission)
-        assert (first.version, second.version, submission.proof()) == (1, 2, second)
-        first.refresh_from_db()
-        assert first.superseded_at is not None
-        assert first.upload.state == UploadState.COMPLETED
-        assert AuditEntry.objects.get(action="submission.proof_revised").details["version"] == 2
-
-    def test_it_uses_no_slot_and_changes_no_run(self, submission):
-        self.revise(submission)
-        assert quota_of(submission.team, submission.track, timezone.now()).used == 1
-        assert {run.state for run in submission.runs.all()} == {RunState.QUEUED}
-
-    def test_a_version_comes_once_and_not_too_often(self, submission):
-        self.revise(submission, b"# Better")
-        with rejected("E_SUBMISSION_STATE"):
-            self.revise(submission, b"# Better")
-        self.revise(submission, b"# Even better")
-        with rejected("E_SUBMISSION_STATE"):
-            self.revise(submission, b"# Best")
-
-    def test_no_other_file_is_taken(self, submission):
-        run = submission.runs.first()
-        with rejected("E_SUBMISSION_STATE"):
-            TestFiles.start(submission, run, "checkpoint")
-
-    def test_what_was_withdrawn_takes_none(self, submission):
-        services.withdraw(submission, submission.created_by)
-        with rejected("E_SUBMISSION_STATE"):
-            self.revise(submission)
-
-
-class TestEditing:
-    def test_description_and_links_of_what_was_submitted_change_with_a_date_and_the_title_stays(self):
-        submission = make_complete_draft(title="FedAvg")
-        submit(submission)
-        text = {"title": "Else", "description": "More.", "code_url": "", "paper_url": "https://example.org/p"}
-        services.describe(submission, text, submission.created_by)
-        submission.refresh_from_db()
-        assert (submission.title, submission.description) == ("FedAvg", "More.")
-        assert submission.paper_url == "https://example.org/p"
-        assert submission.edited_at is not None
-        entry = AuditEntry.objects.get(action="submission.edited")
-        assert entry.details["before"] == {"description": "", "paper_url": ""}
-
-    def test_nothing_changed_leaves_no_date(self):
-        submission = make_complete_draft()
-        submit(submission)
-        services.describe(submission, {"description": ""}, submission.created_by)
-        submission.refresh_from_db()
-        assert submission.edited_at is None
-
-    def test_what_was_withdrawn_stays_as_it_is(self):
-        submission = make_submission(state=SubmissionState.WITHDRAWN)
-        with rejected("E_SUBMISSION_STATE"):
-            services.describe(submission, {"description": "Late"}, submission.created_by)
-
-
-class TestWithdrawing:
-    def test_a_withdrawn_draft_loses_its_files(self, store_folder, django_capture_on_commit_callbacks):
-        submission = make_complete_draft()
-        with django_capture_on_commit_callbacks(execute=True):
-            services.withdraw(submission, submission.created_by)
-        assert submission.state == SubmissionState.WITHDRAWN
-        assert [path for path in store_folder.rglob("*") if path.is_file()] == []
-
-    def test_a_withdrawn_submission_keeps_its_files(self):
-        submission = make_complete_draft()
-        submit(submission)
-        services.withdraw(submission, submission.created_by)
-        assert submission.artifacts.count() == 2
-
-    def test_it_is_for_good(self):
-        submission = make_complete_draft()
-        services.withdraw(submission, submission.created_by)
-        with rejected("E_SUBMISSION_STATE"):
-            services.withdraw(submission, submission.created_by)
