@@ -17,7 +17,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.parts import Part
 from portal.uploads.signed_urls import FileAddress, PartAddress, file_path, part_path
 from portal.uploads.store import PartUrl, Store, reject_incomplete
-from portal.uploads.unfinished_file import Chunk, UnfinishedFile, create
+from portal.uploads.unfinished_file import UnfinishedFile, create
 
 KEY = re.compile(r"[0-9a-z]{2}/[0-9a-z-]{1,100}")
 UPLOAD = re.compile(r"[0-9a-f]{32}-(\d+)")
@@ -57,7 +57,7 @@ class FolderStore(Store):
     def part_url(self, key: str, upload: str, part: Part) -> PartUrl:
         return PartUrl(part.number, part_path(PartAddress(upload, part)))
 
-    def receive(self, upload: str, part: Part, chunks: Iterable[Chunk]) -> None:
+    def receive(self, upload: str, part: Part, chunks: Iterable[bytes]) -> None:
         """Store one part. `chunks` is read no further than the part's announced size.
 
         Raises `ProblemError`: `E_UPLOAD_PART` when the bytes aren't the announced ones, `E_UPLOAD_STATE` when the

@@ -27,8 +27,6 @@ from portal.uploads.parts import Part
 
 # Stays in the processor's cache from being received to being written.
 CHUNK_BYTES = 256 * 1024
-# Valid until the next one is taken.
-Chunk = bytes | memoryview
 PART_NAME = re.compile(r"(\d{5})-(\d+)-([0-9a-f]{64})")
 # A file system, or a kernel, that can't copy within itself, or reserve room.
 NOT_SUPPORTED = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -65,7 +63,7 @@ class UnfinishedFile:
         """Return the stored parts by number."""
         return sorted(self._markers().values(), key=lambda part: part.number)
 
-    def receive(self, part: Part, chunks: Iterable[Chunk]) -> None:
+    def receive(self, part: Part, chunks: Iterable[bytes]) -> None:
         """Store one part; `chunks` is read no further than its announced size.
 
         Raises `ProblemError`: `E_UPLOAD_PART` when the bytes aren't the announced ones.
@@ -113,12 +111,12 @@ class UnfinishedFile:
             except FileExistsError:
                 return None
 
-    def _receive_in_place(self, file: BinaryIO, claim: BinaryIO, part: Part, chunks: Iterable[Chunk]) -> None:
+    def _receive_in_place(self, file: BinaryIO, claim: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
         path, start = self._claim_path(part), self._start(part)
         # Nothing else gets this inode while the claim is open.
         own = os.fstat(claim.fileno())
 
-        def write(chunk: Chunk, at: int) -> None:
+        def write(chunk: bytes, at: int) -> None:
             # Shared with those who write other parts, but not with whoever takes the claim away. It is gone, too, when
             # the upload is completed or aborted.
             with _flock(file, fcntl.LOCK_SH):
@@ -141,7 +139,7 @@ class UnfinishedFile:
                 if _is_at(own, path):
                     path.unlink()
 
-    def _receive_beside(self, file: BinaryIO, part: Part, chunks: Iterable[Chunk]) -> None:
+    def _receive_beside(self, file: BinaryIO, part: Part, chunks: Iterable[bytes]) -> None:
         path = self.folder / f"incoming-{secrets.token_hex(8)}"
         try:
             with create(path, self.file_mode) as incoming:
@@ -193,7 +191,7 @@ def _is_at(file: os.stat_result, path: Path) -> bool:
         return False
 
 
-def _received(chunks: Iterable[Chunk], announced: Part, write: Callable[[Chunk, int], None]) -> Part:
+def _received(chunks: Iterable[bytes], announced: Part, write: Callable[[bytes, int], None]) -> Part:
     """Hand each chunk to `write`, with where it begins in the part, and return the part that was really received.
 
     A chunk with which the part would be longer than announced is not written, and is the last one that is read.
@@ -228,7 +226,7 @@ def _reserve(file: BinaryIO, start: int, size: int) -> None:
                 raise
 
 
-def _write(file: BinaryIO, content: Chunk, at: int) -> None:
+def _write(file: BinaryIO, content: bytes, at: int) -> None:
     """Write all of it: one call may write less, such as at the end of a full disk."""
     rest = memoryview(content)
     while rest:

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.problems import problem_response
-from portal.uploads.request_body import chunks_of
 from portal.uploads.signed_urls import FileAddress, read_file_token, read_part_token
 from portal.uploads.stores import current_folder
 from portal.uploads.unfinished_file import CHUNK_BYTES
@@ -37,10 +36,19 @@ def receive_part(request: HttpRequest, token: str) -> HttpResponse:
                 expected=f"{address.part.size_bytes} bytes",
                 found=announced,
             )
-        current_folder().receive(address.upload, address.part, chunks_of(request))
+        current_folder().receive(address.upload, address.part, _body(request))
     except ProblemError as error:
         return problem_response(error)
     return HttpResponse(status=204)
+
+
+def _body(request: HttpRequest) -> Iterator[bytes]:
+    try:
+        while chunk := request.read(CHUNK_BYTES):
+            yield chunk
+    # The sender is gone; the part is too short and is rejected.
+    except OSError:
+        return
 
 
 @require_safe
