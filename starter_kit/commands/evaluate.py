@@ -41,6 +41,7 @@ def evaluate(
     """Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and `compare`."""
     from evaluator.contracts import ArtifactKind
     from starter_kit.evaluation.scores import score_checkpoint
+    from starter_kit.reporting.report import write_report
     from starter_kit.runs.folder import RunFolder
     from starter_kit.runs.results import keep_scores
 
@@ -50,7 +51,8 @@ def evaluate(
     print_scores(output, split)
     if checkpoint.is_dir():
         with exit_on_problem():
-            keep_scores(checkpoint, output.result, split.value)
+            if keep_scores(checkpoint, output.result, split.value):
+                write_report(checkpoint)
 
 
 def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:

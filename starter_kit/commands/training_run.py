@@ -36,11 +36,14 @@ def run_training(
     resume: bool,
     open_engine: "OpenEngine",
 ) -> None:
-    """Train with progress on the terminal, and print the outcome; the file of an own method is kept with the run.
+    """Train with progress on the terminal, report the run on a page, and print the outcome.
+
+    The file of an own method is kept with the run.
 
     Raises:
         ProblemError: See `starter_kit.runs.training.train`.
     """
+    from starter_kit.reporting.report import write_report
     from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
     from starter_kit.settings.own_methods import own_file
@@ -61,6 +64,7 @@ def run_training(
         )
     if file := own_file(type(settings)):
         file.keep(files.out)
+    write_report(files.out)
     print_lines(*_outcome(files.out, settings.rounds))
 
 

@@ -5,7 +5,7 @@
     communication_log.csv   every message's bytes
     metrics.jsonl           numbers of every round
     summary.json            numbers of the whole run
-    report.html, plots/     all of these numbers as tables and plots
+    report.html, plots/     all of these numbers as tables and plots, which the commands draw of a complete run
     training_record.jsonl   with provider-level privacy only: see private_record.py
     training_annex.jsonl    with provider-level privacy only; for the organizers
     vectors/                with a run token only, until the run was submitted: see vectors.py

@@ -11,7 +11,6 @@ from evaluator.scoring.metrics import GoldAnswers
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.metrics import SUMMARY, RoundMetrics, RunSummary, read_summary, write_summary
-from starter_kit.reporting.report import write_report
 from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
 
@@ -142,17 +141,18 @@ def check_validation(setup: RunSetup) -> None:
         )
 
 
-def keep_scores(folder: Path, result: ScoringResult, split: str) -> None:
-    """Write the scores of `pfl evaluate` into a finished run's summary and report, where the folder has a summary.
+def keep_scores(folder: Path, result: ScoringResult, split: str) -> bool:
+    """Write the scores of `pfl evaluate` into a finished run's summary, and return whether the folder has one.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) A file of the run can't be read or written.
     """
     path = folder / SUMMARY
-    if path.is_file():
-        scores = {"anls": result.anls, "accuracy": result.accuracy, "split": split}
-        write_summary(path, RunSummary.model_validate({**dict(read_summary(path)), **scores}))
-        write_report(folder)
+    if not path.is_file():
+        return False
+    scores = {"anls": result.anls, "accuracy": result.accuracy, "split": split}
+    write_summary(path, RunSummary.model_validate({**dict(read_summary(path)), **scores}))
+    return True
 
 
 def _validate(setup: RunSetup, finished: Round) -> tuple[float, float] | tuple[None, None]:

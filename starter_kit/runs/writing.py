@@ -11,7 +11,6 @@ from starter_kit.federation.rounds import Round
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary, write_line, write_summary
-from starter_kit.reporting.report import write_report
 from starter_kit.runs.folder import FILES
 from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
@@ -79,7 +78,6 @@ class RunWriter:
                 self._record.finish(checkpoint)
             whole = summary(sha256_of(checkpoint))
             write_summary(self._paths.summary, whole)
-            write_report(unfinished)
             for path in (*unfinished.rglob("*"), unfinished):
                 fsync_path(path)
             self._resume.mark_complete()

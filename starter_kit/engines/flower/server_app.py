@@ -13,6 +13,7 @@ from starter_kit.engines.flower.agreement import Agreement, require_trusted_serv
 from starter_kit.engines.flower.engine import FlowerEngine
 from starter_kit.engines.flower.node_registry import NodeRegistry
 from starter_kit.federation.rounds import Engine
+from starter_kit.reporting.report import write_report
 from starter_kit.runs.progress import Watcher, show_progress
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
@@ -41,6 +42,7 @@ def main(grid: Grid, context: Context) -> None:
         )
     if file := own_file(type(settings)):
         file.keep(Path(given["out"]))
+    write_report(Path(given["out"]))
 
 
 def over_grid(

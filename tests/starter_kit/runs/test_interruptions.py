@@ -140,14 +140,14 @@ def test_attempts_to_resume_that_begin_no_round_cost_nothing(
     )
 
 
-def test_a_private_run_that_is_interrupted_while_its_report_is_written_can_be_resumed(
+def test_a_private_run_that_is_interrupted_while_its_summary_is_written_can_be_resumed(
     base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         raise CutError
 
     with monkeypatch.context() as patched:
-        patched.setattr(writing, "write_report", interrupt)
+        patched.setattr(writing, "write_summary", interrupt)
         with pytest.raises(CutError):
             trained("fl-provider-dp", base, data, tmp_path / "run")
     run = trained("fl-provider-dp", base, data, tmp_path / "run", resume=True)
