@@ -1,14 +1,24 @@
 """From sign-up to a score on PostgreSQL, Redis, RabbitMQ and S3, all of them started for this test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import boto3
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from portal.standalone.stack import Stack
 from tests.e2e.conftest import pfl
-from tests.e2e.test_browser_path import EMAIL, log_in, make_team, page, sign_up  # noqa: F401  (page: a fixture)
+from tests.e2e.test_browser_path import (
+    EMAIL,
+    choose,
+    log_in,
+    make_draft,
+    make_team,
+    page,  # noqa: F401  (a fixture)
+    sign_up,
+    submit_and_wait,
+)
 from tests.services import rabbitmq
 from tests.services.all import all_services
 
@@ -25,26 +35,67 @@ def services() -> Iterator[dict[str, str]]:
         yield variables
 
 
-def test_a_submission_is_scored_on_all_four_services(
+def stored(services: Mapping[str, str]) -> list[int]:
+    """The sizes of the site's files on the S3 server."""
+    client = boto3.client(
+        "s3",
+        endpoint_url=services["PFL_STORE_ENDPOINT"],
+        region_name="us-east-1",
+        aws_access_key_id=services["PFL_STORE_ACCESS_KEY"],
+        aws_secret_access_key=services["PFL_STORE_SECRET_KEY"],
+    )
+    bucket, _, prefix = services["PFL_STORE_URL"].removeprefix("s3://").partition("/")
+    objects = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])
+    return sorted(item["Size"] for item in objects)
+
+
+def test_submissions_go_over_the_bucket_and_are_scored_on_all_four_services(
     new_stack: Callable[..., Stack],
     trained: Path,
     services: dict[str, str],
     page: Page,  # noqa: F811
 ) -> None:
     stack = new_stack(**services)
+    assert "CORS and lifecycle" in stack.manage("configure_store", "--apply", "--check")
+    complaints: list[str] = []
+    page.on("console", lambda line: complaints.append(line.text) if "Content Security" in line.text else None)
     sign_up(page, stack)
     if page.url.endswith("/login/"):
         log_in(page, stack)
     make_team(page, stack, "Compilers")
-    token = stack.manage("create_token", EMAIL, "--label", "test")
-    access = {"PFL_SITE": stack.url, "PFL_TOKEN": token}
-    submitted = pfl(
-        *("submit", trained / "fedavg", "--track", "track-1", "--title", "Four services", "--wait"),
-        environment=access,
+    make_draft(page, stack, 1, "Four services")
+    run = trained / "fedavg"
+
+    def lose(route: Route) -> None:
+        route.abort("connectionreset")
+
+    page.route(f"{services['PFL_STORE_ENDPOINT']}/**", lose)
+    choose(page, "checkpoint", run / "model.safetensors")
+    expect(page.get_by_text("The connection is bad")).to_be_visible(timeout=60_000)
+    page.unroute(f"{services['PFL_STORE_ENDPOINT']}/**")
+    for kind, name in (("checkpoint", "model.safetensors"), ("communication_log", "communication_log.csv")):
+        if kind != "checkpoint":
+            choose(page, kind, run / name)
+        uploaded = page.locator(f"[data-kind={kind}]").get_by_text(f"{name} is uploaded.")
+        expect(uploaded).to_be_visible(timeout=60_000)
+    files = sorted((run / name).stat().st_size for name in ("model.safetensors", "communication_log.csv"))
+    assert stored(services) == files
+    submit_and_wait(page)
+    assert complaints == []
+    page.goto(f"{stack.url}/leaderboard/track-1/")
+    expect(page.get_by_role("row").filter(has_text="Four services")).to_contain_text("Compilers")
+
+    # The same checkpoint again is a duplicate, which the site can detect only once the upload is complete.
+    printed = pfl(
+        *("submit", run, "--track", "track-1", "--title", "FedAvg by pfl"),
+        environment={
+            "PFL_SITE": stack.url,
+            "PFL_TOKEN": stack.manage("create_token", EMAIL, "--label", "test"),
+        },
+        status=2,
     )
-    assert "scored" in submitted
+    assert "E_SUBMISSION_DUPLICATE" in printed
+    attached = (run / "settings.yaml").stat().st_size
+    assert stored(services) == sorted([*files, *files, attached])
     assert not any((stack.home / name).exists() for name in ("db.sqlite3", "broker.sqlite3"))
     assert not any(path.is_file() for path in (stack.home / "store").rglob("*"))
-    page.goto(f"{stack.url}/leaderboard/track-1/")
-    row = page.get_by_role("row").filter(has_text="Four services")
-    expect(row).to_contain_text("Compilers")
