@@ -122,7 +122,7 @@ def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
     width, height = (round(inches * DPI) for inches in SIZE)
     drawn = Image.frombytes("RGBA", (width, height), pixels.getvalue()).convert("RGB")
     # Few colors take a third of the bytes.
-    drawn.quantize(COLORS).save(small, format="png", optimize=True)
+    drawn.quantize(COLORS).save(small, format="png")
     return small.getvalue()
 
 
