@@ -37,10 +37,16 @@ TIGHTENED += [(" ' ", "'")] + [(f" {ending}", ending) for ending in ("n't", "'m"
 
 @dataclass(frozen=True)
 class EncodedText:
-    """The tokens of a question and its page. `boxes` has one box a token, words' boxes as the data gives them."""
+    """The tokens of a question and its page.
+
+    Attributes:
+        boxes: One box for each token, words' boxes as the data gives them.
+        is_cut: Whether there was more to read than fits.
+    """
 
     ids: list[int]
     boxes: list[Box]
+    is_cut: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -96,7 +102,7 @@ class Tokenizer:
                 ids += pieces
                 token_boxes += [box] * len(pieces)
         room = max_input_tokens - 1
-        return EncodedText([*ids[:room], self.end], [*token_boxes[:room], END_BOX])
+        return EncodedText([*ids[:room], self.end], [*token_boxes[:room], END_BOX], is_cut=len(ids) > room)
 
     def encode_answers(self, answers: Sequence[str]) -> list[list[int]]:
         """Return the tokens of each answer, unchanged, with the end token."""

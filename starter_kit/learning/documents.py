@@ -57,6 +57,14 @@ class Documents:
         self._features = _features(model, dataset, pages, on_page)
 
     @property
+    def cut(self) -> int:
+        """How many examples have a text that is longer than what is read of it."""
+        return sum(text.is_cut for text in self._texts.values())
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
     def longest(self) -> int:
         """The example with the longest text, which is the one that takes most memory."""
         return max(self._texts, key=lambda example: len(self._texts[example]))

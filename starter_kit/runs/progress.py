@@ -125,8 +125,7 @@ class _Lines(_Counting):
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
-        line = f"round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}"
-        self._report(line, now=metrics.round == self._rounds)
+        self._report(f"round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}", now=True)
 
     def _report(self, text: str, *, now: bool) -> None:
         if now or time.monotonic() - self._last >= LOG_INTERVAL_S:

@@ -18,6 +18,7 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
+from starter_kit.console import log
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
@@ -124,6 +125,11 @@ class RunSetup:
         return self.plan.rounds
 
     @property
+    def max_input_tokens(self) -> int:
+        """How many tokens of a question with its page are read in training."""
+        return self.settings.max_input_tokens or self.model.config.max_input_tokens
+
+    @property
     def record_terms(self) -> RecordTerms | None:
         """What a training record states about the run; None where none is written."""
         return self.plan.record_terms
@@ -166,9 +172,19 @@ class RunSetup:
             self.tokenizer,
             self.dataset,
             examples=[example for client in clients for example in client.examples],
-            max_input_tokens=self.settings.max_input_tokens,
+            max_input_tokens=self.max_input_tokens,
             on_page=on_page,
         )
+        if documents.cut:
+            log(
+                f"{documents.cut:,} of {len(documents):,} questions with their pages are longer than the "
+                f"{self.max_input_tokens} tokens that are read of them"
+            )
+        if self.max_input_tokens < self.model.config.max_input_tokens:
+            log(
+                f"max_input_tokens is {self.max_input_tokens}, and the checkpoint will be judged with the "
+                f"{self.model.config.max_input_tokens} tokens of its base weights"
+            )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
         learner = make_learner(self.model, documents, local)
         return Participant(self.method, clients, learner, self.aggregation, self.stream)

@@ -23,6 +23,8 @@ from starter_kit.settings.problems import problems_of
 from starter_kit.settings.run_settings import RunSettings
 
 CONFIGS = Path(__file__).parents[1] / "configs"
+# Those for the tiny model, which are named without their folder.
+TINY = "tiny"
 METHODS = Path(__file__).parents[1] / "methods"
 # The key of the SHA-256 of the method's file, in the settings that a run stores.
 METHOD_SHA256 = "method_sha256"
@@ -72,7 +74,7 @@ def find_config(config: str) -> Path:
     Raises:
         ProblemError: (`E_CONFIGURATION`) There is no such file.
     """
-    for path in (Path(config), CONFIGS / f"{config}.yaml"):
+    for path in (Path(config), CONFIGS / TINY / f"{config}.yaml", CONFIGS / f"{config}.yaml"):
         if _is_file(path):
             return path
     raise ProblemError.of(
@@ -85,8 +87,12 @@ def find_config(config: str) -> Path:
 
 
 def config_names() -> list[str]:
-    """Return the names of the kit's own configs."""
-    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+    """Return the names of the kit's own configs: `fedavg` for the tiny model, `full/fedavg` for the real one."""
+    return [*_names_in(TINY), *(f"full/{name}" for name in _names_in("full"))]
+
+
+def _names_in(folder: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIGS / folder).glob("*.yaml"))
 
 
 def method_names() -> list[str]:

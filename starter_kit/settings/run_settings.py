@@ -36,7 +36,8 @@ class RunSettings(BaseModel, ABC):
         experiment: Name of the run.
         seed: The seed of all randomness that privacy doesn't depend on. Coins and noise of a private run have no seed.
         rounds: Number of federated rounds. With 0 the run gives the base weights unchanged, for reference.
-        max_input_tokens: Longest text, question and words, that is read of a page in training.
+        max_input_tokens: Longest text, question and words, that is read of a page in training; null for what the base
+            weights read, which is also what the checkpoint is judged with.
         trainable: Patterns of the names of the tensors that are trained and sent, such as `*.layer_norm.weight`; null
             for all of them, or for none beside the adapters where `lora` is set.
         frozen: Patterns of those among them that are not trained.
@@ -54,7 +55,7 @@ class RunSettings(BaseModel, ABC):
     experiment: str = Field(pattern=r"^[\w.-]{1,100}$")
     seed: int = Field(default=42, ge=0, lt=2**53)
     rounds: int = Field(ge=0)
-    max_input_tokens: int = Field(default=512, ge=16)
+    max_input_tokens: int | None = Field(default=None, ge=16)
     trainable: list[str] | None = Field(default=None, min_length=1)
     frozen: list[str] = []
     lora: LoRA | None = None

@@ -31,6 +31,7 @@ GROUPS = (
         (
             "faq",
             "starter-kit",
+            "full-size",
             "data",
             "methods",
             "settings",

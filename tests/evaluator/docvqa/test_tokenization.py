@@ -38,6 +38,7 @@ def test_the_text_is_cut_to_length_and_always_ends(
     whole = tokenizer.encode("total?", words, [BOX] * len(words), 100_000)
     text = tokenizer.encode("total?", words, [BOX] * len(words), max_input_tokens)
     assert len(text.ids) == len(text.boxes) == min(max_input_tokens, len(whole.ids))
+    assert text.is_cut == (len(text) < len(whole))
     assert text.ids[:-1] == whole.ids[: len(text.ids) - 1]
     assert (text.ids[-1], text.boxes[-1]) == (1, END_BOX)
 

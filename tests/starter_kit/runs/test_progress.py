@@ -17,7 +17,7 @@ def test_a_round_is_described_in_a_few_words() -> None:
     assert "2.50 GB" in describe(PRIVATE, 2_500_000_000)
 
 
-def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
+def test_a_log_file_has_every_round_and_no_more_lines_than_needed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with show_progress("mine") as watcher:
@@ -26,7 +26,10 @@ def test_a_log_file_has_the_last_round_and_no_more_lines_than_needed(
         for line in (OPEN, PRIVATE):
             watcher.update_arrived(line.round, 1, 2)
             watcher.round_done(line)
-    assert capsys.readouterr().err == "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
+    assert capsys.readouterr().err == (
+        "mine: round 1/2: 2 clients · 7 providers · loss 2.500 · 4.00 MB · ANLS 0.2500\n"
+        "mine: round 2/2: 10 clients · 4.00 MB · ε 1.250\n"
+    )
 
 
 def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

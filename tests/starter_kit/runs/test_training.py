@@ -429,7 +429,8 @@ def test_a_run_without_questions_to_train_on_is_rejected(base: Path, tmp_path: P
 def test_every_shipped_config_is_among_those_that_were_tried() -> None:
     tried = {mark.args[1][n][0] for mark in vars(test_the_evaluator_accepts_what_a_baseline_leaves)["pytestmark"]
              for n in range(len(mark.args[1]))}  # fmt: skip
-    assert tried | {"centralized-dp"} == set(config_names())  # which has one client: see its own tests
+    for_the_tiny_model = {name for name in config_names() if "/" not in name}
+    assert tried | {"centralized-dp"} == for_the_tiny_model  # which has one client: see its own tests
 
 
 def test_a_run_to_be_submitted_keeps_the_vectors_of_all_rounds_for_the_sites_challenge(

@@ -12,6 +12,7 @@ from starter_kit.settings.configuration import (
     method_names,
     snapshot,
 )
+from starter_kit.settings.method_list import FEDERATION
 
 SMALL = """
 method: fedavg
@@ -34,10 +35,29 @@ def rejection(config: str, *changes: str) -> ProblemError:
     return caught.value
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_shipped_config_is_found_by_name_and_loads(path: Path) -> None:
-    assert find_config(path.stem) == path
+@pytest.mark.parametrize("path", sorted((CONFIGS / "tiny").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_for_the_tiny_model_is_found_by_its_name_alone_and_loads(path: Path) -> None:
+    assert find_config(path.stem) == find_config(f"tiny/{path.stem}") == path
     assert load_settings(path.stem).experiment == path.stem
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "full").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_for_the_real_model_is_found_by_its_folder_and_loads(path: Path) -> None:
+    assert find_config(f"full/{path.stem}") == path
+    assert load_settings(f"full/{path.stem}").experiment == path.stem
+
+
+def test_every_method_has_a_config_for_the_real_model() -> None:
+    assert {load_settings(name).method for name in config_names() if "/" in name} == set(method_names())
+
+
+@pytest.mark.parametrize("epsilon", [1, 4, 8])
+def test_published_noise_gives_the_published_epsilon_by_the_published_rule(epsilon: int) -> None:
+    """Table A8 of the privacy-aware DocVQA paper, with ten clients of at least 400 providers."""
+    for method in ("fl-provider-dp", "centralized-dp"):
+        plan = load_settings(f"full/{method}-epsilon-{epsilon}").plan(FEDERATION)
+        assert plan.guarantee
+        assert 0.98 * epsilon < plan.guarantee.epsilon(plan.rounds) <= epsilon
 
 
 def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
