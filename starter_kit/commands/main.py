@@ -69,15 +69,37 @@ class PflGroup(TyperGroup):
             formatter.write_dl(list(VERBS.items()))
 
 
+def _print_version(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
+    """Do what `pfl version` does, as people look for it under either name."""
+    if is_given:
+        app.main(["version"], prog_name="pfl", standalone_mode=False)
+        ctx.exit()
+
+
 app = PflGroup(
     name="pfl",
     help=ABOUT,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help=VERBS["version"],
+        )
+    ],
     no_args_is_help=True,
-    context_settings={"max_content_width": 110},
+    context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]},
 )
 
 
 def main() -> None:
     """Run `pfl` with the arguments of the process."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # A shell asks for completions: docs/starter-kit.md says how to switch that on.
+    if "_PFL_COMPLETE" in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     app(prog_name="pfl")

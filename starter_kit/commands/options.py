@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.console import exit_on_problem
+from starter_kit.console import exit_on_problem, log
 
 if TYPE_CHECKING:
     from starter_kit.site.client import SiteClient
@@ -28,6 +28,17 @@ def _data_folder(data: Path) -> Path:
     return data
 
 
+def _base_folder(base: Path) -> Path:
+    """Return the folder as it was named, with its weights as safetensors: a pickle is converted once."""
+    if not (base / "model.safetensors").exists() and (base / "pytorch_model.bin").is_file():
+        from starter_kit.weights.converting import convert
+
+        with exit_on_problem():
+            log(f"{base} has pickled weights: they are converted once, into model.safetensors beside them")
+            convert(base / "pytorch_model.bin", base, base=None, allow_network=False, report=log)
+    return base
+
+
 DataFolder = Annotated[
     Path,
     typer.Option(
@@ -35,7 +46,10 @@ DataFolder = Annotated[
     ),
 ]
 BaseFolder = Annotated[
-    Path, typer.Option("--base", help="Folder of the track's base weights.", show_default=False)
+    Path,
+    typer.Option(
+        "--base", help="Folder of the track's base weights.", show_default=False, callback=_base_folder
+    ),
 ]
 RunDirectory = Annotated[Path, typer.Argument(help="Folder that `pfl train` wrote.", show_default=False)]
 NewRun = Annotated[Path, typer.Option("--out", help="Folder to write.", show_default=False)]

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests.starter_kit.commands.pfl import Ended, pfl
 
@@ -96,3 +98,13 @@ def test_a_check_against_a_folder_without_base_weights_is_rejected(
     rejected = pfl("check", run, "--base", tmp_path, status=2)
     assert code in rejected.stderr
     assert str(tmp_path / "model.safetensors") in rejected.stderr
+
+
+def test_pickled_base_weights_are_converted_once_and_used(run: Path, base: Path, tmp_path: Path) -> None:
+    published = shutil.copytree(base, tmp_path / "published")
+    torch.save(load_file(published / "model.safetensors"), published / "pytorch_model.bin")
+    (published / "model.safetensors").unlink()
+    first = pfl("check", run, "--base", published)
+    assert "converted once" in first.stderr
+    assert "validate: passed" in first.stdout
+    assert "converted once" not in pfl("check", run, "--base", published).stderr

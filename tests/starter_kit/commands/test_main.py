@@ -1,5 +1,6 @@
 """`pfl` as a whole: its help, its start, and what every verb does with what it can't use."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -115,3 +116,13 @@ def test_what_cannot_be_done_is_reported_with_a_code(arguments: list[str], code:
 def test_the_help_of_a_group_lists_its_verbs_in_full() -> None:
     listed = " ".join(pfl("federate", "--help").stdout.split())
     assert "app Write a Flower app of the kit, for `flwr run` in a Flower deployment of your own." in listed
+
+
+def test_version_and_help_are_found_under_their_usual_names() -> None:
+    assert pfl("--version").stdout == pfl("version").stdout
+    assert pfl("-h").stdout == pfl("--help").stdout
+
+
+def test_a_shell_completes_verbs_and_what_is_in_them() -> None:
+    words = {"COMP_WORDS": "pfl privacy ex", "COMP_CWORD": "2", "_PFL_COMPLETE": "complete_bash"}
+    assert run_pfl(environment={**os.environ, **words}).stdout.split() == ["explain"]
