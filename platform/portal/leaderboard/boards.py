@@ -86,6 +86,15 @@ class StoredBoard:
         """Return a part of the selected rows without a rank, nearest to one first."""
         return self._rows(unranked_places(self.track, self.budget, selection, start, stop))
 
+    def with_nearest(
+        self, selection: Selection, start: int, stop: int, nearest: int
+    ) -> tuple[list[Row], list[Row]]:
+        """Return a part of the selected rows with a rank, and the nearest without one, all of them loaded together."""
+        found = ranked_places(self.track, self.budget, selection, start, stop)
+        others = unranked_places(self.track, self.budget, selection, 0, nearest) if nearest else []
+        entries = entries_at(self.track, [*found, *others], with_checks=self.with_checks)
+        return self.rows(found, entries), self.rows(others, entries)
+
     def counts(self, selection: Selection = EVERYTHING) -> tuple[int, int]:
         """Return how many of the selected rows have a rank, and how many have none."""
         return counts(self.track, self.budget, selection)

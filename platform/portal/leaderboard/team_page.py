@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
-from django.utils.safestring import mark_safe
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
+from portal.leaderboard.board_rows import board_row
 from portal.leaderboard.boards import rows_of_team, stored_boards
 from portal.leaderboard.caching import cached
+from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Row
 from portal.teams.models import Team
 from portal.teams.selectors import members
@@ -28,6 +30,11 @@ class TeamBoard:
     track: Track
     budget: float | None
     rows: Sequence[Row]
+
+    @property
+    def lines(self) -> list[SafeString]:
+        """The rows of the table."""
+        return [board_row(row, Columns(self.track.is_private)) for row in self.rows]
 
     @property
     def is_cut(self) -> bool:
