@@ -20,13 +20,17 @@ NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
 NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
 AGAIN = SafeString(' <span class="badge badge-running">re-evaluating</span>')
 EMPTY = SafeString("")
+PICK = (
+    ' · <label class="board-pick"><input type="checkbox" form="compare" name="method" value="{}"> compare'
+    '<span class="visually-hidden"> {}</span></label>'
+)
 
 
 def board_row(row: Row, columns: Columns) -> SafeString:
     """Return a row of a board's table."""
     results = row.entry.results
     sent = bytes_tag(results.bytes_total)
-    cells = [_rank(row), method_cell(row.entry)]
+    cells = [_rank(row), _method(row.entry, has_pick=columns.picks)]
     if columns.is_private:
         cells += [_number("ANLS", _strong(score(results.anls)), _interval(row.entry))]
         cells += [_number("ε", epsilon(results.epsilon)), _number("Communication", sent)]
@@ -45,7 +49,7 @@ def overview_row(method: MethodRow) -> SafeString:
     """Return a row of the table of all budgets."""
     status = method.entry.status
     cells = [
-        method_cell(method.entry),
+        _method(method.entry, has_pick=True),
         *(_run(label, row) for label, row in method.cells),
         format_html(
             '<td class="board-status"><span class="badge badge-{}">{}</span></td>', status, status.label
@@ -54,11 +58,11 @@ def overview_row(method: MethodRow) -> SafeString:
     return SafeString(f"<tr>{''.join(cells)}</tr>\n")
 
 
-def method_cell(entry: Entry) -> SafeString:
+def _method(entry: Entry, *, has_pick: bool) -> SafeString:
     """Return the cell with the method, its team, date and links; a comment says where a team finds its own mark."""
     return format_html(
         '<th scope="row" class="board-method"><a href="{}">{}</a>{}<!--team {}-->'
-        '<div class="muted small">{} · {}{}{}</div></th>',
+        '<div class="muted small">{} · {}{}{}{}</div></th>',
         entry.url,
         entry.method,
         BASELINE if entry.is_baseline else EMPTY,
@@ -67,6 +71,7 @@ def method_cell(entry: Entry) -> SafeString:
         _day(entry),
         format_html(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
         format_html(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        format_html(PICK, entry.submission, entry.method) if has_pick else EMPTY,
     )
 
 

@@ -108,13 +108,13 @@ def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     return _rows_at(boards, [board.places(0, length) for board in boards])
 
 
-def rows_of_team(slug: str, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
-    """Return the team's first rows of each of a track's boards, all of which are loaded together."""
-    own = Selection(team=slug)
+def selected_rows(selection: Selection, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
+    """Return the first selected rows of each of a track's boards, all of which are loaded together."""
     found = []
     for board in boards:
-        ranked = ranked_places(board.track, board.budget, own, 0, length)
-        found.append([*ranked, *unranked_places(board.track, board.budget, own, 0, length - len(ranked))])
+        ranked = ranked_places(board.track, board.budget, selection, 0, length)
+        others = unranked_places(board.track, board.budget, selection, 0, length - len(ranked))
+        found.append([*ranked, *others])
     return _rows_at(boards, found)
 
 
@@ -256,4 +256,5 @@ def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
         team_slug=row.submission__team__slug,
         code_url=row.submission__code_url,
         paper_url=row.submission__paper_url,
+        submission=row.submission_id,
     )

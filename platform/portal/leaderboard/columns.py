@@ -12,12 +12,14 @@ class Columns:
 
     Attributes:
         is_private: Whether it has the ε by which runs qualify; bytes rank where it hasn't.
+        picks: Whether each row has a box by which it is picked for a comparison.
         trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
     """
 
     is_private: bool
     more: bool = False
     trust: bool = False
+    picks: bool = False
 
     @property
     def epsilons(self) -> Sequence[EpsilonColumn]:

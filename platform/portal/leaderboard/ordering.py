@@ -237,6 +237,8 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     if selection.text:
         team = Q(submission__team__name__icontains=selection.text)
         runs = runs.filter(Q(submission__title__icontains=selection.text) | team)
+    if selection.submissions:
+        runs = runs.filter(submission__in=selection.submissions)
     if selection.team:
         runs = runs.filter(submission__team__slug=selection.team)
     return runs

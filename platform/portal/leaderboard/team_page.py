@@ -12,10 +12,11 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.leaderboard.board_rows import board_row
-from portal.leaderboard.boards import rows_of_team, stored_boards
+from portal.leaderboard.boards import selected_rows, stored_boards
 from portal.leaderboard.caching import cached
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Row
+from portal.leaderboard.selection import Selection
 from portal.teams.models import Team
 from portal.teams.selectors import members
 
@@ -63,9 +64,9 @@ def team(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _boards(team: Team, tracks: Sequence[Track]) -> list[TeamBoard]:
-    found = []
+    found, own = [], Selection(team=team.slug)
     for track in tracks:
         boards = stored_boards(track)
-        for board, rows in zip(boards, rows_of_team(team.slug, boards, LENGTH), strict=True):
+        for board, rows in zip(boards, selected_rows(own, boards, LENGTH), strict=True):
             found += [TeamBoard(track, board.budget, rows)] if rows else []
     return found

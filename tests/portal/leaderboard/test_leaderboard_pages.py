@@ -180,8 +180,8 @@ class TestTrackPage:
         # first of two boards.
         with django_assert_num_queries(9):
             page_of(client, private_track)
-        # The tracks, their versions, the counts with a rank and without, the levels, the rows and their reviews, and the
-        # intervals beside theirs. The plot is cached.
+        # The tracks, their versions, the counts with a rank and without, the levels, the rows and their reviews, and
+        # the intervals beside theirs. The plot is cached.
         with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
 
