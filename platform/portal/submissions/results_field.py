@@ -1,8 +1,8 @@
 """The database column of a run's results: a JSON document in the database, a `RunResults` in Python.
 
 Its scores are cut to four decimals, and their intervals rounded outward to three, before they are stored: exact scores
-of many submissions would reveal the answers to single questions of the secret test set. So nothing that reads the column
-can show more digits than that, nor rank by them. The reports of the steps have the exact ones, for organizers only.
+of many submissions would reveal the answers to single questions of the secret test set. So nothing that reads the
+column can show more digits than that, nor rank by them. The reports of the steps have the exact ones, for organizers.
 
 The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks.
 """

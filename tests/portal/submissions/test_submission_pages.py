@@ -202,6 +202,28 @@ class TestDraftPage:
         post(member, "edit", submission.pk, title="Better", description="*Much*")
         assert "<em>Much</em>" in page(member, "detail", submission.pk)
 
+    def test_its_description_is_previewed_and_nothing_is_saved(self, member, team):
+        submission = make_submission(team, title="Before", description="old")
+        fields = {"title": "After", "description": r"# Head *x* $\sigma = 1$", "preview": "1"}
+        html = post(member, "edit", submission.pk, **fields).content.decode()
+        assert 'id="preview"' in html
+        assert "<em>x</em>" in html
+        assert "<math" in html
+        assert 'value="After"' in html
+        submission.refresh_from_db()
+        assert (submission.title, submission.description) == ("Before", "old")
+        assert 'id="preview"' not in page(member, "edit", submission.pk)
+
+    def test_a_new_one_is_previewed_before_it_exists(self, member, team):
+        track = make_track()
+        fields = {"track": track.pk, "title": "", "description": "*Much*", "preview": "1"}
+        html = member.post(reverse("submissions:create"), fields).content.decode()
+        assert "<em>Much</em>" in html
+        html = member.post(reverse("submissions:create"), {**fields, "description": "x" * 10_001}).content
+        assert b'id="preview"' not in html
+        member.post(reverse("submissions:create"), {**fields, "title": "Valid"})
+        assert not team.submissions.exists()
+
 
 class TestAfterSubmitting:
     """What the team reads and does on the page of its own submission."""
