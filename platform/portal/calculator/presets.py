@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -59,9 +60,9 @@ def _preset(title: str, changes: Mapping[str, object]) -> Preset:
     return Preset(title, _address({**_initial(), **changes}))
 
 
-def _initial() -> dict[str, object]:
+def _initial() -> dict[str, Any]:
     return {name: field.initial for name, field in ScenarioForm().fields.items()}
 
 
-def _address(values: Mapping[str, object]) -> str:
+def _address(values: Mapping[str, Any]) -> str:
     return f"{reverse('calculator:calculator')}?{urlencode(values)}"
