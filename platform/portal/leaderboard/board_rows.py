@@ -20,6 +20,8 @@ NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
 NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
 AGAIN = SafeString(' <span class="badge badge-running">re-evaluating</span>')
 EMPTY = SafeString("")
+# The ranks that stand out.
+TOP = 3
 PICK = (
     ' · <label class="board-pick"><input type="checkbox" form="compare" name="method" value="{}"> compare'
     '<span class="visually-hidden"> {}</span></label>'
@@ -92,7 +94,8 @@ def _rank(row: Row) -> SafeString:
     if row.ranks and row.ranks.best != row.ranks.worst:
         could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
         ranks = format_html(could_be, row.ranks)
-    return format_html('<td class="num board-rank"><strong>{}</strong>{}</td>', row.rank, ranks)
+    top = " board-top" if row.rank <= TOP else ""
+    return format_html('<td class="num board-rank{}"><strong>{}</strong>{}</td>', top, row.rank, ranks)
 
 
 def _number(label: str, value: str, below: str = "") -> SafeString:
