@@ -24,7 +24,6 @@ from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
 from portal.evaluation import status as run_status
 from portal.evaluation.examinations import ShownExamination
-from portal.evaluation.results import with_cut_scores
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import services
@@ -177,7 +176,7 @@ def _status(status: run_status.RunStatus) -> RunStatus:
         next_attempt_at=status.next_attempt_at,
         heartbeat_at=status.heartbeat_at,
         attempt=status.attempt,
-        results=with_cut_scores(run.results),
+        results=run.results,
         examinations=[_examination(one) for one in status.examinations],
         tensors=changed.tensors if changed else None,
         changed_tensors=changed.names if changed else None,

@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -53,5 +54,6 @@ def _page(
         "rejection": rejection,
         "too_many": too_many,
         "presets": presets(),
+        "link": settings.SITE_URL + request.get_full_path(),
     }
     return render(request, "calculator/calculator.html", context, status=status)

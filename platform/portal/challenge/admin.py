@@ -11,6 +11,9 @@ from portal.audit.admin import AuditedAdmin
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Track
 
+# Rules that change boards which people have seen.
+AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews")
+
 
 @admin.register(Track)
 class TrackAdmin(AuditedAdmin[Track]):
@@ -33,7 +36,11 @@ class TrackAdmin(AuditedAdmin[Track]):
         ),
         (
             "Ranking",
-            {"fields": ["ranking", "anls_threshold", "budgets", "required_reviews"]},
+            {
+                "description": "Once the track exists, the organizers' desk changes the last three: it shows what a "
+                "change does to the boards, and notes it on the track's page.",
+                "fields": ["ranking", "anls_threshold", "budgets", "required_reviews"],
+            },
         ),
         (
             "Privacy accounting",
@@ -59,7 +66,7 @@ class TrackAdmin(AuditedAdmin[Track]):
     @override
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         # Submissions were made under them, and addresses that are out in the world stay valid.
-        return ["slug", "ranking"] if obj else []
+        return ["slug", "ranking", *AT_THE_DESK] if obj else []
 
     @override
     def get_prepopulated_fields(self, request: HttpRequest, obj: Any = None) -> dict[str, Any]:

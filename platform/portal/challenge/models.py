@@ -85,6 +85,12 @@ def validate_finite(value: float) -> None:
         raise ValidationError("A finite number is expected.")
 
 
+def validate_four_decimals(value: float) -> None:
+    """Raise `ValidationError` for a score with more decimals than scores are shown and ranked with."""
+    if round(value, 4) != value:
+        raise ValidationError("At most four decimals are expected: scores are compared as they are shown.")
+
+
 def validate_providers(value: object) -> None:
     """Raise `ValidationError` unless `value` is a list of whole numbers that are not negative."""
     if not isinstance(value, list) or not all(type(number) is int and number >= 0 for number in value):
@@ -133,7 +139,7 @@ class Track(models.Model):
 
     anls_threshold = models.FloatField(
         default=0.8242,
-        validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1)],
+        validators=[validate_finite, MinValueValidator(0), MaxValueValidator(1), validate_four_decimals],
         help_text="Bytes ranking: runs below it are listed without a rank.",
     )
     delta = models.FloatField(

@@ -13,7 +13,7 @@ from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.submissions.models import Run
-from portal.ui.rounding import epsilon_text, outward_high, outward_low
+from portal.ui.rounding import epsilon_text
 
 TRUST = {
     TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
@@ -162,7 +162,8 @@ def shortfall(results: RunResults, budget: float | None, threshold: float) -> Sh
 
     Args:
         budget: That of the board; None for the one by bytes.
-        threshold: The ANLS that a rank by bytes takes.
+        threshold: The ANLS that a rank by bytes takes. Since it has no more decimals than the scores, it makes no
+            difference that those are cut.
     """
     anls, value = results.anls, results.bytes_total if budget is None else results.epsilon
     if not _is_number(anls):
@@ -180,9 +181,8 @@ def shortfall(results: RunResults, budget: float | None, threshold: float) -> Sh
 
 
 def threshold_text(threshold: float) -> str:
-    """Return a threshold of scores with four decimals, or with all that it has."""
-    text = f"{threshold:.4f}"
-    return text if float(text) == threshold else repr(threshold)
+    """Return a threshold of scores, which has at most four decimals."""
+    return f"{threshold:.4f}"
 
 
 def disqualification(reason: str) -> Shortfall | None:
@@ -201,32 +201,13 @@ def tally(checks: Sequence[Check]) -> str:
     return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
 
 
-def with_cut_scores(results: RunResults) -> RunResults:
-    """Return the results with scores of four decimals and intervals of three, for all but the organizers.
-
-    Exact scores of many submissions would reveal the answers of single questions of the secret test set.
-    """
-    return results.model_copy(update=cut_scores(results))
-
-
-def cut_scores(results: RunResults) -> dict[str, float | None]:
-    """Return what `with_cut_scores` replaces."""
-    scores = {"anls": results.anls, "accuracy": results.accuracy}
-    low, high = results.anls_low, results.anls_high
-    return {
-        **{name: None if score is None else float(cut(score)) for name, score in scores.items()},
-        "anls_low": None if low is None else outward_low(low),
-        "anls_high": None if high is None else outward_high(high),
-    }
-
-
 def public_results(results: RunResults, budget: float | None) -> RunResults:
-    """Return the results of a run as everyone may read them: cut scores, and of some checks the status alone."""
+    """Return the results of a run as everyone may read them: of some checks the status alone."""
     checks = [
         check if _is_public(budget, check) else Check(id=check.id, status=check.status)
         for check in results.checks
     ]
-    return with_cut_scores(results).model_copy(update={"checks": checks})
+    return results.model_copy(update={"checks": checks})
 
 
 def _is_public(budget: float | None, check: Check) -> bool:

@@ -15,7 +15,8 @@ from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
 from portal.evaluation.outcomes import requeue
 from portal.evaluation.states import move_evaluation
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from portal.submissions.selectors import expired_files
+from portal.submissions.quota import RETURNED_SLOTS, returns_slot
+from portal.submissions.selectors import canceled_times, expired_files
 from portal.submissions.states import move_run, move_submission
 
 
@@ -57,7 +58,9 @@ def _was_evaluated(submission: Submission) -> bool:
 def cancel(submission: Submission, *, actor: User) -> None:
     """Make a draft again of a submission whose runs all wait; its quota slot is free again.
 
-    Raises `ProblemError` (`E_SUBMISSION_STATE`) when it isn't submitted, or a run of it has begun.
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when it isn't submitted, or a run of it has begun; `E_SUBMISSION_QUOTA`
+    when the team has canceled too often lately. No lock makes that number exact: only what is submitted can be
+    canceled, so the quota bounds what several requests at once may add.
     """
     # In the order in which the intake locks them: a worker's first sign of life comes before this, or after.
     waiting = Evaluation.objects.filter(run__submission=submission, state__in=ACTIVE_STATES)
@@ -73,8 +76,16 @@ def cancel(submission: Submission, *, actor: User) -> None:
             found=f"{begun[0].label} {begun[0].state}" if begun else f"one that is {current.state}",
             next_step="Withdraw it instead, which takes it off the boards for good.",
         )
+    now = clock.now()
+    if not returns_slot(canceled_times(submission.team, submission.track, now), now):
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_QUOTA,
+            message="Your team has canceled too many submissions of this track for now.",
+            expected=f"at most {RETURNED_SLOTS} in 24 hours",
+            next_step="Let it be evaluated, or withdraw it for good, which keeps its slot used.",
+        )
     for evaluation in evaluations:
-        move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=clock.now())
+        move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=now)
     for run in runs:
         move_run(run, RunState.DRAFT, actor=actor)
     move_submission(current, SubmissionState.DRAFT, actor=actor, submitted_at=None)

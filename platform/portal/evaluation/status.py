@@ -11,11 +11,14 @@ from django.db.models import prefetch_related_objects
 from evaluator.api import FINAL_STATES
 from evaluator.contracts import Epsilon, Outcome, Step, TrackRules
 from evaluator.errors import ErrorCode, Problem
+from evaluator.mechanisms.events import merged
 from evaluator.worker.time_left import in_words
+from portal.calculator.presets import address_of
 from portal.evaluation import clock, places, results
 from portal.evaluation.changed_tensors import ChangedTensors
 from portal.evaluation.examinations import ShownExamination, shown
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, StepReport
+from portal.evaluation.trainings import EVENTS
 from portal.submissions.models import Run, RunState
 
 STEP_NAMES = {
@@ -148,6 +151,21 @@ class RunStatus:
         """The tensors that training changed; None before the validation."""
         results_of = {status.step: status.result for status in self.evidence}
         return ChangedTensors.of(results_of.get(Step.VALIDATE, {}))
+
+    @property
+    def calculator_address(self) -> str:
+        """The calculator with the recorded settings, which aren't public; empty where it can't express them."""
+        accounting = next((step.result for step in self.evidence if step.step is Step.ACCOUNTING), {})
+        if self.run.budget is None or not accounting.get("events"):
+            return ""
+        try:
+            events = merged(EVENTS.validate_python(accounting["events"]))
+        except ValueError:
+            # The report of an evaluator of another version.
+            return ""
+        if len(events) != 1:
+            return ""
+        return address_of(events[0], budget=self.run.budget, delta=accounting["delta"])
 
     @property
     def finished_steps(self) -> list[StepStatus]:

@@ -86,6 +86,15 @@ class StoredBoard:
         """Return a part of the selected rows without a rank, nearest to one first."""
         return self._rows(unranked_places(self.track, self.budget, selection, start, stop))
 
+    def with_nearest(
+        self, selection: Selection, start: int, stop: int, nearest: int
+    ) -> tuple[list[Row], list[Row]]:
+        """Return a part of the selected rows with a rank, and the nearest without one, all of them loaded together."""
+        found = ranked_places(self.track, self.budget, selection, start, stop)
+        others = unranked_places(self.track, self.budget, selection, 0, nearest) if nearest else []
+        entries = entries_at(self.track, [*found, *others], with_checks=self.with_checks)
+        return self.rows(found, entries), self.rows(others, entries)
+
     def counts(self, selection: Selection = EVERYTHING) -> tuple[int, int]:
         """Return how many of the selected rows have a rank, and how many have none."""
         return counts(self.track, self.budget, selection)
@@ -99,13 +108,13 @@ def heads_of(boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     return _rows_at(boards, [board.places(0, length) for board in boards])
 
 
-def rows_of_team(slug: str, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
-    """Return the team's first rows of each of a track's boards, all of which are loaded together."""
-    own = Selection(team=slug)
+def selected_rows(selection: Selection, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
+    """Return the first selected rows of each of a track's boards, all of which are loaded together."""
     found = []
     for board in boards:
-        ranked = ranked_places(board.track, board.budget, own, 0, length)
-        found.append([*ranked, *unranked_places(board.track, board.budget, own, 0, length - len(ranked))])
+        ranked = ranked_places(board.track, board.budget, selection, 0, length)
+        others = unranked_places(board.track, board.budget, selection, 0, length - len(ranked))
+        found.append([*ranked, *others])
     return _rows_at(boards, found)
 
 
@@ -247,4 +256,5 @@ def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
         team_slug=row.submission__team__slug,
         code_url=row.submission__code_url,
         paper_url=row.submission__paper_url,
+        submission=row.submission_id,
     )

@@ -13,22 +13,18 @@ from uuid import UUID
 from django.db.models import (
     Case,
     Count,
-    Exists,
     F,
     Max,
     Min,
-    OuterRef,
     Q,
     QuerySet,
     RowRange,
-    Subquery,
-    Sum,
     Value,
     When,
     Window,
 )
 from django.db.models.expressions import OrderBy
-from django.db.models.functions import Coalesce, Lower, RowNumber
+from django.db.models.functions import Lower, RowNumber
 
 from portal.challenge.models import Track
 from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
@@ -121,12 +117,7 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
-    if selection.best:
-        return count_ranked(track, budget, selection), count_unranked(track, budget, selection)
-    qualifies = Case(When(_qualifies(track, budget), then=Value(1)), default=Value(0))
-    runs = _filtered(listed_runs(track, budget), track, selection).annotate(has_rank=qualifies)
-    found = runs.aggregate(all=Count("pk"), ranked=Sum("has_rank"))
-    return found["ranked"] or 0, found["all"] - (found["ranked"] or 0)
+    return count_ranked(track, budget, selection), count_unranked(track, budget, selection)
 
 
 def overlapping_scores(
@@ -159,21 +150,24 @@ POINT = (
 )
 
 
+def points_at(places: Iterable[Place]) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the runs at these places, in their order."""
+    keys = [place.run for place in places]
+    found = {row[0]: row[1:] for row in Run.objects.filter(pk__in=keys).order_by().values_list("pk", *POINT)}
+    return [found[key] for key in keys if key in found]
+
+
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank."""
     return list(_ranked(track, budget).values_list(*POINT)[:length])
 
 
-def nearest_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the runs without a rank that missed one by least."""
-    return list(_unranked(track, budget).values_list(*POINT)[:length])
-
-
-def front_points(track: Track) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the runs with a rank whose ANLS no run with fewer bytes reaches."""
+def front_places(track: Track) -> list[Place]:
+    """Return the runs with a rank whose ANLS no run with fewer bytes reaches."""
     before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
     runs = _ranked(track, None).annotate(before=before)
-    return list(runs.filter(Q(before__isnull=True) | Q(anls__gt=F("before"))).values_list(*POINT))
+    front = runs.filter(Q(before__isnull=True) | Q(anls__gt=F("before")))
+    return [Place(run, None) for run in front.values_list("pk", flat=True)]
 
 
 def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
@@ -220,8 +214,9 @@ def _qualifies(track: Track, budget: float | None) -> Q:
     return Q(~_is_rejected(), disqualified_because="", anls__isnull=False, epsilon__lte=budget)
 
 
-def _is_rejected() -> Exists:
-    return Exists(ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.REJECTED))
+def _is_rejected() -> Q:
+    # All of them, and not those of each run: PostgreSQL then reads the reviews once.
+    return Q(submission__in=ProofReview.objects.filter(decision=Decision.REJECTED).values("submission"))
 
 
 def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
@@ -242,6 +237,8 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     if selection.text:
         team = Q(submission__team__name__icontains=selection.text)
         runs = runs.filter(Q(submission__title__icontains=selection.text) | team)
+    if selection.submissions:
+        runs = runs.filter(submission__in=selection.submissions)
     if selection.team:
         runs = runs.filter(submission__team__slug=selection.team)
     return runs
@@ -251,7 +248,9 @@ def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
     """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
     if not track.is_private:
         return runs.none()
-    reviews = ProofReview.objects.filter(submission=OuterRef("submission"), decision=Decision.ACCEPTED)
-    accepted = reviews.order_by().values("submission").annotate(count=Count("pk")).values("count")
-    counted = runs.annotate(accepted=Coalesce(Subquery(accepted), 0))
-    return counted.filter(~_is_rejected(), accepted__gte=track.required_reviews)
+    runs = runs.exclude(_is_rejected())
+    if not track.required_reviews:
+        return runs
+    accepted = ProofReview.objects.filter(decision=Decision.ACCEPTED).order_by().values("submission")
+    enough = accepted.annotate(count=Count("pk")).filter(count__gte=track.required_reviews)
+    return runs.filter(submission__in=enough.values("submission"))

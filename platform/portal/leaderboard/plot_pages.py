@@ -18,11 +18,14 @@ from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.ordering import (
     best_score,
     first_points,
-    front_points,
-    nearest_points,
+    front_places,
+    points_at,
+    ranked_places,
     record_points,
+    unranked_places,
 )
 from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.leaderboard.selection import EVERYTHING
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
 
@@ -77,9 +80,12 @@ def _drawn(chart: Chart | None) -> str:
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     """Return the plot with the best result of every board beside it; empty while there is nothing to plot."""
-    length = METHODS if track.is_private else FIRST
-    first = [(budget, first_points(track, budget, length)) for budget in track.run_budgets()]
-    chart = _of_budgets(track, tracks, first) if track.is_private else _of_bytes(track, first[0][1])
+    if track.is_private:
+        first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
+        chart = _of_budgets(track, tracks, first)
+    else:
+        points = points_at(ranked_places(track, None, EVERYTHING, 0, FIRST))
+        first, chart = [(None, points)], _of_bytes(track, points)
     if chart is None:
         return ""
     best = [
@@ -89,9 +95,11 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
 
 
 def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
-    front = front_points(track)[:MOST_OF_THE_FRONT]
+    front_at = front_places(track)[:MOST_OF_THE_FRONT]
+    found = points_at([*front_at, *unranked_places(track, None, EVERYTHING, 0, NEAREST)])
+    front = found[: len(front_at)]
     known = {row[0] for row in front}
-    others = [*first, *nearest_points(track, None, NEAREST)]
+    others = [*first, *found[len(front_at) :]]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),

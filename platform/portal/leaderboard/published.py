@@ -11,19 +11,20 @@ from pydantic import BaseModel
 
 from evaluator.results import RunResults
 from portal.challenge.models import Track
-from portal.evaluation.results import EPSILON_COLUMNS, cut_scores, public_results
+from portal.evaluation.results import EPSILON_COLUMNS, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
 from portal.ui.spreadsheets import without_formula
 
 
 class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked with all of them."""
+    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked as they are."""
 
     rank: int | None
     reason: str
     status: str
     is_baseline: bool
+    is_disqualified: bool
     method: str
     team: str
     results: RunResults
@@ -79,6 +80,7 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
         reason=row.reason,
         status=entry.status,
         is_baseline=entry.is_baseline,
+        is_disqualified=bool(entry.disqualified_because),
         method=entry.method,
         team=entry.team,
         results=public_results(entry.results, budget),
@@ -122,13 +124,13 @@ def _values(row: Row) -> dict[str, object]:
         "reason": row.reason,
         "status": entry.status,
         "is_baseline": entry.is_baseline,
+        "is_disqualified": bool(entry.disqualified_because),
         "method": entry.method,
         "team": entry.team,
         "flagged_checks": entry.flagged_checks,
         "submitted_at": entry.submitted_at.isoformat(),
         "url": settings.SITE_URL + entry.url,
         **entry.results.values(),
-        **cut_scores(entry.results),
         **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlencode
+from uuid import UUID
 
 MAX_TEXT_CHARACTERS = 100
 
@@ -47,6 +48,7 @@ class Selection:
         open_code: Only submissions with a link to their code.
         text: Part of the method's or the team's name.
         team: The slug of the only team.
+        submissions: The only submissions, which no address of a board names; empty for all.
     """
 
     verified: bool = False
@@ -56,6 +58,7 @@ class Selection:
     text: str = ""
     team: str = ""
     sort: Sort = Sort.RANK
+    submissions: tuple[UUID, ...] = ()
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "Selection":

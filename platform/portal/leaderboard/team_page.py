@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
-from django.utils.safestring import mark_safe
+from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
-from portal.leaderboard.boards import rows_of_team, stored_boards
+from portal.leaderboard.board_rows import board_row
+from portal.leaderboard.boards import selected_rows, stored_boards
 from portal.leaderboard.caching import cached
+from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Row
+from portal.leaderboard.selection import Selection
 from portal.teams.models import Team
 from portal.teams.selectors import members
 
@@ -28,6 +31,11 @@ class TeamBoard:
     track: Track
     budget: float | None
     rows: Sequence[Row]
+
+    @property
+    def lines(self) -> list[SafeString]:
+        """The rows of the table."""
+        return [board_row(row, Columns(self.track.is_private)) for row in self.rows]
 
     @property
     def is_cut(self) -> bool:
@@ -56,9 +64,9 @@ def team(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _boards(team: Team, tracks: Sequence[Track]) -> list[TeamBoard]:
-    found = []
+    found, own = [], Selection(team=team.slug)
     for track in tracks:
         boards = stored_boards(track)
-        for board, rows in zip(boards, rows_of_team(team.slug, boards, LENGTH), strict=True):
+        for board, rows in zip(boards, selected_rows(own, boards, LENGTH), strict=True):
             found += [TeamBoard(track, board.budget, rows)] if rows else []
     return found

@@ -17,9 +17,11 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.evaluation.models import Examination
-from portal.evaluation.results import EPSILON_COLUMNS, TRUST, EpsilonColumn, threshold_text
+from portal.evaluation.results import TRUST, threshold_text
+from portal.leaderboard.board_rows import board_row, overview_row
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.columns import Columns
 from portal.leaderboard.ordering import overlapping_scores
 from portal.leaderboard.plot_pages import track_plot
 from portal.leaderboard.ranking import Row
@@ -37,19 +39,6 @@ OWN = '<span class="badge badge-own">your team</span>'
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns a board has beside those that every board has."""
-
-    more: bool = False
-    trust: bool = False
-
-    @property
-    def epsilons(self) -> Sequence[EpsilonColumn]:
-        """Those with an ε that doesn't rank the runs."""
-        return EPSILON_COLUMNS if self.more else ()
-
-
-@dataclass(frozen=True)
 class ShownBoard:
     """A part of a board: a page of the rows with a rank, or the nearest of those without one.
 
@@ -64,6 +53,11 @@ class ShownBoard:
     page: Page[int]
     unranked: Sequence[Row] = ()
     unranked_count: int = 0
+
+    @property
+    def lines(self) -> list[SafeString]:
+        """The rows of the table."""
+        return [board_row(row, self.columns) for row in self.rows]
 
 
 @dataclass(frozen=True)
@@ -183,14 +177,14 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int) -> str:
     track, selection = board.track, asked.selection
-    columns = Columns(asked.more, _trust_differs(track))
+    columns = Columns(track.is_private, asked.more, _trust_differs(track), picks=True)
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)
         return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
-    rows = _with_ranges(board, board.ranked(selection, start, start + PAGE_LENGTH))
-    unranked = board.unranked(selection, 0, NEAREST) if page.number == 1 and unranked_count else []
-    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
+    nearest = NEAREST if page.number == 1 and unranked_count else 0
+    rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
+    shown = ShownBoard(board.budget, _with_ranges(board, rows), columns, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 
@@ -218,7 +212,8 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
 def _overview(track: Track, asked: BoardQuery) -> str:
     boards = stored_boards(track)
     methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
-    context = {"track": track, "asked": asked, "boards": boards, "methods": methods, "leading": LEADING}
+    lines = [overview_row(method) for method in methods]
+    context = {"track": track, "asked": asked, "boards": boards, "lines": lines, "leading": LEADING}
     return render_to_string("leaderboard/overview.html", context)
 
 

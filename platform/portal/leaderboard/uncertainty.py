@@ -9,6 +9,24 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# Two intervals of 95 % hold together with at least this probability, however they depend on each other.
+JOINT_LEVEL = 0.9
+# Of the ends of intervals, as they are shown.
+DECIMALS = 3
+
+
+def difference(
+    first: tuple[float | None, float | None], second: tuple[float | None, float | None]
+) -> tuple[float, float]:
+    """Return an interval of the difference of two scores, from theirs: `JOINT_LEVEL` of it, and no tighter one.
+
+    It is that of two scores of which nothing is known together. All runs answer the same questions, so their true
+    difference varies less, by an amount that only each question's own scores would show.
+    """
+    low, high = _ends(first)
+    other_low, other_high = _ends(second)
+    return round(low - other_high, DECIMALS), round(high - other_low, DECIMALS)
+
 
 @dataclass(frozen=True)
 class RankRange:
@@ -32,13 +50,19 @@ class RankRanges:
 
     def __init__(self, intervals: Iterable[tuple[float | None, float | None]], above: int = 0) -> None:
         self._above = above
-        known = [(0.0 if low is None else low, 1.0 if high is None else high) for low, high in intervals]
+        known = [_ends(interval) for interval in intervals]
         self._lows = sorted(low for low, _ in known)
         self._highs = sorted(high for _, high in known)
 
     def of(self, low: float | None, high: float | None) -> RankRange:
         """Return the range of a row: better is who begins above it, worse is who ends below it."""
-        low, high = 0.0 if low is None else low, 1.0 if high is None else high
+        low, high = _ends((low, high))
         better = self._above + len(self._lows) - bisect_right(self._lows, high)
         worse = bisect_left(self._highs, low)
         return RankRange(1 + better, self._above + len(self._lows) - worse)
+
+
+def _ends(interval: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Return the ends of an interval of scores; of one that is unknown, those of all scores."""
+    low, high = interval
+    return 0.0 if low is None else low, 1.0 if high is None else high

@@ -3,6 +3,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from portal.leaderboard import (
     badges,
     citing,
+    comparison,
     exports,
     feeds,
     home_page,
@@ -17,6 +18,7 @@ from portal.leaderboard import (
 boards: list[URLPattern | URLResolver] = [
     path("", home_page.index, name="index"),
     path("<slug:slug>/", track_page.track, name="track"),
+    path("<slug:slug>/compare/", comparison.compare, name="compare"),
     path("<slug:slug>/progress/", plot_pages.progress, name="progress"),
     path("<slug:slug>/feed/", feeds.newest, name="feed"),
     path("<slug:slug>.csv", exports.track_csv, name="csv"),

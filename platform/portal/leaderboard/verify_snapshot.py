@@ -1,16 +1,15 @@
 """Verify a snapshot of the leaderboards, with Python alone and without the site: `python verify.py [folder]`.
 
 It checks that every file has the hash that SHA256SUMS says and that there are no others, and that the ranks follow from
-the rows by the rules: who qualifies, in which order, without gaps. Scores are published with four decimals and ranked
-with all of them, so rows whose published scores are equal may be in any order. It doesn't check that a score is right,
-which needs the secret test set.
+the rows by the rules: who qualifies, and in which order, of equal rows the earlier submission first. It doesn't check
+that a score is right, which needs the secret test set.
 """
 
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +61,16 @@ def _of_board(board: dict[str, Any], threshold: float) -> Iterator[str]:
 
 def _qualifies(row: dict[str, Any], budget: float | None, threshold: float) -> bool:
     results = row["results"]
-    if results["anls"] is None or row["status"] == "rejected":
+    if results["anls"] is None or row["status"] == "rejected" or row["is_disqualified"]:
         return False
     if budget is None:
-        # The score is cut to four decimals, and so is what it is compared with.
-        return (
-            results["bytes_total"] is not None and results["anls"] >= math.floor(threshold * 1e4 + 1e-9) / 1e4
-        )
+        return results["bytes_total"] is not None and results["anls"] >= threshold
     return results["epsilon"] is not None and results["epsilon"] <= budget
 
 
-def _value(row: dict[str, Any], budget: float | None) -> float:
-    return float(row["results"]["bytes_total"] if budget is None else -row["results"]["anls"])
+def _value(row: dict[str, Any], budget: float | None) -> tuple[float, datetime]:
+    value = float(row["results"]["bytes_total"] if budget is None else -row["results"]["anls"])
+    return value, datetime.fromisoformat(row["submitted_at"])
 
 
 def main(arguments: list[str]) -> int:

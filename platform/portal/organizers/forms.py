@@ -17,18 +17,33 @@ class TrackForm(forms.ModelForm[Track]):
 
     class Meta:
         model = Track
-        fields = ("anls_threshold", "submissions_per_day", "paused", "opens_at", "closes_at")
-        labels = {"anls_threshold": "ANLS threshold"}
+        fields = (
+            "anls_threshold",
+            "required_reviews",
+            "budgets",
+            "submissions_per_day",
+            "paused",
+            "opens_at",
+            "closes_at",
+        )
+        labels = {
+            "anls_threshold": "ANLS threshold",
+            "required_reviews": "Accepting reviewers",
+            "budgets": "Privacy budgets ε",
+        }
         help_texts = {
+            "required_reviews": "That make a result verified.",
+            "budgets": "One board each, such as [1, 4, 8].",
             "opens_at": "In UTC, such as 2026-11-22 14:00.",
             "closes_at": "In UTC. Empty: no deadline.",
         }
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        if self.instance.is_private:
-            # Those tracks rank by budgets and have no threshold.
-            del self.fields["anls_threshold"]
+        # Tracks rank by budgets, with reviews, or by bytes, with a threshold.
+        others = ["anls_threshold"] if self.instance.is_private else ["required_reviews", "budgets"]
+        for name in others:
+            del self.fields[name]
 
 
 class DisqualificationForm(forms.Form):

@@ -18,13 +18,18 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.leaderboard.boards import boards_of
 from portal.leaderboard.effects import Effect, effect
+from portal.leaderboard.ordering import counts
 from portal.leaderboard.ranking import Row, rank_by_bytes
-from portal.submissions.models import Submission, SubmissionState
+from portal.reviews.selectors import decisions_on
+from portal.reviews.verdict import ResultStatus, verdict
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
 
 # The rules that the desk changes, with their public names.
 NAMES = {
     "anls_threshold": "ANLS threshold",
+    "required_reviews": "Accepting reviewers that make a result verified",
+    "budgets": "Privacy budgets ε",
     "submissions_per_day": "Submissions of a team in 24 hours",
     "paused": "Paused",
     "opens_at": "Opens",
@@ -72,6 +77,10 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
             board.rows, rank_by_bytes((row.entry for row in board.rows), changes["anls_threshold"][1])
         )
         sentences += board_sentences(rows)
+    if "required_reviews" in changes:
+        sentences.append(_review_sentence(track, changes["required_reviews"]))
+    if "budgets" in changes:
+        sentences += _budget_sentences(track, *changes["budgets"])
     if "submissions_per_day" in changes:
         sentences.append(quota_sentence(_recent_times(track, now), changes["submissions_per_day"], now))
     if changes.keys() & {"paused", "opens_at", "closes_at"}:
@@ -92,6 +101,41 @@ def board_sentences(rows: Effect) -> list[str]:
         if some
     ]
     return [sentence + "." for sentence in found] or ["No rank changes."]
+
+
+def _review_sentence(track: Track, required: tuple[int, int]) -> str:
+    """Return how the status of results changes with the number of reviewers that they need."""
+    submissions = {row.entry.submission for board in boards_of(track) for row in board.rows}
+    decisions = decisions_on(key for key in submissions if key)
+    before, after = (
+        [verdict(found, number).status is ResultStatus.VERIFIED for found in decisions.values()]
+        for number in required
+    )
+    gained = sum(now and not once for once, now in zip(before, after, strict=True))
+    lost = sum(once and not now for once, now in zip(before, after, strict=True))
+    if not gained and not lost:
+        return "No method's results change their status."
+    if gained:
+        return f"{gained} method{pluralize(gained)} become{'s' if gained == 1 else ''} verified."
+    return f"{lost} method{pluralize(lost)} {'is' if lost == 1 else 'are'} under review again."
+
+
+def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[str]:
+    """Return which boards appear and disappear, with the runs on them, and which drafts are in the way."""
+    found = []
+    for budget in sorted(set(old) ^ set(new)):
+        ranked, others = counts(track, budget)
+        runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
+        verb = "disappears; its results stay stored" if budget in old else "appears"
+        found.append(f"The board at ε = {budget:g} ({runs}) {verb}.")
+    removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
+    if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
+        found.append(
+            f"{drafts} run{pluralize(drafts)} of drafts must be removed before those can be submitted."
+        )
+    if pending := removed.filter(state__in=[RunState.QUEUED, RunState.RUNNING], scored_at=None).count():
+        found.append(f"{pending} run{pluralize(pending)} that are being evaluated will be on no board.")
+    return found
 
 
 def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now: datetime) -> str:
@@ -170,6 +214,8 @@ def _in_words(value: object) -> str:
             return "yes" if value else "no"
         case datetime():
             return f"{value.day} {value:%b %Y, %H:%M} UTC"
+        case list():
+            return ", ".join(f"{number:g}" for number in value)
         case _:
             return f"{value}"
 

@@ -201,6 +201,7 @@ class Demo:
         with self.steps.step(f"Submitting {len(METHODS)} methods, as many at once as there are cores"):
             self.submit(METHODS)
         with self.steps.step("Both leaderboards"):
+            self.stack.manage("mark_baselines", ADA.team, "--by", ORGANIZERS[0][0])
             say("\n" + self.stack.manage("leaderboard"))
 
     def prepare_data(self) -> None:

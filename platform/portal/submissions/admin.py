@@ -82,6 +82,10 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Submission | None = None) -> bool:
+        """Return whether the list's actions may be used; a page of one submission has nothing to save."""
+        return obj is None and super().has_change_permission(request)
+
     def has_delete_permission(self, _request: HttpRequest, _obj: Submission | None = None) -> bool:
         return False
 

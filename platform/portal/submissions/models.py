@@ -158,16 +158,25 @@ class Run(models.Model):
     class Meta:
         ordering = ["budget"]
         indexes = [
-            # The two orders of boards, so that PostgreSQL reads neither the rows of other pages nor the results.
+            # The two orders of boards. Each has every column by which boards pick and order runs, so that PostgreSQL
+            # finds a page's runs without reading the rows of others, which are wide.
             models.Index(
                 fields=["budget", "bytes_total"],
-                include=["id", "submission", "anls"],
+                include=["id", "submission", "anls", "disqualified_because"],
                 condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_bytes",
             ),
             models.Index(
                 fields=["budget", "-anls"],
-                include=["id", "submission", "epsilon"],
+                include=[
+                    "id",
+                    "submission",
+                    "anls_low",
+                    "anls_high",
+                    "bytes_total",
+                    "epsilon",
+                    "disqualified_because",
+                ],
                 condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_anls",
             ),

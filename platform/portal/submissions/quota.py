@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 WINDOW = timedelta(hours=24)
-# So many rejected submissions of a team and its members give their slots back within the window; a worker has looked
-# at each of them, so their number must have an end.
+# So many rejected submissions of a team and its members give their slots back within the window, and so many may be
+# canceled: each has cost the site work, so their number must have an end.
 RETURNED_SLOTS = 5
 
 
@@ -37,5 +37,5 @@ def next_slot(times: Iterable[datetime], now: datetime, limit: int) -> datetime 
 
 
 def returns_slot(returned: Iterable[datetime], now: datetime) -> bool:
-    """Return whether one more rejected submission gives its slot back, after those at the times `returned`."""
+    """Return whether one more submission gives its slot back, after those that did at the times `returned`."""
     return sum(time > now - WINDOW for time in returned) < RETURNED_SLOTS

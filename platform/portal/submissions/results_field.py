@@ -1,5 +1,9 @@
 """The database column of a run's results: a JSON document in the database, a `RunResults` in Python.
 
+Its scores are cut to four decimals, and their intervals rounded outward to three, before they are stored: exact scores
+of many submissions would reveal the answers to single questions of the secret test set. So nothing that reads the
+column can show more digits than that, nor rank by them. The reports of the steps have the exact ones, for organizers.
+
 The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks.
 """
 
@@ -12,10 +16,20 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from evaluator.contracts import CheckStatus
 from evaluator.results import RunResults
+from evaluator.scoring.metrics import cut
+from portal.ui.rounding import outward_high, outward_low
 
 
 class ResultsField(JSONField[RunResults, RunResults]):
     """Results that are None or empty are left out of the document, so that its keys say which there are."""
+
+    def pre_save(self, model_instance: Model, add: bool) -> Any:
+        """Return what is stored of the instance, which has it from now on, too."""
+        value = super().pre_save(model_instance, add)
+        if isinstance(value, RunResults):
+            value = with_shown_scores(value)
+            setattr(model_instance, self.attname, value)
+        return value
 
     def from_db_value(
         self, value: str | None, expression: Expression, connection: BaseDatabaseWrapper
@@ -66,6 +80,19 @@ class FlaggedChecks(Func):
         is_flagged = f"json_extract(made.value, '$.status') = '{CheckStatus.FLAGGED.value}'"
         found = f"(SELECT COUNT(*) FROM {made} WHERE {is_flagged})"  # noqa: S608  (nothing in it comes from outside)
         return self.as_sql(compiler, connection, template=found)
+
+
+def with_shown_scores(results: RunResults) -> RunResults:
+    """Return the results with scores of four decimals and intervals of three, which contain the exact ones."""
+    low, high = results.anls_low, results.anls_high
+    scores = {"anls": results.anls, "accuracy": results.accuracy}
+    return results.model_copy(
+        update={
+            **{name: None if score is None else float(cut(score)) for name, score in scores.items()},
+            "anls_low": None if low is None else outward_low(low),
+            "anls_high": None if high is None else outward_high(high),
+        }
+    )
 
 
 def _document(value: Any) -> Any:

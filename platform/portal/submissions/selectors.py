@@ -9,12 +9,16 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from portal.accounts.models import User
+from portal.audit.models import AuditEntry
 from portal.challenge.models import Track
 from portal.submissions.models import Refund, Run, RunToken, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, Quota, quota
 from portal.teams.models import Membership, PastMembership, Team
 from portal.teams.selectors import teams_ever_of
 from portal.uploads.models import Upload, UploadState
+
+# What the audit log calls a submission that is a draft again.
+CANCELED = f"submission.{SubmissionState.DRAFT}"
 
 
 def submissions_of(team: Team) -> QuerySet[Submission]:
@@ -119,6 +123,17 @@ def counted_times(team: Team, track: Track, now: datetime) -> list[datetime]:
 def returned_times(team: Team, track: Track, now: datetime) -> list[datetime]:
     """Return when the submissions were made that were rejected, and gave their quota slots back."""
     return _times(_counted_together(team, track, now).filter(refunded_for=Refund.REJECTED))
+
+
+def canceled_times(team: Team, track: Track, now: datetime) -> list[datetime]:
+    """Return when submissions to the track were canceled lately, by the team or by somebody who is in it now."""
+    # By the audit log: a draft that was submitted and canceled, also several times, looks like any other.
+    canceled = AuditEntry.objects.filter(action=CANCELED, at__gt=now - WINDOW)
+    entries = [(UUID(key), actor, at) for key, actor, at in canceled.values_list("object_id", "actor", "at")]
+    submissions = Submission.objects.filter(pk__in=[key for key, _, _ in entries], track=track)
+    teams = dict(submissions.values_list("pk", "team"))
+    people = set(Membership.objects.filter(team=team).values_list("user", flat=True))
+    return [at for key, actor, at in entries if key in teams and (teams[key] == team.pk or actor in people)]
 
 
 def _counted_together(team: Team, track: Track, now: datetime) -> QuerySet[Submission]:

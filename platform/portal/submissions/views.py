@@ -38,13 +38,13 @@ def create(request: UserRequest) -> HttpResponse:
     track = Track.objects.filter(slug=request.GET.get("track", "")).first()
     form = NewSubmissionForm(request.POST or None, initial={"track": track})
     problems = []
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and not _wants_preview(request):
         try:
             return redirect(services.create_submission(team, request.user, **form.cleaned_data))
         except ProblemError as error:
             problems = error.problems
     closed = [track for track in Track.objects.all() if track.closed_because()]
-    context = {"form": form, "problems": problems, "closed": closed}
+    context = {"form": form, "problems": problems, "closed": closed, "preview": _preview(request, form)}
     return render(request, "submissions/create.html", context, status=409 if problems else 200)
 
 
@@ -58,13 +58,27 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     kind = SubmissionForm if submission.state == SubmissionState.DRAFT else TextForm
     # An invalid form changes its instance too, and the page shows the title as it is stored.
     form = kind(request.POST or None, instance=own_or_404(request, submission_id))
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and not _wants_preview(request):
         try:
             services.describe(submission, form.cleaned_data, request.user)
         except ProblemError as error:
             messages.error(request, error.problem.message)
         return redirect(submission)
-    return render(request, "submissions/edit.html", {"submission": submission, "form": form})
+    context = {"submission": submission, "form": form, "preview": _preview(request, form)}
+    return render(request, "submissions/edit.html", context)
+
+
+def _wants_preview(request: HttpRequest) -> bool:
+    return "preview" in request.POST
+
+
+def _preview(request: HttpRequest, form: TextForm) -> str | None:
+    """Return the description to show as it would be read; None where that isn't asked for."""
+    if not _wants_preview(request):
+        return None
+    # Of an invalid form only what is valid; one that is too long is named in its error instead.
+    form.is_valid()
+    return form.cleaned_data.get("description")
 
 
 @login_required

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.conf import settings
 from django.core.cache import caches
 from django.test import Client
 
@@ -114,6 +115,13 @@ def test_an_address_that_is_shared_shows_the_same_page(client):
     address = f"{PATH}?{urlencode(WINNER)}"
     mine, yours = client.get(address), Client().get(address)
     assert mine.content == yours.content
+
+
+def test_the_address_is_there_to_be_copied(client):
+    address = f"{PATH}?{urlencode(WINNER)}"
+    html = client.get(address).content.decode()
+    assert f"data-copy>{settings.SITE_URL}{address.replace('&', '&amp;')}</code>" in html
+    assert "data-copy" not in client.get(PATH).content.decode()
 
 
 def test_the_second_to_ask_the_same_waits_for_no_computing(client, computed):

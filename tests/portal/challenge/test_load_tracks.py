@@ -100,6 +100,7 @@ def test_times_are_compared_as_moments(tmp_path: Path) -> None:
     ("override", "found"),
     [
         ("track-1.anls_threshold=1.5", "1.5"),
+        ("track-1.anls_threshold=0.82425", "0.82425"),
         ("track-1.anls_threshold=NaN", "nan"),
         ("track-1.delta=0", "0"),
         ("track-2.budgets=[]", "[]"),

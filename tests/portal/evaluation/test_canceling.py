@@ -10,10 +10,12 @@ from portal.evaluation import intake
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.services import cancel, evaluate_again, may_cancel
 from portal.submissions import services
-from portal.submissions.models import RunState, SubmissionState
-from portal.submissions.selectors import quota_of
+from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.quota import RETURNED_SLOTS, WINDOW
+from portal.submissions.selectors import canceled_times, quota_of
+from portal.teams.models import Membership
 from tests.portal.evaluation.messages import make_progress, make_report
-from tests.portal.factories import SCORES
+from tests.portal.factories import SCORES, make_team, make_track, make_user
 from tests.portal.submissions.drafts import make_complete_draft
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +42,27 @@ def test_it_can_be_submitted_again(submission):
     submission.refresh_from_db()
     services.submit(submission, submission.created_by)
     assert [attempt.state for attempt in Evaluation.objects.order_by("attempt")] == ["canceled", "queued"]
+
+
+def test_no_team_cancels_without_end(submission):
+    """Each cycle would give the slot back, and queue and dispatch all runs again."""
+    team, track, member = submission.team, submission.track, submission.created_by
+    for _ in range(RETURNED_SLOTS):
+        cancel(submission, actor=member)
+        submission.refresh_from_db()
+        services.submit(submission, member)
+    with pytest.raises(ProblemError, match="E_SUBMISSION_QUOTA"):
+        cancel(submission, actor=member)
+    assert Submission.objects.get().state == SubmissionState.SUBMITTED
+    later = timezone.now() + WINDOW
+    assert len(canceled_times(team, track, timezone.now())) == RETURNED_SLOTS
+    assert canceled_times(team, track, later) == []
+    # Nor does somebody who goes on in another team; a team of others, and another track, are as before.
+    new_team = make_team(make_user())
+    assert canceled_times(new_team, track, timezone.now()) == []
+    Membership.objects.filter(user=member).update(team=new_team)
+    assert len(canceled_times(new_team, track, timezone.now())) == RETURNED_SLOTS
+    assert canceled_times(new_team, make_track(), timezone.now()) == []
 
 
 def test_what_a_worker_has_begun_is_not_canceled(submission):

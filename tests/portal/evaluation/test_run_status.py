@@ -5,10 +5,11 @@ import pytest
 from django.utils import timezone
 
 from evaluator.contracts import Step
+from evaluator.mechanisms.events import Gaussian
 from portal.evaluation.models import Evaluation, EvaluationState, StepReport
 from portal.evaluation.status import statuses
 from portal.submissions.models import RunState
-from tests.portal.factories import make_run, make_submission
+from tests.portal.factories import make_epsilons, make_run, make_submission, owner_of
 from tests.portal.submissions.drafts import make_private_track
 
 pytestmark = pytest.mark.django_db
@@ -161,3 +162,16 @@ def test_nor_with_those_that_wait(django_assert_num_queries):
     with django_assert_num_queries(6):
         found = statuses(runs)
     assert {status.queue_position for status in found} == {1, 2, 3, 4, 5, 6, 7, 8}
+
+
+def test_the_team_alone_opens_its_recorded_settings_in_the_calculator(client):
+    submission = make_submission(track=make_private_track(), state="submitted")
+    run = make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9, epsilons=make_epsilons(3.9))
+    evaluation = evaluate(run, state=EvaluationState.PASSED, finished_at=timezone.now())
+    events = [Gaussian(effective_noise_multiplier=4.5, rounds=3).model_dump(mode="json")]
+    accounting = {"kind": "accounting", "delta": 1e-5, "events": events}
+    report(evaluation, Step.ACCOUNTING, result=accounting)
+    assert "calculator/?" not in client.get(submission.get_absolute_url()).text
+    client.force_login(owner_of(submission.team))
+    page = client.get(submission.get_absolute_url()).text
+    assert "noise_multiplier=4.5&amp;rounds=3" in page

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db
 THRESHOLD = 0.8242
 BUDGET = 4.0
 NOW = timezone.now()
-# Neighbors of the limits, equal values, and numbers that a decimal column would round.
-SCORES = [0.8241999999999999, THRESHOLD, 0.8242000000000002, 0.1 + 0.2, 1e-5, 0.0, 1.0]
+# Neighbors of the limits, values that are shown as equal, and numbers that a decimal column would round.
+SCORES = [0.8241999999999999, THRESHOLD, 0.8242000000000002, 0.82429, 0.1 + 0.2, 1e-5, 0.0, 1.0]
 EPSILONS = [3.9999999999999996, BUDGET, 4.000000000000001, 1e-7, 12.5, None]
 BYTES = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
 

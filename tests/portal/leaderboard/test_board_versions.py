@@ -137,7 +137,7 @@ def edit_track(run, client):
     address = reverse("admin:challenge_track_change", args=[run.submission.track.pk])
     form = client.get(address).context["adminform"].form
     values = {name: "" if form[name].value() is None else form[name].value() for name in form.fields}
-    values = {name: value for name, value in values.items() if value is not False} | {"budgets": "[4, 8]"}
+    values = {name: value for name, value in values.items() if value is not False} | {"name": "Another"}
     response = client.post(
         address, {**values, "opens_at_0": "", "opens_at_1": "", "closes_at_0": "", "closes_at_1": ""}
     )

@@ -180,9 +180,9 @@ class TestTrackPage:
         # first of two boards.
         with django_assert_num_queries(9):
             page_of(client, private_track)
-        # The tracks, their versions, the counts, the levels, the rows with a rank and their reviews, and the intervals
-        # beside theirs. The plot is cached.
-        with django_assert_num_queries(8):
+        # The tracks, their versions, the counts with a rank and without, the levels, the rows and their reviews, and
+        # the intervals beside theirs. The plot is cached.
+        with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
@@ -368,6 +368,7 @@ class TestApi:
             "reason": "",
             "status": "provisional",
             "is_baseline": False,
+            "is_disqualified": False,
             "method": "One",
             "team": submission.team.name,
             "results": run.results.model_dump(mode="json"),

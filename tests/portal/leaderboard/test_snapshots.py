@@ -28,9 +28,10 @@ def snapshot(tmp_path):
     add(bytes_track, "Small", bytes_total=10, anls=0.82421234, anls_low=0.8111222, anls_high=0.83)
     add(bytes_track, "Big", bytes_total=30)
     add(bytes_track, "Weak", bytes_total=5, anls=0.82419)
+    add(bytes_track, "Forged", bytes_total=4, anls=0.8, disqualified_because="The log is forged.")
     private = make_track(Ranking.ANLS, slug="private", budgets=[4])
     add(private, "Good", 4.0, epsilon=3.9, anls=0.61234)
-    add(private, "Worse", 4.0, epsilon=3.9, anls=0.61233)
+    add(private, "Later", 4.0, epsilon=3.9, anls=0.61239)
     add(private, "Over", 4.0, epsilon=4.1)
     folder = tmp_path / "snapshot"
     call_command("freeze", str(folder), name="2026-11", stdout=StringIO())
@@ -67,6 +68,7 @@ def test_it_has_rows_rules_versions_and_a_citation_and_verifies_itself(snapshot)
         ("Small", 1),
         ("Big", 2),
         ("Weak", None),
+        ("Forged", None),
     ]
     citation = yaml.safe_load((snapshot / "CITATION.cff").read_text())
     assert (citation["version"], citation["type"]) == ("2026-11", "dataset")
@@ -104,6 +106,11 @@ def skip(rows):
     rows["bytes"][1]["rank"] = 3
 
 
+def overtake(rows):
+    first, second = rows["private"][:2]
+    first["submitted_at"], second["submitted_at"] = second["submitted_at"], first["submitted_at"]
+
+
 def reject(rows):
     rows["private"][0]["status"] = "rejected"
 
@@ -114,6 +121,7 @@ def reject(rows):
         (swap, "bytes: rank 1 is worse than the one after it"),
         (promote, "private, ε = 4: Over has a rank, against the rules"),
         (skip, "bytes: the ranks are not 1, 2, 3 and so on"),
+        (overtake, "private, ε = 4: rank 1 is worse than the one after it"),
         (reject, "private, ε = 4: Good has a rank, against the rules"),
     ],
 )

@@ -8,8 +8,9 @@ from django.utils import timezone
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking, RuleChange
 from portal.organizers.track_changes import quota_sentence
+from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_organizer, make_run, make_submission, make_track
+from tests.portal.factories import make_organizer, make_run, make_submission, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +76,51 @@ def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, 
     make_run(late, state=RunState.SCORED, anls=0.55)
     page = client.post(address, {**data, "seen": seen}).content.decode()
     assert "3 runs lose their rank." in page
+    assert not RuleChange.objects.exists()
+
+
+@pytest.fixture
+def private_track():
+    track = make_track(Ranking.ANLS, budgets=[1, 4], required_reviews=2)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9)
+    ProofReview.objects.create(
+        submission=submission, reviewer=make_user(), decision=Decision.ACCEPTED, decided_at=timezone.now()
+    )
+    make_run(make_submission(track=track), budget=4.0)
+    return track
+
+
+def private_fields(**changed) -> dict[str, object]:
+    return fields(required_reviews=2, budgets="[1, 4]", **changed)
+
+
+def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, private_track) -> None:
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"required_reviews": 1}
+    assert "1 method becomes verified." in client.post(address, data).content.decode()
+    confirmed(client, address, data)
+    private_track.refresh_from_db()
+    assert private_track.required_reviews == 1
+    note = RuleChange.objects.get().text
+    assert note == "Accepting reviewers that make a result verified: 2 → 1."
+
+
+def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
+    page = client.post(address, data).content.decode()
+    assert "The board at ε = 2 (0 runs, 0 with a rank) appears." in page
+    assert "The board at ε = 4 (1 run, 1 with a rank) disappears; its results stay stored." in page
+    assert "1 run of drafts must be removed" in page
+    confirmed(client, address, data)
+    private_track.refresh_from_db()
+    assert private_track.budgets == [1, 2]
+    assert RuleChange.objects.get().text == "Privacy budgets ε: 1, 4 → 1, 2."
+
+
+@pytest.mark.parametrize("budgets", ["[0]", "[1, 1]", "4", "nonsense", '["1"]'])
+def test_impossible_budgets_are_rejected(client: Client, organizer, private_track, budgets) -> None:
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": budgets}
+    assert "errorlist" in client.post(address, data).content.decode()
     assert not RuleChange.objects.exists()
 
 

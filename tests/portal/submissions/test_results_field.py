@@ -50,3 +50,13 @@ def test_a_dump_is_loaded_again(run, tmp_path):
     Run.objects.update(results=RunResults(), state=RunState.REJECTED, scored_at=None)
     call_command("loaddata", file, verbosity=0)
     assert Run.objects.get().results == RESULTS
+
+
+def test_no_digit_is_stored_that_is_not_shown():
+    run = make_run(
+        state=RunState.SCORED, anls=0.82419999, accuracy=0.71239, anls_low=0.8111222, anls_high=0.8301
+    )
+    shown = {"anls": 0.8241, "accuracy": 0.7123, "anls_low": 0.811, "anls_high": 0.831}
+    for results in (run.results, Run.objects.get().results):
+        assert results.model_dump(include=set(shown)) == shown
+    assert Run.objects.values_list("anls", "anls_low", "anls_high").get() == (0.8241, 0.811, 0.831)

@@ -1,9 +1,12 @@
+from io import StringIO
 from uuid import uuid4
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from evaluator.contracts import ArtifactKind
+from portal.accounts.models import User
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import PendingArtifact, RunState, Submission, SubmissionState
 from portal.uploads.models import UploadState
@@ -18,6 +21,7 @@ from tests.portal.factories import (
     make_track,
     make_upload,
     make_user,
+    owner_of,
 )
 from tests.portal.submissions.drafts import make_complete_draft, make_private_track
 from tests.portal.submissions.pages import page, post
@@ -202,6 +206,28 @@ class TestDraftPage:
         post(member, "edit", submission.pk, title="Better", description="*Much*")
         assert "<em>Much</em>" in page(member, "detail", submission.pk)
 
+    def test_its_description_is_previewed_and_nothing_is_saved(self, member, team):
+        submission = make_submission(team, title="Before", description="old")
+        fields = {"title": "After", "description": r"# Head *x* $\sigma = 1$", "preview": "1"}
+        html = post(member, "edit", submission.pk, **fields).content.decode()
+        assert 'id="preview"' in html
+        assert "<em>x</em>" in html
+        assert "<math" in html
+        assert 'value="After"' in html
+        submission.refresh_from_db()
+        assert (submission.title, submission.description) == ("Before", "old")
+        assert 'id="preview"' not in page(member, "edit", submission.pk)
+
+    def test_a_new_one_is_previewed_before_it_exists(self, member, team):
+        track = make_track()
+        fields = {"track": track.pk, "title": "", "description": "*Much*", "preview": "1"}
+        html = member.post(reverse("submissions:create"), fields).content.decode()
+        assert "<em>Much</em>" in html
+        html = member.post(reverse("submissions:create"), {**fields, "description": "x" * 10_001}).content
+        assert b'id="preview"' not in html
+        member.post(reverse("submissions:create"), {**fields, "title": "Valid"})
+        assert not team.submissions.exists()
+
 
 class TestAfterSubmitting:
     """What the team reads and does on the page of its own submission."""
@@ -364,7 +390,21 @@ class TestAdmin:
         before = submission.title
         submission.refresh_from_db()
         assert (submission.title, submission.state) == (before, SubmissionState.DRAFT)
-        assert organizer.get(address).status_code == 200
+        page_of_one = organizer.get(address)
+        assert page_of_one.status_code == 200
+        assert 'name="_save"' not in page_of_one.text
+
+    def test_a_command_marks_what_a_team_has_submitted(self, organizer):
+        team = make_team()
+        submitted = make_submission(team, state=SubmissionState.SUBMITTED)
+        draft, other = make_submission(team), make_submission(state=SubmissionState.SUBMITTED)
+        with pytest.raises(CommandError, match="No organizer has the address"):
+            call_command("mark_baselines", team.name, by=owner_of(team).email)
+        by = User.objects.get(is_superuser=True).email
+        call_command("mark_baselines", team.name, by=by, stdout=StringIO())
+        for submission, expected in ((submitted, True), (draft, False), (other, False)):
+            submission.refresh_from_db()
+            assert submission.is_baseline is expected
 
 
 def test_the_evaluation_of_a_submitted_run_begins(member, team):

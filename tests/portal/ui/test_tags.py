@@ -53,12 +53,6 @@ def test_a_score_has_four_decimals_and_never_seems_better_than_it_is(anls: float
     assert render("{{ anls|score }}", anls=anls) == text
 
 
-def test_organizers_see_all_digits_of_a_score() -> None:
-    assert render("{{ anls|exact_score }}", anls=0.82419999) == (
-        '<data value="0.82419999" title="0.82419999">0.8241</data>'
-    )
-
-
 @pytest.mark.parametrize("name", ["bytes", "score", "ago", "at", "on"])
 def test_a_missing_value_is_a_dash(name: str) -> None:
     assert render("{{ nothing|" + name + " }}", nothing=None) == "–"

@@ -158,11 +158,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', 'bytes_total'], include=('id', 'submission', 'anls'), name='scored_runs_by_bytes'),
+            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', 'bytes_total'], include=('id', 'submission', 'anls', 'disqualified_because'), name='scored_runs_by_bytes'),
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', '-anls'], include=('id', 'submission', 'epsilon'), name='scored_runs_by_anls'),
+            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', '-anls'], include=('id', 'submission', 'anls_low', 'anls_high', 'bytes_total', 'epsilon', 'disqualified_because'), name='scored_runs_by_anls'),
         ),
         migrations.AddIndex(
             model_name='submission',

@@ -59,14 +59,6 @@ def score_interval(low: float | None, high: float | None) -> str:
 
 
 @register.filter
-def exact_score(value: float | None) -> str:
-    """Return a score for organizers, with all of its digits in the title."""
-    if value is None:
-        return MISSING
-    return format_html('<data value="{}" title="{}">{}</data>', value, value, cut(value))
-
-
-@register.filter
 def ago(moment: datetime | None) -> str:
     """Return a day and how far it is from now, such as "22 Nov 2026 (2 h ago)", with the time in the title."""
     if moment is None:

@@ -1,0 +1,165 @@
+"""The rows of boards as HTML.
+
+They are put together here and not by a template: a page has sixty of them with twenty values each, which takes a
+template ten times as long, and most of the time of a page that is not cached.
+"""
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+
+from portal.leaderboard.boards import MethodRow
+from portal.leaderboard.columns import Columns
+from portal.leaderboard.ranking import Entry, Row
+from portal.ui.templatetags.bounds import epsilon
+from portal.ui.templatetags.ui import MISSING, bytes_tag, score, score_interval
+
+LINK = ' · <a href="{}" rel="nofollow noopener noreferrer">{}<span class="visually-hidden"> {} {}</span></a>'
+BASELINE = SafeString(' <span class="badge badge-baseline">baseline</span>')
+NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
+NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
+AGAIN = SafeString(' <span class="badge badge-running">re-evaluating</span>')
+EMPTY = SafeString("")
+# The ranks that stand out.
+TOP = 3
+PICK = (
+    ' · <label class="board-pick"><input type="checkbox" form="compare" name="method" value="{}"> compare'
+    '<span class="visually-hidden"> {}</span></label>'
+)
+
+
+def board_row(row: Row, columns: Columns) -> SafeString:
+    """Return a row of a board's table."""
+    results = row.entry.results
+    sent = bytes_tag(results.bytes_total)
+    cells = [_rank(row), _method(row.entry, has_pick=columns.picks)]
+    if columns.is_private:
+        cells += [_number("ANLS", _strong(score(results.anls)), _interval(row.entry))]
+        cells += [_number("ε", epsilon(results.epsilon)), _number("Communication", sent)]
+    else:
+        cells += [_number("Communication", _strong(sent))]
+        cells += [_number("ANLS", score(results.anls), _interval(row.entry))]
+    if columns.more:
+        cells += _more(row.entry, columns)
+    if columns.trust:
+        cells.append(_trust(row.entry))
+    cells.append(_status(row))
+    return SafeString(f"<tr>{''.join(cells)}</tr>\n")
+
+
+def overview_row(method: MethodRow) -> SafeString:
+    """Return a row of the table of all budgets."""
+    status = method.entry.status
+    cells = [
+        _method(method.entry, has_pick=True),
+        *(_run(label, row) for label, row in method.cells),
+        format_html(
+            '<td class="board-status"><span class="badge badge-{}">{}</span></td>', status, status.label
+        ),
+    ]
+    return SafeString(f"<tr>{''.join(cells)}</tr>\n")
+
+
+def _method(entry: Entry, *, has_pick: bool) -> SafeString:
+    """Return the cell with the method, its team, date and links; a comment says where a team finds its own mark."""
+    return format_html(
+        '<th scope="row" class="board-method"><a href="{}">{}</a>{}<!--team {}-->'
+        '<div class="muted small">{} · {}{}{}{}</div></th>',
+        entry.url,
+        entry.method,
+        BASELINE if entry.is_baseline else EMPTY,
+        entry.team_slug,
+        entry.team,
+        _day(entry),
+        format_html(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
+        format_html(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        format_html(PICK, entry.submission, entry.method) if has_pick else EMPTY,
+    )
+
+
+def _run(label: str, row: Row | None) -> SafeString:
+    """Return the cell of a method's run on one board: its score with the rank, or why it has none."""
+    if row is None:
+        return _number(label, NO_RUN)
+    rank = f"#{row.rank}" if row.rank else row.short_reason
+    interval = _interval(row.entry)
+    below = f"{rank} · {interval}" if interval else rank
+    return _number(label, _strong(score(row.entry.results.anls)), below)
+
+
+def _rank(row: Row) -> SafeString:
+    if row.rank is None:
+        return format_html('<td class="num board-rank">{}</td>', NO_RANK)
+    ranks = EMPTY
+    if row.ranks and row.ranks.best != row.ranks.worst:
+        could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
+        ranks = format_html(could_be, row.ranks)
+    top = " board-top" if row.rank <= TOP else ""
+    return format_html('<td class="num board-rank{}"><strong>{}</strong>{}</td>', top, row.rank, ranks)
+
+
+def _number(label: str, value: str, below: str = "") -> SafeString:
+    more = format_html('<div class="muted small">{}</div>', below) if below else EMPTY
+    return format_html('<td class="num" data-label="{}">{}{}</td>', label, value, more)
+
+
+def _interval(entry: Entry) -> str:
+    return score_interval(entry.results.anls_low, entry.results.anls_high)
+
+
+def _strong(value: str) -> SafeString:
+    return format_html("<strong>{}</strong>", value)
+
+
+def _day(entry: Entry) -> SafeString:
+    local = localtime(entry.submitted_at)
+    return format_html(
+        '<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), f"{local.day} {local:%b %Y}"
+    )
+
+
+def _more(entry: Entry, columns: Columns) -> list[SafeString]:
+    cells = [_number("Accuracy", score(entry.results.accuracy))]
+    for column, found in entry.epsilons:
+        value: str = MISSING if found is None else epsilon(found.epsilon)
+        if found is not None and found.decides:
+            value = format_html(
+                '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', value
+            )
+        cells.append(_number(column.title, value))
+    if columns.is_private:
+        accountant = entry.accountant_name or MISSING
+        cells.append(format_html('<td data-label="Accountant">{}</td>', accountant))
+    return cells
+
+
+def _trust(entry: Entry) -> SafeString:
+    results = entry.results
+    if results.trust_level is None:
+        return format_html('<td data-label="Verification">{}</td>', MISSING)
+    by = EMPTY
+    if results.trust_level.value and results.trust_at:
+        day = f"{results.trust_at.day} {results.trust_at:%b %Y}"
+        by = format_html('<div class="muted small">by {}, {}</div>', results.trust_by, day)
+    return format_html(
+        '<td data-label="Verification"><span class="badge">{}</span>{}</td>', results.trust_level.label, by
+    )
+
+
+def _status(row: Row) -> SafeString:
+    entry = row.entry
+    kind, label = ("unranked", row.short_reason) if row.short_reason else (entry.status, entry.status.label)
+    again = AGAIN if entry.is_evaluated_again else EMPTY
+    flagged = EMPTY
+    if count := entry.flagged_checks:
+        words = f"{count} check{'' if count == 1 else 's'} flagged"
+        flagged = format_html(
+            '<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words
+        )
+    return format_html(
+        '<td class="board-status"><span class="badge badge-{}">{}</span>{}{}</td>',
+        kind,
+        label,
+        again,
+        flagged,
+    )
