@@ -52,6 +52,7 @@ class Entry:
     team_slug: str = ""
     code_url: str = ""
     paper_url: str = ""
+    phase: str = ""
 
     @property
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:

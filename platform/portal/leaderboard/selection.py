@@ -47,6 +47,7 @@ class Selection:
         open_code: Only submissions with a link to their code.
         text: Part of the method's or the team's name.
         team: The slug of the only team.
+        phase: The name of the only phase in which they were submitted.
     """
 
     verified: bool = False
@@ -55,6 +56,7 @@ class Selection:
     baselines: Baselines = Baselines.ALL
     text: str = ""
     team: str = ""
+    phase: str = ""
     sort: Sort = Sort.RANK
 
     @classmethod
@@ -68,6 +70,7 @@ class Selection:
             baselines=Baselines(baselines) if baselines in set(Baselines) else Baselines.ALL,
             text=" ".join(query.get("q", "").split())[:MAX_TEXT_CHARACTERS],
             team=query.get("team", ""),
+            phase=query.get("phase", ""),
             sort=Sort(sort) if sort in set(Sort) else Sort.RANK,
         )
 
@@ -86,6 +89,7 @@ class Selection:
             "baselines": self.baselines.value,
             "q": self.text,
             "team": self.team,
+            "phase": self.phase,
             "sort": self.sort.value,
         }
         return urlencode({name: value for name, value in values.items() if value})

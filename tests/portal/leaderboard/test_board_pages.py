@@ -76,7 +76,7 @@ class TestPages:
         self, client, track, django_assert_num_queries
     ):
         first = client.get("/leaderboard/communication/?page=1").text
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(3):
             assert client.get("/leaderboard/communication/?page=1").text == first
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
