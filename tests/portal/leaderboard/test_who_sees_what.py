@@ -10,12 +10,14 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Anonymity, Ranking, Track
 from portal.leaderboard.boards import boards_of, stored_boards
 from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.submissions.publication import give_name, publish
 from tests.portal.factories import (
+    make_artifact,
     make_organizer,
     make_run,
     make_submission,
@@ -27,8 +29,8 @@ from tests.portal.factories import (
 pytestmark = pytest.mark.django_db
 
 TITLE, TEAM, SLUG = "Hidden gem", "Quiet Owls", "quiet-owls"
-# They show nothing of submissions: accounts and the administration, which asks for a login.
-LEFT_OUT = ("admin/", "account/")
+# They show nothing of submissions: accounts, the administration, which asks for a login, and the API's description.
+LEFT_OUT = ("admin/", "account/", "api/v1/docs", "api/v1/openapi.json")
 QUERIES = (
     "?q=Hidden",
     "?q=Quiet",
@@ -85,7 +87,7 @@ def addresses(submission: Submission) -> list[str]:
     found = []
     for path in _paths(get_resolver().url_patterns, ""):
         slug = SLUG if path.startswith("teams/") else submission.track.slug
-        address = "/" + path.replace("<slug:slug>", slug)
+        address = "/" + path.replace("<slug:slug>", slug).replace("<slug>", slug)
         for name, value in values.items():
             for converter in ("", "uuid:", "str:", "slug:", "path:"):
                 address = address.replace(f"<{converter}{name}>", value)
@@ -135,14 +137,26 @@ def logged_in(user: User) -> Client:
 
 
 @pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
-@pytest.mark.parametrize("who", ["competitor", "reviewer"])
-def test_neither_competitors_nor_reviewers_see_a_private_submission(track: Track, who: str) -> None:
+def test_no_competitor_sees_a_private_submission(track: Track) -> None:
     submission = made(track, published_at=None, keep_private=True)
-    others = track.submissions.exclude(title=TITLE).get().team
-    client = logged_in(owner_of(others) if who == "competitor" else make_organizer("review_proofs"))
-    found = places_of(client, submission, *traces(submission), TEAM)
-    assert found <= {(TEAM, f"/teams/{SLUG}/")}
-    assert client.get(reverse("admin:reviews_review", args=[submission.pk])).status_code in {302, 403}
+    client = logged_in(owner_of(track.submissions.exclude(title=TITLE).get().team))
+    assert places_of(client, submission, *traces(submission), TEAM) == {(TEAM, f"/teams/{SLUG}/")}
+
+
+@pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
+def test_no_reviewer_sees_a_private_submission(track: Track) -> None:
+    submission = made(track, published_at=None, keep_private=True)
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, TITLE.encode(), "proof.md")
+    client = logged_in(make_organizer("review_proofs"))
+    assert TITLE not in client.get(reverse("reviews:queue")).text
+    for address in (
+        reverse("reviews:proof", args=[submission.pk]),
+        reverse("admin:reviews_review", args=[submission.pk]),
+        submission.get_absolute_url(),
+    ):
+        response = client.get(address)
+        assert response.status_code in {403, 404}
+        assert TITLE not in response.text
 
 
 def test_a_private_submission_occurs_nowhere_until_its_team_publishes_it(
