@@ -121,8 +121,7 @@ def shown(client: Client, address: str) -> str:
     response = client.get(address)
     if response.status_code in {302, 405}:
         return ""
-    content = b"".join(response.streaming_content) if response.streaming else response.content
-    text = content.decode(errors="replace") + str(response.headers)
+    text = response.getvalue().decode(errors="replace") + str(response.headers)
     return text.replace(address, "").replace(address.replace("&", "&amp;"), "").replace(f"team={SLUG}", "")
 
 

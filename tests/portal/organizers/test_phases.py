@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,6 +14,9 @@ from portal.submissions.models import SubmissionState
 from tests.portal.factories import make_organizer, make_phase, make_submission, make_track
 
 pytestmark = pytest.mark.django_db
+
+
+CHOICES: list[dict[str, Any]] = [{"anonymous": True}, {"keep_private": True}]
 
 
 @pytest.fixture
@@ -86,9 +90,10 @@ def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organiz
 def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(client: Client, organizer) -> None:
     track = make_track(results=Results.AFTER_END, anonymity=Anonymity.UNTIL_END, allows_private=True)
     phase = track.phases.get()
-    made = {"track": track, "state": SubmissionState.SUBMITTED, "published_at": None}
-    waiting = make_submission(**made, anonymous=True)
-    private = make_submission(**made, keep_private=True)
+    waiting, private = (
+        make_submission(track=track, state=SubmissionState.SUBMITTED, published_at=None, **choice)
+        for choice in CHOICES
+    )
     page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
     assert "1 submission becomes public at once." in page
     assert "The team of 1 submission will be named at once." in page

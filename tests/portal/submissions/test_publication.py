@@ -1,6 +1,7 @@
 """When a submission becomes public and names its team: by its phase, and by its team."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 NOW = timezone.now()
 DAY = timedelta(days=1)
-BOTH = {"keep_private": True, "anonymous": True}
+BOTH: dict[str, Any] = {"keep_private": True, "anonymous": True}
 
 
 def liberal_track(**fields):
