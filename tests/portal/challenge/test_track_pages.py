@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -5,10 +7,12 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking, Track
-from tests.portal.factories import make_track, make_user
+from portal.challenge.models import Anonymity, Ranking, Track
+from tests.portal.factories import make_phase, make_track, make_user
 
 pytestmark = pytest.mark.django_db
+
+NOW = timezone.now()
 
 
 def page(client: Client, track: Track) -> str:
@@ -116,6 +120,25 @@ def test_slug_and_ranking_stay_as_they_are_once_a_track_exists(client: Client) -
     client.post(reverse("admin:challenge_track_change", args=[track.pk]), form)
     changed = Track.objects.get()
     assert (changed.slug, changed.ranking) == (track.slug, track.ranking)
+
+
+def test_a_track_that_is_added_has_a_phase_that_never_ends(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    form = {**admin_form(make_track()), "slug": "added", "ranking": "bytes"}
+    assert client.post(reverse("admin:challenge_track_add"), form).status_code == 302
+    phase = Track.objects.get(slug="added").phases.get()
+    assert (phase.starts_at, phase.ends_at) == (None, None)
+
+
+def test_several_phases_are_listed_with_their_rules_and_deadlines(client: Client) -> None:
+    track = make_track(closes_at=NOW + timedelta(days=1), allows_private=True, anonymity=Anonymity.UNTIL_END)
+    make_phase(track, name="Final", starts_at=NOW + timedelta(days=2), ends_at=NOW + timedelta(days=3))
+    html = page(client, track)
+    for text in ("Final", "a team may keep a submission private", "until the phase ends", "in 24 hours"):
+        assert text in html
+    calendar = client.get(reverse("challenge:deadline", args=[track.slug])).text
+    assert calendar.count("BEGIN:VEVENT") == 2
+    assert "Final ends" in calendar
 
 
 def admin_form(track: Track) -> dict[str, str]:
