@@ -90,6 +90,26 @@ class Account(Response):
     team: str | None
 
 
+class PhaseInfo(Response):
+    """A part of a track's time. A submission belongs to the phase in which it was submitted.
+
+    Attributes:
+        starts_at: Null where it has no beginning, as is `ends_at` where it has no deadline.
+        submissions_per_day: How many submissions a team may make in any 24 hours.
+        results: Whether results are public at once, or for the team alone until the phase ends.
+        allows_private: Whether a team may keep a submission private until it publishes it.
+        anonymity: Whether a team may be listed under an anonymous name, and until when.
+    """
+
+    name: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    submissions_per_day: int
+    results: Literal["at_once", "after_end"]
+    allows_private: bool
+    anonymity: Literal["none", "until_named", "until_end"]
+
+
 class TrackInfo(Response):
     """A track and its rules.
 
@@ -103,6 +123,7 @@ class TrackInfo(Response):
             where the list is empty.
         providers_per_client: How many providers of the training data each client has, which a training record must not
             exceed; empty where the organizers don't say.
+        phases: In the order of time; they don't overlap.
         closed_because: Why the track accepts no submissions now; empty while it does.
     """
 
@@ -125,9 +146,7 @@ class TrackInfo(Response):
     sampling_rule: SamplingRule
     accountant: Accountant
     adjacency: Adjacency
-    submissions_per_day: int
-    opens_at: datetime | None
-    closes_at: datetime | None
+    phases: list[PhaseInfo]
     closed_because: str
 
 
@@ -169,22 +188,34 @@ class SigningKey(Response):
 
 
 class NewSubmission(Request):
-    """Open a draft in a track."""
+    """Open a draft in a track.
+
+    Attributes:
+        keep_private: Whether only the team and the organizers see it, once submitted, until the team publishes it.
+        anonymous: Whether the public reads a random name in place of the team's.
+    """
 
     track: str
     title: str
     description: str = ""
     code_url: str = ""
     paper_url: str = ""
+    keep_private: bool = False
+    anonymous: bool = False
 
 
 class ChangedText(Request):
-    """Change the text of a submission; a field that is left out stays. Once it is submitted, so does the title."""
+    """Change the text of a submission; a field that is left out stays.
+
+    Once it is submitted, the title and the two choices stay as well.
+    """
 
     title: str | None = None
     description: str | None = None
     code_url: str | None = None
     paper_url: str | None = None
+    keep_private: bool | None = None
+    anonymous: bool | None = None
 
 
 class NewRun(Request):
@@ -262,14 +293,24 @@ class QuotaStatus(Response):
 
 
 class Submission(Response):
-    """Base of the two views of a submission. `url` is the address of its page."""
+    """Base of the two views of a submission.
+
+    Attributes:
+        url: The address of its page.
+        phase: The phase in which it was submitted; null for a draft.
+        published_at: Since when it is public, once a run has a score; null while it is private.
+        anonymous: Whether the public reads an alias in place of the team's name.
+    """
 
     id: UUID
     url: str
     track: str
     title: str
     state: SubmissionState
+    phase: str | None = None
     submitted_at: datetime | None
+    published_at: datetime | None = None
+    anonymous: bool = False
 
 
 class SubmissionSummary(Submission):
@@ -289,10 +330,14 @@ class SubmissionStatus(Submission):
     """A submission with its text and the status of each of its runs.
 
     Attributes:
+        keep_private: Whether the team chose to publish it itself.
+        alias: What the public reads in place of the team while it is anonymous.
         edited_at: When its text was last changed after it was submitted; null if it never was.
         refunded_at: When its quota slot was given back; null if it wasn't.
     """
 
+    keep_private: bool = False
+    alias: str = ""
     description: str = ""
     code_url: str = ""
     paper_url: str = ""

@@ -102,6 +102,7 @@ class ErrorCode(StrEnum):
     SUBMISSION_QUOTA = "E_SUBMISSION_QUOTA"
     SUBMISSION_DUPLICATE = "E_SUBMISSION_DUPLICATE"
     SUBMISSION_BUDGET = "E_SUBMISSION_BUDGET"
+    SUBMISSION_VISIBILITY = "E_SUBMISSION_VISIBILITY"
     TRACK_CLOSED = "E_TRACK_CLOSED"
     TEAM_KEY = "E_TEAM_KEY"
     TEAM_NAME = "E_TEAM_NAME"
@@ -478,6 +479,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.SUBMISSION_BUDGET: Explanation(
         "The track has no board for this privacy budget.",
         "Choose one of the track's budgets; leave it empty in a track where ε plays no part.",
+    ),
+    ErrorCode.SUBMISSION_VISIBILITY: Explanation(
+        "The track's phase doesn't allow a submission to be private or anonymous.",
+        "Edit the draft and leave the choice out, or wait for a phase that allows it; the track's page lists them.",
     ),
     ErrorCode.TRACK_CLOSED: Explanation(
         "The track accepts no submissions at this time.",

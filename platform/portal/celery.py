@@ -18,6 +18,8 @@ from evaluator.logs import log_tasks_in_context
 
 WATCH_TASK = "portal.watch_evaluations"
 CLEAN_UP_TASK = "portal.clean_up"
+FOLLOW_PHASES_TASK = "portal.follow_phases"
+FOLLOW_PHASES_S = 60
 HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
@@ -40,6 +42,11 @@ app.conf.update(
             "task": CLEAN_UP_TASK,
             "schedule": HOUR_S,
             "options": {"expires": HOUR_S},
+        },
+        "follow phases": {
+            "task": FOLLOW_PHASES_TASK,
+            "schedule": FOLLOW_PHASES_S,
+            "options": {"expires": FOLLOW_PHASES_S},
         },
         "remind reviewers": {
             "task": REMIND_TASK,

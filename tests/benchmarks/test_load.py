@@ -106,7 +106,7 @@ def site() -> Site:
 
 
 def fill(track: Track, teams: list[Team], owner: Any, random_: random.Random) -> None:
-    now = timezone.now()
+    now, phase = timezone.now(), track.phases.get()
     submissions = Submission.objects.bulk_create(
         Submission(
             # The second team has a fifth of all.
@@ -116,7 +116,9 @@ def fill(track: Track, teams: list[Team], owner: Any, random_: random.Random) ->
             title=f"Method {number} with a name of usual length",
             description="A *method*. " * 50,
             state=SubmissionState.SUBMITTED,
+            phase=phase,
             submitted_at=now - timedelta(minutes=number),
+            published_at=now - timedelta(minutes=number),
         )
         for number in range(SUBMISSIONS_OF_A_TRACK)
     )
@@ -156,6 +158,7 @@ def add_reviews(submissions: list[Submission]) -> None:
 
 def add_queue(track: Track, teams: list[Team], owner: Any) -> Submission:
     """Queue a submission of three runs of every fifth team, and return the last one, of the first team."""
+    phase = track.phases.get()
     queued = Submission.objects.bulk_create(
         Submission(
             team=team,
@@ -163,7 +166,9 @@ def add_queue(track: Track, teams: list[Team], owner: Any) -> Submission:
             created_by=owner,
             title="Queued",
             state=SubmissionState.SUBMITTED,
+            phase=phase,
             submitted_at=timezone.now(),
+            published_at=timezone.now(),
         )
         for team in reversed(teams[::5])
     )

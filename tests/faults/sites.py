@@ -23,7 +23,7 @@ SHORT = {
 OVERRIDES = (
     "*.reference=small",
     "*.test_set=small",
-    "*.submissions_per_day=30000",
+    '*.phases=[{"submissions_per_day": 30000}]',
     "track-1.anls_threshold=0",
 )
 

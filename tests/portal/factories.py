@@ -14,13 +14,16 @@ from evaluator.contracts import ArtifactKind, Epsilon, TrustLevel
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from portal.accounts.models import User
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Phase, Ranking, Track
 from portal.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
 from portal.teams.look_alikes import skeleton
 from portal.teams.models import Membership, Role, Team, TeamKey
 from portal.uploads.models import Upload, UploadState
 
 numbers = count(1)
+# Of a track's phase; the second two have names of their own.
+PHASE_FIELDS = {"submissions_per_day", "results", "allows_private", "anonymity"}
+TIMES = {"opens_at": "starts_at", "closes_at": "ends_at"}
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 SCORES = {"anls": 0.9, "accuracy": 0.8, "bytes_total": 1_000_000, "trust_level": TrustLevel.RECOMPUTED}
 
@@ -62,6 +65,7 @@ def make_key(team: Team, **fields: Any) -> TeamKey:
 
 
 def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
+    """A track with one phase, which takes its quota, times and rules from `fields` too."""
     number = next(numbers)
     defaults = {
         "slug": f"track-{number}",
@@ -71,7 +75,16 @@ def make_track(ranking: str = Ranking.BYTES, **fields: Any) -> Track:
         "reference": "vt5-tiny",
         "test_set": "synthetic",
     }
-    return Track.objects.create(ranking=ranking, **{**defaults, **fields})
+    phase = {name: fields.pop(name) for name in PHASE_FIELDS & fields.keys()}
+    phase |= {new: fields.pop(old) for old, new in TIMES.items() if old in fields}
+    track = Track.objects.create(ranking=ranking, **{**defaults, **fields})
+    Phase.objects.create(track=track, **phase)
+    return track
+
+
+def make_phase(track: Track, **fields: Any) -> Phase:
+    """One more phase of the track; the caller keeps it apart from the others."""
+    return Phase.objects.create(track=track, **{"name": f"Phase {next(numbers)}", **fields})
 
 
 def make_submission(
@@ -80,9 +93,15 @@ def make_submission(
     team = team or make_team()
     if state == SubmissionState.SUBMITTED:
         fields.setdefault("submitted_at", timezone.now())
+    track = track or make_track()
+    if fields.get("submitted_at"):
+        fields.setdefault("phase", track.phases.first())
+        fields.setdefault("published_at", fields["submitted_at"])
+    if fields.get("anonymous") and state != SubmissionState.DRAFT:
+        fields.setdefault("alias", f"Anonymous {next(numbers):06x}")
     fields.setdefault("created_by", owner_of(team))
     fields.setdefault("title", f"Method {next(numbers)}")
-    return Submission.objects.create(team=team, track=track or make_track(), state=state, **fields)
+    return Submission.objects.create(team=team, track=track, state=state, **fields)
 
 
 def make_run(

@@ -3,9 +3,9 @@
 from django.utils import timezone
 from ninja import Router
 
-from evaluator.api import Account, TrackInfo
+from evaluator.api import Account, PhaseInfo, TrackInfo
 from portal.api.authentication import ApiRequest
-from portal.challenge.models import Track
+from portal.challenge.models import Anonymity, Phase, Results, Track
 from portal.submissions.required import submission_artifacts
 from portal.teams.selectors import team_of
 
@@ -36,13 +36,23 @@ def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja
             sampling_rule=track.sampling_rule,
             accountant=track.accountant,
             adjacency=track.adjacency,
-            submissions_per_day=track.submissions_per_day,
-            opens_at=track.opens_at,
-            closes_at=track.closes_at,
+            phases=[_phase(phase) for phase in track.phases.all()],
             closed_because=track.closed_because(now),
         )
-        for track in Track.objects.all()
+        for track in Track.objects.prefetch_related("phases")
     ]
+
+
+def _phase(phase: Phase) -> PhaseInfo:
+    return PhaseInfo(
+        name=phase.name,
+        starts_at=phase.starts_at,
+        ends_at=phase.ends_at,
+        submissions_per_day=phase.submissions_per_day,
+        results=Results(phase.results).value,
+        allows_private=phase.allows_private,
+        anonymity=Anonymity(phase.anonymity).value,
+    )
 
 
 @router.get("/me", response=Account, summary="Whose token this is")

@@ -26,7 +26,7 @@ from portal.evaluation import status as run_status
 from portal.evaluation.examinations import ShownExamination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
-from portal.submissions import services
+from portal.submissions import publication, services
 from portal.submissions.forms import SubmissionForm, TextForm
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
@@ -85,12 +85,13 @@ def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> Submiss
     submission = own_submission(team_in(request), submission_id)
     changes = body.model_dump(exclude_none=True)
     is_draft = submission.state == SubmissionState.DRAFT
-    if "title" in changes and not is_draft:
+    if (frozen := changes.keys() - set(services.EDITABLE)) and not is_draft:
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
-            message="The title of a submitted submission stays, because results and citations carry it.",
-            where="title",
-            next_step="Leave the title out; description and links can be changed.",
+            message="The title of a submitted submission stays, because results and citations carry it, and so do the "
+            "choices that were made with it.",
+            where=", ".join(sorted(frozen)),
+            next_step="Leave them out; description and links can be changed.",
         )
     kind = SubmissionForm if is_draft else TextForm
     form = kind({name: getattr(submission, name) for name in kind.Meta.fields} | changes)
@@ -119,6 +120,24 @@ def cancel(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
+@router.post(
+    "/{submission_id}/publish", response=SubmissionStatus, summary="Make a private submission public"
+)
+def publish(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
+    """For good. Impossible while the phase keeps all results back."""
+    publication.publish(own_submission(team_in(request), submission_id), request.auth)
+    return get_submission(request, submission_id)
+
+
+@router.post(
+    "/{submission_id}/name", response=SubmissionStatus, summary="Name the team of an anonymous submission"
+)
+def give_name(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
+    """For good: its description and links are shown as well."""
+    publication.give_name(own_submission(team_in(request), submission_id), request.auth)
+    return get_submission(request, submission_id)
+
+
 @router.post("/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw, or discard a draft")
 def withdraw(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     """For good. Of what is submitted only an owner of the team can do it, and the quota slot stays used."""
@@ -140,7 +159,10 @@ def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
         track=submission.track.slug,
         title=submission.title,
         state=submission.state,
+        phase=submission.phase.name if submission.phase else None,
         submitted_at=submission.submitted_at,
+        published_at=submission.published_at,
+        anonymous=submission.anonymous,
         runs=[_run(run) for run in submission.runs.all()],
     )
 
@@ -148,6 +170,8 @@ def _summary(request: ApiRequest, submission: Submission) -> SubmissionSummary:
 def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
     return SubmissionStatus(
         **_summary(request, submission).model_dump(exclude={"runs"}),
+        keep_private=submission.keep_private,
+        alias=submission.alias,
         description=submission.description,
         code_url=submission.code_url,
         paper_url=submission.paper_url,

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from portal.audit.admin import AuditedAdmin
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 
 # Rules that change boards which people have seen.
 AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews")
@@ -19,13 +19,16 @@ AT_THE_DESK = ("anls_threshold", "budgets", "required_reviews")
 class TrackAdmin(AuditedAdmin[Track]):
     """The tracks and their rules."""
 
-    list_display = ["name", "slug", "ranking", "opens_at", "closes_at", "paused", "submissions_per_day"]
+    list_display = ["name", "slug", "ranking", "paused"]
     list_filter = ["ranking", "paused"]
     fieldsets = [
         (None, {"fields": ["name", "slug", "summary", "description", "position"]}),
         (
-            "When and how often teams submit",
-            {"fields": ["opens_at", "closes_at", "paused", "submissions_per_day", "max_checkpoint_bytes"]},
+            "What teams submit",
+            {
+                "description": "When, and how often, the phases say, which the organizers' desk changes.",
+                "fields": ["paused", "max_checkpoint_bytes"],
+            },
         ),
         (
             "What the evaluator applies",
@@ -61,6 +64,8 @@ class TrackAdmin(AuditedAdmin[Track]):
     @override
     def save_model(self, request: HttpRequest, obj: Any, form: "ModelForm[Any]", change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if not change:
+            Phase.objects.create(track=obj)
         boards_changed(obj.pk)
 
     @override

@@ -1,31 +1,44 @@
-"""A track's deadline as a calendar file (RFC 5545)."""
+"""Deadlines as a calendar file (RFC 5545)."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 MOMENT = "%Y%m%dT%H%M%SZ"
 
 
-def calendar(uid: str, title: str, address: str, at: datetime, now: datetime) -> str:
-    """Return a calendar with one event at the deadline, and a reminder a day before."""
-    lines = [
-        "BEGIN:VCALENDAR",
-        "VERSION:2.0",
-        "PRODID:-//PFL-DocVQA//Deadlines//EN",
+@dataclass(frozen=True)
+class Deadline:
+    """When something ends; `uid` is the same whenever the calendar is fetched."""
+
+    uid: str
+    title: str
+    at: datetime
+
+
+def calendar(deadlines: Iterable[Deadline], address: str, now: datetime) -> str:
+    """Return a calendar with an event at each deadline, and a reminder a day before."""
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//PFL-DocVQA//Deadlines//EN"]
+    for deadline in deadlines:
+        lines += _event(deadline, address, now)
+    return "".join(f"{_folded(line)}\r\n" for line in [*lines, "END:VCALENDAR"])
+
+
+def _event(deadline: Deadline, address: str, now: datetime) -> list[str]:
+    return [
         "BEGIN:VEVENT",
-        f"UID:{uid}",
+        f"UID:{deadline.uid}",
         f"DTSTAMP:{now.astimezone(UTC).strftime(MOMENT)}",
-        f"DTSTART:{at.astimezone(UTC).strftime(MOMENT)}",
-        f"SUMMARY:{_escaped(title)}",
+        f"DTSTART:{deadline.at.astimezone(UTC).strftime(MOMENT)}",
+        f"SUMMARY:{_escaped(deadline.title)}",
         f"URL:{address}",
         "BEGIN:VALARM",
         "ACTION:DISPLAY",
-        f"DESCRIPTION:{_escaped(title)}",
+        f"DESCRIPTION:{_escaped(deadline.title)}",
         "TRIGGER:-P1D",
         "END:VALARM",
         "END:VEVENT",
-        "END:VCALENDAR",
     ]
-    return "".join(f"{_folded(line)}\r\n" for line in lines)
 
 
 def _escaped(text: str) -> str:

@@ -1,11 +1,14 @@
 """Tracks as files: a JSON list of objects whose keys are columns of `Track`. A text may be a list of its lines.
 
+`phases` is a list of objects whose keys are columns of `Phase`, by its name; a track that names none has one phase
+without beginning and end. Those that a file leaves out are removed unless something was submitted in them.
+
 A description may be in a Markdown file of its own, named by `description_file` relative to the list. Overrides
 such as `*.reference=vt5-tiny` adapt a definition to another edition without a file of its own.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -14,16 +17,19 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import DateTimeField, TextField
+from django.db.models import DateTimeField, Model, ProtectedError, TextField
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
+from portal.challenge.phases import overlap
 
 DEFAULT_DEFINITIONS = Path(__file__).with_name("tracks.json")
 FIELDS = frozenset(field.name for field in Track._meta.concrete_fields) - {"id", "slug"}
+PHASE_FIELDS = frozenset(field.name for field in Phase._meta.concrete_fields) - {"id", "track"}
+PHASES = "phases"
 
 
 @dataclass(frozen=True)
@@ -101,27 +107,77 @@ def _save_track(definition: Definition, actor: User | None) -> list[str]:
     track = Track.objects.select_for_update().filter(slug=definition.slug).first()
     is_new = track is None
     track = track or Track(slug=definition.slug)
-    before = {name: getattr(track, name) for name in definition.fields}
-    for name, value in definition.fields.items():
-        setattr(track, name, _column_value(f"{definition.slug}.{name}", name, value))
-    try:
-        track.full_clean()
-    except ValidationError as error:
-        name, messages = next(iter(error.message_dict.items()))
-        raise _rejection(
-            f"{definition.slug}.{name}", expected=" ".join(messages), found=definition.fields.get(name, "")
-        ) from error
+    fields = {name: value for name, value in definition.fields.items() if name != PHASES}
+    before = {name: getattr(track, name) for name in fields}
+    for name, value in fields.items():
+        setattr(track, name, _column_value(Track, f"{definition.slug}.{name}", name, value))
+    _clean(track, definition.slug, fields)
     after = {name: getattr(track, name) for name in before}
     changes = {
         name: [str(before[name]), str(after[name])]
         for name in before
         if is_new or before[name] != after[name]
     }
-    if changes:
+    if is_new or changes:
         track.save()
+    if PHASES in definition.fields or is_new:
+        changes |= _save_phases(track, definition.fields.get(PHASES, [{}]))
+    if changes:
         boards_changed(track.pk)
         record(actor, "track.added" if is_new else "track.changed", track, changes=changes)
     return sorted(changes)
+
+
+def _save_phases(track: Track, entries: object) -> dict[str, list[str]]:
+    """Update the phases of a locked track to the entries, and return whether they changed, as text."""
+    where = f"{track.slug}.{PHASES}"
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise _rejection(where, expected="a list of objects, one for each phase", found=entries)
+    before = list(track.phases.all())
+    phases = [_phase(track, before, f"{where}[{number}]", entry) for number, entry in enumerate(entries)]
+    if problem := overlap(phases):
+        raise _rejection(where, expected=problem)
+    old = phases_in_words(track)
+    for phase in phases:
+        phase.save()
+    for phase in before:
+        if phase not in phases:
+            try:
+                phase.delete()
+            except ProtectedError as error:
+                raise _rejection(
+                    where, expected="a phase in which nothing was submitted", found=phase
+                ) from error
+    new = phases_in_words(track)
+    return {PHASES: [old, new]} if old != new else {}
+
+
+def _phase(track: Track, known: Sequence[Phase], where: str, entry: dict[str, Any]) -> Phase:
+    """Return the phase of this name as the entry has it; it isn't saved."""
+    name = entry.get("name", Phase().name)
+    phase = next((phase for phase in known if phase.name == name), None) or Phase(track=track)
+    for field, value in entry.items():
+        _require_field(f"{where}.{field}", field, PHASE_FIELDS)
+        setattr(phase, field, _column_value(Phase, f"{where}.{field}", field, value))
+    _clean(phase, where, entry)
+    return phase
+
+
+def phases_in_words(track: Track) -> str:
+    """Return all that the track's phases say, one after the other."""
+    rows = track.phases.order_by("starts_at", "pk").values_list(*sorted(PHASE_FIELDS))
+    return "; ".join(", ".join(map(str, row)) for row in rows)
+
+
+def _clean(instance: Track | Phase, where: str, fields: Mapping[str, Any]) -> None:
+    try:
+        # Phases that change places are compared with each other, not with those in the database.
+        instance.full_clean(exclude=["track"], validate_constraints=isinstance(instance, Track))
+    except ValidationError as error:
+        name, messages = next(iter(error.message_dict.items()))
+        raise _rejection(
+            f"{where}.{name}", expected=" ".join(messages), found=fields.get(name, "")
+        ) from error
 
 
 def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
@@ -140,9 +196,9 @@ def _definition(path: Path, number: int, entry: dict[str, Any]) -> Definition:
     return Definition(slug, fields)
 
 
-def _column_value(where: str, name: str, value: Any) -> Any:
+def _column_value(model: type[Model], where: str, name: str, value: Any) -> Any:
     """Return a value from a file as the column takes it."""
-    column = Track._meta.get_field(name)
+    column = model._meta.get_field(name)
     if isinstance(column, DateTimeField) and value:
         return _time(where, value)
     if isinstance(column, TextField) and isinstance(value, list):
@@ -163,9 +219,9 @@ def _time(where: str, value: object) -> datetime:
     return moment
 
 
-def _require_field(where: str, field: str) -> None:
-    if field not in FIELDS:
-        raise _rejection(where, expected=f"one of {', '.join(sorted(FIELDS))}", found=field)
+def _require_field(where: str, field: str, known: frozenset[str] = FIELDS | {PHASES}) -> None:
+    if field not in known:
+        raise _rejection(where, expected=f"one of {', '.join(sorted(known))}", found=field)
 
 
 def _rejection(where: str, *, expected: str, found: object = "") -> ProblemError:

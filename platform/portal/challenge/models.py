@@ -1,4 +1,4 @@
-"""Tracks and their rules, as the organizers set them in the admin."""
+"""Tracks with their rules and phases, as the organizers set them."""
 
 import math
 import re
@@ -15,11 +15,15 @@ from evaluator.accounting.accountant import Accountant
 from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from portal.challenge import phases
+from portal.ui.names import NameField
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
 MAX_PATTERNS = 100
+# The submissions of a team in 24 hours, unless a phase says otherwise.
+DEFAULT_SLOTS = 5
 # As long as a tensor's name may be.
 MAX_PATTERN_CHARACTERS = 256
 # No space and no quote, so that a pattern can be quoted on a command line; `?` matches any character.
@@ -107,12 +111,7 @@ class Track(models.Model):
     ranking = models.CharField(max_length=10, choices=Ranking.choices)
     position = models.PositiveSmallIntegerField(default=0)
 
-    opens_at = models.DateTimeField(null=True, blank=True)
-    closes_at = models.DateTimeField(null=True, blank=True)
     paused = models.BooleanField(default=False, help_text="Takes no submissions until unchecked.")
-    submissions_per_day = models.PositiveSmallIntegerField(
-        default=5, help_text="Of one team in any 24 hours.", validators=[MinValueValidator(1)]
-    )
 
     reference = models.CharField(
         max_length=64,
@@ -189,6 +188,7 @@ class Track(models.Model):
 
     if TYPE_CHECKING:
         rule_changes: RelatedManager["RuleChange"]
+        phases: RelatedManager["Phase"]
 
     class Meta:
         ordering = ["position", "slug"]
@@ -201,8 +201,6 @@ class Track(models.Model):
         return reverse("challenge:track", args=[self.slug])
 
     def clean(self) -> None:
-        if self.opens_at and self.closes_at and self.closes_at <= self.opens_at:
-            raise ValidationError({"closes_at": "The track closes before it opens."})
         if self.providers_per_client and len(self.providers_per_client) != self.clients:
             raise ValidationError(
                 {"providers_per_client": f"One number is expected for each of the {self.clients} clients."}
@@ -213,16 +211,33 @@ class Track(models.Model):
         """Whether runs are accounted and their proofs reviewed."""
         return self.ranking == Ranking.ANLS
 
+    @property
+    def closes_at(self) -> datetime | None:
+        """When the last phase ends; None where it has no end."""
+        last = phases.in_order(self.phases.all())[-1:]
+        return last[0].ends_at if last else None
+
+    def phase_at(self, now: datetime) -> "Phase | None":
+        """Return the phase that runs now, if one does."""
+        return phases.phase_at(self.phases.all(), now)
+
+    @property
+    def current_phase(self) -> "Phase | None":
+        """The phase that runs now, if one does."""
+        return self.phase_at(timezone.now())
+
+    def nearest_phase(self, now: datetime) -> "Phase | None":
+        """Return the phase that runs now, else the next one, else the last."""
+        return phases.nearest_phase(self.phases.all(), now)
+
+    def slots_per_day(self, now: datetime) -> int:
+        """Return how many submissions a team may make in 24 hours, by the nearest phase."""
+        phase = self.nearest_phase(now)
+        return phase.submissions_per_day if phase else DEFAULT_SLOTS
+
     def closed_because(self, now: datetime | None = None) -> str:
         """Return why the track takes no submissions now; empty when it does."""
-        now = now or timezone.now()
-        if self.paused:
-            return "The organizers have paused it."
-        if self.opens_at and now < self.opens_at:
-            return f"It opens on {self.opens_at.day} {self.opens_at:%B %Y at %H:%M} UTC."
-        if self.closes_at and now >= self.closes_at:
-            return f"It closed on {self.closes_at.day} {self.closes_at:%B %Y at %H:%M} UTC."
-        return ""
+        return phases.closed_because(self.phases.all(), now or timezone.now(), paused=self.paused)
 
     def run_budgets(self) -> list[float | None]:
         """Return the budgets at which a submission may have a run; one run without a budget where ε plays no part."""
@@ -264,6 +279,80 @@ class Track(models.Model):
             data_sha256=self.data_sha256,
             privacy=privacy,
         )
+
+
+class Results(models.TextChoices):
+    """When the results of a phase are public."""
+
+    AT_ONCE = "at_once", "public as soon as a run has a score"
+    AFTER_END = "after_end", "for the team alone until the phase ends"
+
+
+class Anonymity(models.TextChoices):
+    """Whether a team may be listed under an anonymous name, and until when."""
+
+    NONE = "none", "teams are named"
+    UNTIL_NAMED = "until_named", "a team may stay anonymous until it gives its name"
+    UNTIL_END = "until_end", "a team may stay anonymous until the phase ends"
+
+
+class Phase(models.Model):
+    """A part of a track's time, with a quota and rules of what is public. Those of a track don't overlap.
+
+    A track without dates has one phase, without beginning and end. Whoever saves a phase holds the lock of its track.
+    """
+
+    track = models.ForeignKey(Track, on_delete=models.CASCADE, related_name="phases")
+    name = NameField(max_length=60, default="Submissions")
+    starts_at = models.DateTimeField(
+        "starts",
+        null=True,
+        blank=True,
+        help_text="In UTC, such as 2026-11-22 14:00. Empty: from the beginning.",
+    )
+    ends_at = models.DateTimeField("ends", null=True, blank=True, help_text="In UTC. Empty: no deadline.")
+    submissions_per_day = models.PositiveSmallIntegerField(
+        default=DEFAULT_SLOTS, help_text="Of one team in any 24 hours.", validators=[MinValueValidator(1)]
+    )
+    results = models.CharField(max_length=10, choices=Results.choices, default=Results.AT_ONCE)
+    allows_private = models.BooleanField(
+        "private submissions",
+        default=False,
+        help_text="A team may keep a submission private until it publishes it.",
+    )
+    anonymity = models.CharField("names", max_length=12, choices=Anonymity.choices, default=Anonymity.NONE)
+
+    class Meta:
+        ordering = [models.F("starts_at").asc(nulls_first=True)]
+        constraints = [
+            models.UniqueConstraint(fields=["track", "name"], name="phases_of_a_track_have_different_names"),
+            models.CheckConstraint(
+                condition=models.Q(starts_at__isnull=True)
+                | models.Q(ends_at__isnull=True)
+                | models.Q(ends_at__gt=models.F("starts_at")),
+                name="phases_end_after_they_start",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        if self.starts_at and self.ends_at and self.ends_at <= self.starts_at:
+            raise ValidationError({"ends_at": "The phase ends before it starts."})
+
+    def has_begun(self, now: datetime) -> bool:
+        """Return whether it has begun; it may have ended."""
+        return self.starts_at is None or self.starts_at <= now
+
+    def has_ended(self, now: datetime) -> bool:
+        """Return whether it is over."""
+        return self.ends_at is not None and self.ends_at <= now
+
+    @property
+    def allows_anonymous(self) -> bool:
+        """Whether a team may be listed under an anonymous name."""
+        return self.anonymity != Anonymity.NONE
 
 
 class RuleChange(models.Model):

@@ -30,6 +30,7 @@ GROUPS = (
         "Take part",
         (
             "faq",
+            "tracks",
             "starter-kit",
             "full-size",
             "data",

@@ -88,7 +88,15 @@ def cancel(submission: Submission, *, actor: User) -> None:
         move_evaluation(evaluation, EvaluationState.CANCELED, actor=actor, finished_at=now)
     for run in runs:
         move_run(run, RunState.DRAFT, actor=actor)
-    move_submission(current, SubmissionState.DRAFT, actor=actor, submitted_at=None)
+    move_submission(
+        current,
+        SubmissionState.DRAFT,
+        actor=actor,
+        submitted_at=None,
+        phase=None,
+        published_at=None,
+        alias="",
+    )
     submission.state, submission.submitted_at = current.state, current.submitted_at
 
 

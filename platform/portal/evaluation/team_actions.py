@@ -55,7 +55,8 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "run has ended; you can close this page."
         )
     elif RunState.SCORED in states:
-        news.append("The evaluation has ended. Scored runs are on the board.")
+        where = "are private" if submission.is_private else "are on the board"
+        news.append(f"The evaluation has ended. Scored runs {where}.")
     elif submission.refunded_for == Refund.REJECTED:
         news.append("No run passed validation. Nothing was published, and the quota slot was given back.")
     elif RunState.REJECTED in states:
@@ -66,8 +67,9 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     elif RunState.FAILED in states:
         news.append("The evaluation failed because of a platform error. The quota slot was given back.")
     if track.is_private and set(states) - ENDED_BADLY:
+        once = "Once it is public, a scored" if submission.is_private else "A scored"
         news.append(
-            f"A scored run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
+            f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
             "If they reject it, you read the reason and can upload a revised proof."
         )
     return news

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
@@ -13,7 +12,7 @@ from portal.leaderboard.caching import cached, unless_unchanged
 from portal.leaderboard.ordering import ranks_of
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, Submission
-from portal.submissions.selectors import visible_submissions
+from portal.submissions.selectors import public_submissions
 
 # About the width of a character of the badge's font, and the space around a text.
 CHARACTER, SPACE = 6.6, 12
@@ -22,8 +21,7 @@ CHARACTER, SPACE = 6.6, 12
 @require_safe
 def badge(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     """Send the badge of a public submission: of its run at `epsilon`, or of its first run."""
-    public = visible_submissions(AnonymousUser()).distinct()
-    submission = get_object_or_404(public, pk=submission_id)
+    submission = get_object_or_404(public_submissions(), pk=submission_id)
     run = _run(submission, request.GET.get("epsilon", ""))
     version = boards_versions([submission.track_id])[submission.track_id]
 

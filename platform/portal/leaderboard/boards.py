@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import F, QuerySet
 
 from portal.challenge.models import Track
+from portal.evaluation.results import without_traces_of_team
 from portal.leaderboard.ordering import (
     Place,
     counts,
@@ -27,9 +28,9 @@ from portal.leaderboard.ranking import (
 from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.reviews.selectors import verdicts_on
 from portal.reviews.verdict import Verdict
-from portal.submissions.models import Run, RunState, SubmissionState
+from portal.submissions.models import Run, RunState
 from portal.submissions.results_field import FlaggedChecks, WithoutChecks
-from portal.submissions.selectors import submission_addresses
+from portal.submissions.selectors import public_runs, submission_addresses
 
 # The rows that are loaded at once where all are needed.
 BATCH = 500
@@ -186,11 +187,7 @@ def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) ->
 
 def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
     """Return the entries at these places of the track's boards, in two queries."""
-    runs = Run.objects.filter(
-        pk__in=[place.run for place in found],
-        scored_at__isnull=False,
-        submission__state=SubmissionState.SUBMITTED,
-    )
+    runs = public_runs().filter(pk__in=[place.run for place in found])
     return {entry.run: entry for entry in _entries(runs, track, with_checks=with_checks)}
 
 
@@ -225,6 +222,9 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__title",
             "submission__submitted_at",
             "submission__is_baseline",
+            "submission__anonymous",
+            "submission__alias",
+            "submission__phase__name",
             "submission__team__name",
             "submission__team__slug",
             "submission__code_url",
@@ -236,7 +236,11 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     submissions = {row.submission_id for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    return [_entry(row, verdicts[row.submission_id], addresses[row.submission_id]) for row in rows]
+    entries = [_entry(row, verdicts[row.submission_id], addresses[row.submission_id]) for row in rows]
+    return [
+        _anonymous(entry, row.submission__alias) if row.submission__anonymous else entry
+        for entry, row in zip(entries, rows, strict=True)
+    ]
 
 
 def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
@@ -257,4 +261,11 @@ def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
         code_url=row.submission__code_url,
         paper_url=row.submission__paper_url,
         submission=row.submission_id,
+        phase=row.submission__phase__name,
     )
+
+
+def _anonymous(entry: Entry, alias: str) -> Entry:
+    """Return the entry without what its team could be known by."""
+    results = without_traces_of_team(entry.results)
+    return replace(entry, team=alias, team_slug="", code_url="", paper_url="", results=results)

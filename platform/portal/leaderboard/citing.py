@@ -16,7 +16,7 @@ def bibtex(submission: Submission) -> str:
     made = submission.submitted_at or submission.created_at
     fields = {
         "title": f"{{{in_latex(submission.title)}}}",
-        "author": f"{{{in_latex(submission.team.name)}}}",
+        "author": f"{{{in_latex(submission.author)}}}",
         "year": str(made.year),
         "howpublished": f"PFL-DocVQA benchmark, {in_latex(submission.track.name)}",
         "url": settings.SITE_URL + submission.get_absolute_url(),

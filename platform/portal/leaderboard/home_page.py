@@ -46,7 +46,7 @@ class Leader:
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """Show what the benchmark is, who leads, and how to take part."""
-    tracks = list(Track.objects.all())
+    tracks = list(Track.objects.prefetch_related("phases"))
     versions = boards_versions([track.pk for track in tracks])
     news = list(published()[:NEWS])
 
@@ -69,7 +69,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """List the leaderboards with their leaders."""
-    tracks = list(Track.objects.all())
+    tracks = list(Track.objects.prefetch_related("phases"))
     versions = boards_versions([track.pk for track in tracks])
 
     def respond() -> HttpResponse:

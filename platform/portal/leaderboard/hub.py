@@ -8,7 +8,6 @@ from uuid import UUID
 
 import yaml
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -16,7 +15,7 @@ from django.views.decorators.http import require_safe
 from evaluator.scoring.metrics import cut
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, Submission
-from portal.submissions.selectors import visible_submissions
+from portal.submissions.selectors import public_submissions
 
 
 @require_safe
@@ -24,7 +23,7 @@ def eval_results(_: HttpRequest, submission_id: UUID) -> HttpResponse:
     """Send the results of a public submission."""
     if not settings.HUB_DATASET:
         raise Http404("the benchmark has no data set on the Hub")
-    submission = get_object_or_404(visible_submissions(AnonymousUser()).distinct(), pk=submission_id)
+    submission = get_object_or_404(public_submissions(), pk=submission_id)
     runs = submission.runs.filter(scored_at__isnull=False)
     text = yaml.safe_dump([_entry(submission, run) for run in runs], sort_keys=False, allow_unicode=True)
     return HttpResponse(text, content_type="application/yaml; charset=utf-8")

@@ -16,23 +16,29 @@ from portal.evaluation.results import Shortfall, disqualification, shortfall, th
 from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
 from portal.leaderboard.citing import bibtex
-from portal.leaderboard.ordering import ranks_of
+from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
 from portal.reviews.models import Decision
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
 
 
 @dataclass(frozen=True)
 class MethodRun:
-    """A run of the method with its rank, or with the reason for having none."""
+    """A run of the method with its rank, or with the reason for having none.
+
+    Attributes:
+        would_rank: The rank that it would have if its team published it; None where it is public, and for others.
+    """
 
     status: RunStatus
     rank: int | None
     reason: Shortfall | None
+    would_rank: int | None = None
 
     @property
     def board(self) -> str:
@@ -53,10 +59,17 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     status = status_context(request, submission)
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
-    runs = _runs(submission, verdict, [one for one in _statuses(status) if one.run.scored_at])
+    is_own_page = is_own(request, submission)
+    runs = _runs(
+        submission,
+        verdict,
+        [one for one in _statuses(status) if one.run.scored_at],
+        shows_would_rank=is_own_page and submission.is_private,
+    )
     context = {
         "submission": submission,
-        "is_own": is_own(request, submission),
+        "is_own": is_own_page,
+        "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
         "may_withdraw": may_withdraw(request, submission),
         "verdict": verdict,
         "decided_at": decided_at(submission),
@@ -64,7 +77,9 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
         "threshold": threshold_text(submission.track.anls_threshold),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
-        "plot": plot_with_mark(submission) if submission.state == SubmissionState.SUBMITTED and runs else "",
+        "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
+        "is_listed": _is_listed(submission),
+        "may_publish": may_publish(submission),
         "bibtex": bibtex(submission),
         "has_hub": bool(settings.HUB_DATASET),
         **status,
@@ -97,13 +112,29 @@ def decided_at(submission: Submission) -> datetime | None:
     return max(filter(None, decided), default=None)
 
 
-def _runs(submission: Submission, verdict: Verdict, statuses: Sequence[RunStatus]) -> list[MethodRun]:
-    """Return the runs with their ranks; those of a withdrawn submission have none."""
-    is_listed = submission.state == SubmissionState.SUBMITTED
+def _runs(
+    submission: Submission, verdict: Verdict, statuses: Sequence[RunStatus], *, shows_would_rank: bool
+) -> list[MethodRun]:
+    """Return the runs with their ranks; those of a private or withdrawn submission have none."""
     return [
-        MethodRun(status, _rank(submission, status.run) if is_listed else None, _reason(verdict, status.run))
+        MethodRun(
+            status,
+            _rank(submission, status.run) if _is_listed(submission) else None,
+            _reason(verdict, status.run),
+            rank_if_published(status.run) if shows_would_rank else None,
+        )
         for status in statuses
     ]
+
+
+def _is_listed(submission: Submission) -> bool:
+    """Return whether the boards list the submission's scored runs."""
+    return submission.state == SubmissionState.SUBMITTED and not submission.is_private
+
+
+def names_team(submission: Submission, *, is_insider: bool) -> bool:
+    """Return whether a page shows by whom the submission is, and what its team wrote about it."""
+    return is_insider or not submission.anonymous
 
 
 def _rank(submission: Submission, run: Run) -> int | None:

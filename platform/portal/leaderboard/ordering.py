@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db.models import (
     Case,
+    CharField,
     Count,
     F,
     Max,
@@ -24,12 +25,13 @@ from django.db.models import (
     Window,
 )
 from django.db.models.expressions import OrderBy
-from django.db.models.functions import Lower, RowNumber
+from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from portal.challenge.models import Track
 from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.reviews.models import Decision, ProofReview
-from portal.submissions.models import Run, SubmissionState
+from portal.submissions.models import Run
+from portal.submissions.selectors import public_runs
 
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
@@ -52,13 +54,8 @@ class Place:
 
 
 def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
-    """Return the runs that a board lists: those with a score, of submissions that were not withdrawn."""
-    return Run.objects.filter(
-        scored_at__isnull=False,
-        budget=budget,
-        submission__state=SubmissionState.SUBMITTED,
-        submission__track=track,
-    )
+    """Return the runs that a board lists: those that everybody sees."""
+    return public_runs().filter(budget=budget, submission__track=track)
 
 
 def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
@@ -115,6 +112,17 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     return dict(found.values_list("pk", "rank"))
 
 
+def rank_if_published(run: Run) -> int | None:
+    """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
+    track, budget = run.submission.track, run.budget
+    if not Run.objects.filter(_qualifies(track, budget), pk=run.pk, scored_at__isnull=False).exists():
+        return None
+    value = Q(bytes_total__lt=run.bytes_total) if budget is None else Q(anls__gt=run.anls)
+    equal = Q(bytes_total=run.bytes_total) if budget is None else Q(anls=run.anls)
+    earlier = Q(submission__submitted_at__lt=run.submission.submitted_at)
+    return 1 + _ranked(track, budget).filter(value | (equal & earlier)).count()
+
+
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
     return count_ranked(track, budget, selection), count_unranked(track, budget, selection)
@@ -131,11 +139,10 @@ def overlapping_scores(
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
-    """Return the runs of all boards that were scored last, with the time."""
-    runs = Run.objects.filter(
-        scored_at__isnull=False, submission__state=SubmissionState.SUBMITTED, submission__track=track
-    )
-    found = runs.order_by("-scored_at", "pk").values_list("scored_at", "pk")[:length]
+    """Return the runs of all boards whose scores became public last, with the time."""
+    shown_at = Greatest("scored_at", "submission__published_at")
+    runs = public_runs().filter(submission__track=track).annotate(shown_at=shown_at)
+    found = runs.order_by("-shown_at", "pk").values_list("shown_at", "pk")[:length]
     return [(at, Place(run, None)) for at, run in found if at]
 
 
@@ -223,24 +230,35 @@ def _selected_ranked(track: Track, budget: float | None, selection: Selection) -
     runs = _filtered(_ranked(track, budget), track, selection)
     if not selection.best:
         return runs
-    of_team = Window(RowNumber(), partition_by=F("submission__team"), order_by=_order(budget))
+    of_team = Window(RowNumber(), partition_by=_author(), order_by=_order(budget))
     return runs.annotate(place_in_team=of_team).filter(place_in_team=1)
+
+
+def _author() -> Case:
+    """Return whose run it is, for all to see: an anonymous submission is of nobody else."""
+    submission, team = (Cast(name, CharField()) for name in ("submission_id", "submission__team_id"))
+    return Case(When(submission__anonymous=True, then=submission), default=team)
 
 
 def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QuerySet[Run]:
     if selection.verified:
         runs = _verified(runs, track)
+    # What is hidden of an anonymous submission can't be found by a filter either.
+    is_named = Q(submission__anonymous=False)
+    if selection.phase:
+        runs = runs.filter(submission__phase__name=selection.phase)
     if selection.open_code:
-        runs = runs.exclude(submission__code_url="")
+        runs = runs.filter(is_named).exclude(submission__code_url="")
     if selection.baselines is not Baselines.ALL:
         runs = runs.filter(submission__is_baseline=selection.baselines is Baselines.ONLY)
     if selection.text:
-        team = Q(submission__team__name__icontains=selection.text)
-        runs = runs.filter(Q(submission__title__icontains=selection.text) | team)
+        team = Q(is_named, submission__team__name__icontains=selection.text)
+        alias = Q(submission__anonymous=True, submission__alias__icontains=selection.text)
+        runs = runs.filter(Q(submission__title__icontains=selection.text) | team | alias)
     if selection.submissions:
         runs = runs.filter(submission__in=selection.submissions)
     if selection.team:
-        runs = runs.filter(submission__team__slug=selection.team)
+        runs = runs.filter(is_named, submission__team__slug=selection.team)
     return runs
 
 

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from django.conf import settings
@@ -18,7 +19,10 @@ from portal.ui.spreadsheets import without_formula
 
 
 class PublishedRow(BaseModel):
-    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked as they are."""
+    """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked as they are.
+
+    The `team` of an anonymous submission is its alias; `phase` is the one in which it was submitted.
+    """
 
     rank: int | None
     reason: str
@@ -27,6 +31,7 @@ class PublishedRow(BaseModel):
     is_disqualified: bool
     method: str
     team: str
+    phase: str
     results: RunResults
     flagged_checks: int
     submitted_at: datetime
@@ -83,6 +88,7 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
         is_disqualified=bool(entry.disqualified_because),
         method=entry.method,
         team=entry.team,
+        phase=entry.phase,
         results=public_results(entry.results, budget),
         flagged_checks=entry.flagged_checks,
         submitted_at=entry.submitted_at,
@@ -90,13 +96,22 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
     )
 
 
-def publish_all(track: Track) -> PublishedTrack:
-    """Return all rows of the track, without the checks, which are many."""
+def publish_all(track: Track, phase: str = "") -> PublishedTrack:
+    """Return all rows of the track, or those of one phase, ranked among themselves; without the checks."""
     boards = []
     for board in stored_boards(track):
-        rows = [_publish(row, board.budget) for row in board]
+        rows = [_publish(row, board.budget) for row in _of_phase(board, phase)]
         boards.append(PublishedBoard(budget=board.budget, count=len(rows), rows=rows))
     return PublishedTrack(track=track.slug, boards=boards)
+
+
+def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
+    """Yield the rows of a phase with the ranks that they have among themselves; all of them where none is named."""
+    rank = 0
+    for row in rows:
+        if phase in ("", row.entry.phase):
+            rank += row.rank is not None
+            yield replace(row, rank=rank if row.rank else None)
 
 
 def as_json(track: Track, schema: str) -> str:
@@ -104,14 +119,14 @@ def as_json(track: Track, schema: str) -> str:
     return json.dumps({"$schema": schema, **publish_all(track).model_dump(mode="json")}, ensure_ascii=False)
 
 
-def as_csv(track: Track) -> str:
-    """Return the boards as a CSV file, one below the other, with one line for each run."""
+def as_csv(track: Track, phase: str = "") -> str:
+    """Return the boards as a CSV file, one below the other, with a line for each run, or for those of one phase."""
     file = io.StringIO()
     # Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own.
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow(CSV_COLUMNS)
     for board in stored_boards(track):
-        for row in board:
+        for row in _of_phase(board, phase):
             values = {"track": track.slug, "budget": board.budget, **_values(row)}
             writer.writerow([_cell(values[name]) for name in CSV_COLUMNS])
     return file.getvalue()
@@ -127,6 +142,7 @@ def _values(row: Row) -> dict[str, object]:
         "is_disqualified": bool(entry.disqualified_because),
         "method": entry.method,
         "team": entry.team,
+        "phase": entry.phase,
         "flagged_checks": entry.flagged_checks,
         "submitted_at": entry.submitted_at.isoformat(),
         "url": settings.SITE_URL + entry.url,

@@ -53,6 +53,7 @@ class Entry:
     code_url: str = ""
     paper_url: str = ""
     submission: UUID | None = None
+    phase: str = ""
 
     @property
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:

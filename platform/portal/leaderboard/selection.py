@@ -49,6 +49,7 @@ class Selection:
         text: Part of the method's or the team's name.
         team: The slug of the only team.
         submissions: The only submissions, which no address of a board names; empty for all.
+        phase: The name of the only phase in which they were submitted.
     """
 
     verified: bool = False
@@ -57,6 +58,7 @@ class Selection:
     baselines: Baselines = Baselines.ALL
     text: str = ""
     team: str = ""
+    phase: str = ""
     sort: Sort = Sort.RANK
     submissions: tuple[UUID, ...] = ()
 
@@ -71,6 +73,7 @@ class Selection:
             baselines=Baselines(baselines) if baselines in set(Baselines) else Baselines.ALL,
             text=" ".join(query.get("q", "").split())[:MAX_TEXT_CHARACTERS],
             team=query.get("team", ""),
+            phase=query.get("phase", ""),
             sort=Sort(sort) if sort in set(Sort) else Sort.RANK,
         )
 
@@ -89,6 +92,7 @@ class Selection:
             "baselines": self.baselines.value,
             "q": self.text,
             "team": self.team,
+            "phase": self.phase,
             "sort": self.sort.value,
         }
         return urlencode({name: value for name, value in values.items() if value})

@@ -12,8 +12,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from evaluator.contracts import evaluator_version
 from portal.audit.versions import boards_versions
-from portal.challenge.definitions import FIELDS
-from portal.challenge.models import Track
+from portal.challenge.definitions import FIELDS, PHASE_FIELDS
+from portal.challenge.models import Phase, Track
 from portal.leaderboard import verify_snapshot
 from portal.leaderboard.published import as_csv, publish_all
 
@@ -25,22 +25,25 @@ class BoardsChangedError(Exception):
     """The boards changed while they were written, so that the files may contradict each other."""
 
 
-def write_snapshot(folder: Path, name: str, made_at: datetime) -> None:
-    """Write a snapshot of all tracks to a new folder.
+def write_snapshot(folder: Path, name: str, made_at: datetime, phase: str = "") -> None:
+    """Write a snapshot of all tracks to a new folder; of one phase, if it is named, the tracks that have it.
 
     Raises:
+        Phase.DoesNotExist: No track has a phase of this name.
         FileExistsError: The folder exists.
         BoardsChangedError: A board changed meanwhile. The folder is left without its list of hashes.
     """
+    tracks = list(Track.objects.filter(phases__name=phase) if phase else Track.objects.all())
+    if phase and not tracks:
+        raise Phase.DoesNotExist
     folder.mkdir(parents=True)
-    tracks = list(Track.objects.all())
     before = boards_versions([track.pk for track in tracks])
     files = {
-        verify_snapshot.SNAPSHOT: _snapshot(tracks, name, made_at),
+        verify_snapshot.SNAPSHOT: _snapshot(tracks, name, made_at, phase),
         "CITATION.cff": _citation(name, made_at),
         "README.md": _readme(name, made_at),
         "verify.py": Path(verify_snapshot.__file__).read_text(encoding="utf-8"),
-        **{f"{track.slug}.csv": as_csv(track) for track in tracks},
+        **{f"{track.slug}.csv": as_csv(track, phase) for track in tracks},
     }
     for file, text in files.items():
         (folder / file).write_bytes(text.encode())
@@ -50,18 +53,20 @@ def write_snapshot(folder: Path, name: str, made_at: datetime) -> None:
     (folder / verify_snapshot.SUMS).write_bytes("".join(sums).encode())
 
 
-def _snapshot(tracks: Sequence[Track], name: str, made_at: datetime) -> str:
+def _snapshot(tracks: Sequence[Track], name: str, made_at: datetime, phase: str) -> str:
     content = {
         "name": name,
         "made_at": made_at,
         "site": settings.SITE_URL,
         "evaluator_version": evaluator_version(),
+        "phase": phase or None,
         "tracks": [
             {
                 "slug": track.slug,
                 "name": track.name,
                 "rules": {field: getattr(track, field) for field in sorted(FIELDS - PRIVATE_FIELDS)},
-                "boards": publish_all(track).model_dump(mode="json")["boards"],
+                "phases": list(track.phases.values(*sorted(PHASE_FIELDS))),
+                "boards": publish_all(track, phase).model_dump(mode="json")["boards"],
             }
             for track in tracks
         ],

@@ -27,6 +27,7 @@ from portal.leaderboard.plot_pages import track_plot
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.leaderboard.uncertainty import RankRanges
+from portal.submissions.selectors import public_runs
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
@@ -76,12 +77,19 @@ class BoardQuery:
 
     @classmethod
     def of(cls, track: Track, query: Mapping[str, str]) -> "BoardQuery":
-        """Return what the query of an address asks for. Raises `Http404` for a board that the track doesn't have."""
+        """Return what the query of an address asks for.
+
+        Raises `Http404` for a board or phase that the track doesn't have.
+        """
         budgets = [f"{budget:g}" for budget in track.run_budgets() if budget is not None]
         budget = query.get("epsilon", ALL if budgets else "")
         if budget not in ([*budgets, ALL] if budgets else [""]):
             raise Http404("no board at this ε")
-        return cls(budget, Selection.of(query), query.get("more") == "1", query.get("rank") == "none")
+        selection = Selection.of(query)
+        # Only what exists is kept in the cache.
+        if selection.phase and selection.phase not in {phase.name for phase in track.phases.all()}:
+            raise Http404("no such phase")
+        return cls(budget, selection, query.get("more") == "1", query.get("rank") == "none")
 
     @property
     def is_overview(self) -> bool:
@@ -103,7 +111,7 @@ class BoardQuery:
 def track(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the leaderboard of one track."""
     # All of them, since the plot of a private track has the best score without privacy.
-    tracks = list(Track.objects.all())
+    tracks = list(Track.objects.prefetch_related("phases"))
     shown = next((one for one in tracks if one.slug == slug), None)
     if shown is None:
         raise Http404("no such track")
@@ -122,6 +130,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
             "own_team": team,
+            "phases": shown.phases.all(),
             "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
             "baseline_choices": [
                 (Baselines.ALL.value, "with baselines"),
@@ -219,4 +228,6 @@ def _overview(track: Track, asked: BoardQuery) -> str:
 
 def _trust_differs(track: Track) -> bool:
     """Return whether a run of the track may have more than the level that every run has."""
-    return Examination.objects.filter(run__submission__track=track, passed=True).exists()
+    return Examination.objects.filter(
+        run__in=public_runs().filter(submission__track=track), passed=True
+    ).exists()

@@ -70,7 +70,7 @@ def desk_of(organizer: User) -> Desk:
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),
-        tracks=list(Track.objects.all()),
+        tracks=list(Track.objects.prefetch_related("phases")),
     )
 
 
@@ -93,7 +93,7 @@ def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> Worker
 def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
     """Return those whose proofs have waited too long for their reviewers."""
     private = submissions.filter(track__ranking=Ranking.ANLS)
-    return provisional(private.filter(submitted_at__lt=now - REVIEW_TIME))
+    return provisional(private.filter(published_at__lt=now - REVIEW_TIME))
 
 
 def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:

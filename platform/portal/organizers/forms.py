@@ -4,7 +4,8 @@ from typing import Any
 
 from django import forms
 
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
+from portal.challenge.phases import overlap
 from portal.organizers.announcements import NAMES, Announcement, Audience
 
 
@@ -21,10 +22,7 @@ class TrackForm(forms.ModelForm[Track]):
             "anls_threshold",
             "required_reviews",
             "budgets",
-            "submissions_per_day",
             "paused",
-            "opens_at",
-            "closes_at",
         )
         labels = {
             "anls_threshold": "ANLS threshold",
@@ -34,8 +32,6 @@ class TrackForm(forms.ModelForm[Track]):
         help_texts = {
             "required_reviews": "That make a result verified.",
             "budgets": "One board each, such as [1, 4, 8].",
-            "opens_at": "In UTC, such as 2026-11-22 14:00.",
-            "closes_at": "In UTC. Empty: no deadline.",
         }
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -44,6 +40,40 @@ class TrackForm(forms.ModelForm[Track]):
         others = ["anls_threshold"] if self.instance.is_private else ["required_reviews", "budgets"]
         for name in others:
             del self.fields[name]
+
+
+class PhaseForm(forms.ModelForm[Phase]):
+    """A phase of a track, and a public reason for the change."""
+
+    reason = forms.CharField(
+        max_length=300, required=False, help_text="Public, beside the change on the track's page."
+    )
+
+    class Meta:
+        model = Phase
+        fields = (
+            "name",
+            "starts_at",
+            "ends_at",
+            "submissions_per_day",
+            "results",
+            "allows_private",
+            "anonymity",
+        )
+
+    def clean(self) -> dict[str, Any]:
+        """Reject a phase that overlaps with another one of the track, or has its name."""
+        values: dict[str, Any] = super().clean() or {}
+        others = self.instance.track.phases.exclude(pk=self.instance.pk)
+        if others.filter(name=values.get("name")).exists():
+            self.add_error("name", "The track has a phase of this name.")
+        if {"starts_at", "ends_at"} <= values.keys():
+            edited = Phase(
+                name=values.get("name", ""), starts_at=values["starts_at"], ends_at=values["ends_at"]
+            )
+            if problem := overlap([*others, edited]):
+                raise forms.ValidationError(problem)
+        return values
 
 
 class DisqualificationForm(forms.Form):

@@ -130,7 +130,7 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 def judged_runs(organizer: User) -> QuerySet[Run]:
     """Return the runs that the organizer may decide on."""
     found = Run.objects.filter(submission__in=judgeable_submissions(organizer))
-    return found.select_related("submission__team", "submission__track")
+    return found.select_related("submission__team", "submission__track", "submission__phase")
 
 
 def _is_confirmed(request: UserRequest) -> bool:

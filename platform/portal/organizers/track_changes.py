@@ -16,6 +16,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
+from portal.challenge.phases import closed_because
 from portal.leaderboard.boards import boards_of
 from portal.leaderboard.effects import Effect, effect
 from portal.leaderboard.ordering import counts
@@ -30,10 +31,7 @@ NAMES = {
     "anls_threshold": "ANLS threshold",
     "required_reviews": "Accepting reviewers that make a result verified",
     "budgets": "Privacy budgets ε",
-    "submissions_per_day": "Submissions of a team in 24 hours",
     "paused": "Paused",
-    "opens_at": "Opens",
-    "closes_at": "Closes",
 }
 
 
@@ -81,11 +79,10 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
         sentences.append(_review_sentence(track, changes["required_reviews"]))
     if "budgets" in changes:
         sentences += _budget_sentences(track, *changes["budgets"])
-    if "submissions_per_day" in changes:
-        sentences.append(quota_sentence(_recent_times(track, now), changes["submissions_per_day"], now))
-    if changes.keys() & {"paused", "opens_at", "closes_at"}:
-        sentences += _opening_sentences(track, changes, now)
-    return Preview(note(changes), sentences, rows)
+    if "paused" in changes:
+        before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
+        sentences += opening_sentences(track, before, after)
+    return Preview(note(changes, NAMES), sentences, rows)
 
 
 def board_sentences(rows: Effect) -> list[str]:
@@ -145,10 +142,10 @@ def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now
     return f"{after} team{pluralize(after)} would have no slot left now, instead of {before}."
 
 
-def note(changes: Mapping[str, tuple[Any, Any]]) -> str:
-    """Return the public note about the changes."""
+def note(changes: Mapping[str, tuple[Any, Any]], names: Mapping[str, str]) -> str:
+    """Return the public note about the changes of what has these names."""
     return " ".join(
-        f"{NAMES[name]}: {_in_words(old)} → {_in_words(new)}." for name, (old, new) in changes.items()
+        f"{names[name]}: {in_words(old)} → {in_words(new)}." for name, (old, new) in changes.items()
     )
 
 
@@ -162,14 +159,14 @@ def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str
     for name, (_, new) in changes.items():
         setattr(current, name, new)
     current.save(update_fields=list(changes))
-    RuleChange.objects.create(track=current, text=note(changes), reason=reason)
-    values_changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
+    RuleChange.objects.create(track=current, text=note(changes, NAMES), reason=reason)
+    values_changed = {name: [old, new] for name, (old, new) in changes.items()}
     record(actor, "track.changed", current, changes=values_changed, reason=reason)
     boards_changed(current.pk)
     return True
 
 
-def _recent_times(track: Track, now: datetime) -> list[list[datetime]]:
+def recent_times(track: Track, now: datetime) -> list[list[datetime]]:
     """Return when each team has submitted lately, as far as it counts against its quota."""
     counted = Submission.objects.filter(track=track, submitted_at__gt=now - WINDOW, refunded_at=None)
     times: dict[int, list[datetime]] = defaultdict(list)
@@ -179,15 +176,8 @@ def _recent_times(track: Track, now: datetime) -> list[list[datetime]]:
     return list(times.values())
 
 
-def _opening_sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> list[str]:
-    before = track.closed_because(now)
-    changed = Track(
-        **{
-            name: changes.get(name, (None, getattr(track, name)))[1]
-            for name in ("paused", "opens_at", "closes_at")
-        }
-    )
-    after = changed.closed_because(now)
+def opening_sentences(track: Track, before: str, after: str) -> list[str]:
+    """Return what it means for the track's teams that it was closed for one reason and will be for another."""
     if before == after:
         return ["Whether teams can submit now doesn't change."]
     if not after:
@@ -206,7 +196,8 @@ def _key(row: Row) -> list[object]:
     return [str(row.entry.run), row.rank]
 
 
-def _in_words(value: object) -> str:
+def in_words(value: object) -> str:
+    """Return a value as a public note has it."""
     match value:
         case None:
             return "none"
@@ -218,7 +209,3 @@ def _in_words(value: object) -> str:
             return ", ".join(f"{number:g}" for number in value)
         case _:
             return f"{value}"
-
-
-def _plain(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -22,7 +22,13 @@ def track(request: UserRequest, slug: str) -> HttpResponseBase:
     # The form writes into its instance, so the stored rules are kept apart.
     stored, edited = get_object_or_404(Track, slug=slug), get_object_or_404(Track, slug=slug)
     form = TrackForm(request.POST or None, instance=edited)
-    context: dict[str, Any] = {"track": stored, "form": form, "changes": stored.rule_changes.all()}
+    context: dict[str, Any] = {
+        "track": stored,
+        "form": form,
+        "phases": stored.phases.all(),
+        "current": stored.current_phase,
+        "changes": stored.rule_changes.all(),
+    }
     if request.method != "POST" or not form.is_valid():
         return render(request, "organizers/track.html", context)
     seen, reason = request.POST.get("seen", ""), form.cleaned_data["reason"]

@@ -52,7 +52,7 @@ def _remind(reviewer: User, now: datetime) -> bool:
 def _line(submission: Submission, now: datetime) -> str:
     """Return what the mail says of a submission; nothing if it is neither new nor overdue."""
     scored_at = max(run.scored_at for run in submission.runs.all() if run.scored_at)
-    age = now - scored_at
+    age = now - max(scored_at, submission.published_at or scored_at)
     if age <= NEW:
         return f"{submission} in {submission.track}: new"
     return f"{submission} in {submission.track}: waiting for {age.days} days" if age > REVIEW_TIME else ""

@@ -55,8 +55,8 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
 
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
-    """Return what has been submitted to a track with proofs and `reviewer` has no conflict of interest about."""
-    return judgeable_submissions(reviewer).filter(track__ranking=Ranking.ANLS)
+    """Return what was published in a track with proofs and `reviewer` has no conflict of interest about."""
+    return judgeable_submissions(reviewer).filter(track__ranking=Ranking.ANLS, published_at__isnull=False)
 
 
 def judgeable_submissions(user: User) -> QuerySet[Submission]:
@@ -88,7 +88,9 @@ def provisional(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
     rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
     return (
-        submissions.filter(Exists(scored), ~Exists(rejected), state=SubmissionState.SUBMITTED)
+        submissions.filter(
+            Exists(scored), ~Exists(rejected), state=SubmissionState.SUBMITTED, published_at__isnull=False
+        )
         .annotate(accepted=accepted)
         .filter(accepted__lt=F("track__required_reviews"))
         .order_by("submitted_at", "pk")

@@ -23,6 +23,8 @@ def may_review(submission: Submission, user: User) -> str:
     """Return why `user` may not review the submission's proof; empty if they may."""
     if not is_reviewer(user):
         return "Proofs are reviewed by organizers with the permission to do so."
+    if submission.submitted_at and submission.published_at is None:
+        return "Its team hasn't published it; reviews begin then."
     return conflict_of_interest(submission, user)
 
 

@@ -35,7 +35,7 @@ DP_LORA_RATES = {1: 0.5, 4: 0.65, 8: 1.2}
 TRACK_OVERRIDES = [
     f"*.reference={REFERENCE}",
     f"*.test_set={TEST_SET}",
-    "*.submissions_per_day=20",
+    '*.phases=[{"submissions_per_day": 20}]',
 ]
 # Of the tiny model's ANLS in track 1, with which the untrained model isn't ranked and what has learned is. The
 # competition's own is for the full-size model.

@@ -50,12 +50,12 @@ class ArtifactInline(ReadOnlyInline[Artifact]):
 class SubmissionAdmin(admin.ModelAdmin[Submission]):
     """The submissions, which organizers may mark as baselines."""
 
-    list_display = ("title", "team", "track", "state", "is_baseline", "submitted_at", "refunded_at")
+    list_display = ("title", "team", "track", "phase", "state", "is_baseline", "submitted_at", "published_at")
     list_per_page = 50
     show_full_result_count = False
     list_filter = ("track", "state", "is_baseline")
-    list_select_related = ("team", "track")
-    search_fields = ("title", "team__name")
+    list_select_related = ("team", "track", "phase")
+    search_fields = ("title", "team__name", "alias")
     date_hierarchy = "created_at"
     readonly_fields = (
         "id",
@@ -69,7 +69,12 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
         "state",
         "is_baseline",
         "created_at",
+        "phase",
         "submitted_at",
+        "keep_private",
+        "published_at",
+        "anonymous",
+        "alias",
         "refunded_at",
     )
     inlines = (RunInline, ArtifactInline)

@@ -6,6 +6,7 @@ from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from portal.challenge.models import Track
 from portal.submissions.models import Artifact, Run, RunState, Submission, SubmissionState
+from portal.submissions.publication import visibility_problems
 from portal.submissions.quota import next_slot
 from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import counted_times
@@ -20,6 +21,7 @@ def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only while the team's and the track's rows are locked."""
     return [
         *_closed(submission.track, now),
+        *_visibility(submission, now),
         *_missing(submission),
         *_duplicates(submission),
         *_over_quota(submission.team, submission.track, now),
@@ -44,6 +46,11 @@ def _closed(track: Track, now: datetime) -> list[Problem]:
         if reason
         else []
     )
+
+
+def _visibility(submission: Submission, now: datetime) -> list[Problem]:
+    phase = submission.track.phase_at(now)
+    return visibility_problems(submission, phase) if phase else []
 
 
 def _missing(submission: Submission) -> list[Problem]:
@@ -108,11 +115,12 @@ def _duplicates(submission: Submission) -> list[Problem]:
 
 
 def _over_quota(team: Team, track: Track, now: datetime) -> list[Problem]:
-    free_at = next_slot(counted_times(team, track, now), now, track.submissions_per_day)
+    limit = track.slots_per_day(now)
+    free_at = next_slot(counted_times(team, track, now), now, limit)
     if free_at is None:
         return []
     return ProblemError.of(
         ErrorCode.SUBMISSION_QUOTA,
-        expected=f"{track.submissions_per_day} submissions in 24 hours at most",
+        expected=f"{limit} submissions in 24 hours at most",
         next_step=f"The next slot is free on {free_at:%d %B at %H:%M} UTC; platform errors cost none.",
     ).problems

@@ -1,6 +1,9 @@
-from django import forms
+from typing import Any
 
-from portal.challenge.models import Track
+from django import forms
+from django.utils import timezone
+
+from portal.challenge.models import Phase, Track
 from portal.submissions.models import Submission
 
 
@@ -26,18 +29,47 @@ class TextForm(forms.ModelForm[Submission]):
 
 
 class SubmissionForm(TextForm):
-    """What a team says about its method. The API validates with it as well."""
+    """What a team says about its method, and what of it stays private. The API validates with it."""
 
     class Meta(TextForm.Meta):
-        fields = ["title", *TextForm.Meta.fields]
+        fields = ["title", *TextForm.Meta.fields, "keep_private", "anonymous"]
 
 
-class NewSubmissionForm(SubmissionForm):
+class DraftForm(SubmissionForm):
+    """The same, without the choices that the phase doesn't allow.
+
+    One that was made stays, so that nothing becomes public by an oversight, and so that it can be taken back.
+    """
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        phases = self.phases()
+        allowed = {
+            "keep_private": any(phase.allows_private for phase in phases),
+            "anonymous": any(phase.allows_anonymous for phase in phases),
+        }
+        for name, is_allowed in allowed.items():
+            if not (is_allowed or getattr(self.instance, name) or name in self.data):
+                del self.fields[name]
+
+    def phases(self) -> list[Phase]:
+        """Return the phase in which the draft would be submitted, as far as is known."""
+        phase = self.instance.track.nearest_phase(timezone.now())
+        return [phase] if phase else []
+
+
+class NewSubmissionForm(DraftForm):
     """The same, and the track that it is for."""
 
     track = forms.ModelChoiceField(
         Track.objects.all(), help_text="To enter both tracks, submit the method to each."
     )
 
-    class Meta(SubmissionForm.Meta):
-        fields = ["track", *SubmissionForm.Meta.fields]
+    class Meta(DraftForm.Meta):
+        fields = ["track", *DraftForm.Meta.fields]
+
+    def phases(self) -> list[Phase]:
+        """Return the nearest phase of every track."""
+        now = timezone.now()
+        found = [track.nearest_phase(now) for track in Track.objects.prefetch_related("phases")]
+        return [phase for phase in found if phase]

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
 from evaluator.results import RunResults
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 from portal.submissions.results_field import ResultsField
 from portal.teams.models import Team
 from portal.ui.names import NameField
@@ -56,7 +56,12 @@ class Refund(models.TextChoices):
 
 
 class Submission(models.Model):
-    """One method of a team in one track, with its description and its runs."""
+    """One method of a team in one track, with its description and its runs.
+
+    Once it is submitted it belongs to a phase, and is public from `published_at` on: at once, at the end of a phase
+    that keeps results back, or, where the team chose `keep_private`, when the team publishes it. While it is
+    `anonymous`, the public reads `alias` in place of the team. See `portal.submissions.publication`.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="submissions")
@@ -69,7 +74,23 @@ class Submission(models.Model):
     is_baseline = models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")
     state = models.CharField(max_length=10, choices=SubmissionState.choices, default=SubmissionState.DRAFT)
     created_at = models.DateTimeField(default=timezone.now, db_index=True)
+    phase = models.ForeignKey(
+        Phase, on_delete=models.PROTECT, related_name="submissions", null=True, blank=True
+    )
     submitted_at = models.DateTimeField(null=True, blank=True)
+    keep_private = models.BooleanField(
+        "keep it private",
+        default=False,
+        help_text="Only your team and the organizers see it until you publish it. Reviewers begin then.",
+    )
+    published_at = models.DateTimeField(null=True, blank=True, help_text="Empty while it isn't public.")
+    anonymous = models.BooleanField(
+        "stay anonymous",
+        default=False,
+        help_text="It is listed with its title under a random name, without team, description and links. Organizers "
+        "and reviewers see your team, because a conflict of interest must be known.",
+    )
+    alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
     refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
     refunded_for = models.CharField(max_length=10, choices=Refund.choices, blank=True)
     edited_at = models.DateTimeField(
@@ -86,8 +107,8 @@ class Submission(models.Model):
         indexes = [
             models.Index(
                 fields=["track"],
-                include=["id", "team", "submitted_at"],
-                condition=models.Q(state="submitted"),
+                include=["id", "team", "submitted_at", "anonymous"],
+                condition=models.Q(state="submitted", published_at__isnull=False),
                 name="submissions_on_boards",
             )
         ]
@@ -95,7 +116,22 @@ class Submission(models.Model):
             models.CheckConstraint(
                 condition=~models.Q(state="submitted") | models.Q(submitted_at__isnull=False),
                 name="submitted_submissions_have_a_time",
-            )
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="submitted") | models.Q(phase__isnull=False),
+                name="submitted_submissions_have_a_phase",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(published_at__isnull=True) | models.Q(submitted_at__isnull=False),
+                name="only_what_was_submitted_is_published",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="submitted", anonymous=True) | ~models.Q(alias=""),
+                name="anonymous_submissions_have_an_alias",
+            ),
+            models.UniqueConstraint(
+                fields=["alias"], condition=~models.Q(alias=""), name="every_alias_is_of_one_submission"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -106,6 +142,16 @@ class Submission(models.Model):
         from django.urls import reverse
 
         return reverse("submissions:detail", args=[self.id])
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it is submitted, and only its team and the organizers see it."""
+        return self.state == SubmissionState.SUBMITTED and self.published_at is None
+
+    @property
+    def author(self) -> str:
+        """Who everybody may know it is from: its team, or its alias while it is anonymous."""
+        return self.alias if self.anonymous else self.team.name
 
     def proof(self) -> "Artifact | None":
         """Return the newest version of the privacy proof, if it is uploaded."""

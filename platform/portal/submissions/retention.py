@@ -20,11 +20,12 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
+from portal.challenge.models import Phase, Track
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
@@ -77,7 +78,7 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
     """Remove the checkpoints of runs whose evaluation ended, in tracks that closed long ago."""
     ended = Run.objects.filter(
         state__in=ENDED,
-        submission__track__closes_at__lt=_before(now, settings.RETENTION_CHECKPOINT_DAYS),
+        submission__track__in=_closed_tracks(_before(now, settings.RETENTION_CHECKPOINT_DAYS)),
         artifacts__kind=ArtifactKind.CHECKPOINT,
         artifacts__upload__state=UploadState.COMPLETED,
     )
@@ -94,6 +95,12 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
                     uploads.expire(artifact.upload, rule="checkpoints")
                 removed += 1
     return removed
+
+
+def _closed_tracks(before: datetime) -> QuerySet[Track]:
+    """Return the tracks whose last phase ended before that time."""
+    later = Phase.objects.filter(track=OuterRef("pk")).exclude(ends_at__lt=before)
+    return Track.objects.filter(~Exists(later), phases__isnull=False).distinct()
 
 
 def remove_leftovers(now: datetime, limit: int) -> int:

@@ -23,7 +23,7 @@ CANCELED = f"submission.{SubmissionState.DRAFT}"
 
 def submissions_of(team: Team) -> QuerySet[Submission]:
     """Return the team's submissions with their tracks and runs, newest first."""
-    return Submission.objects.filter(team=team).select_related("track").prefetch_related("runs")
+    return Submission.objects.filter(team=team).select_related("track", "phase").prefetch_related("runs")
 
 
 def own_submission(team: Team, submission_id: UUID) -> Submission:
@@ -68,18 +68,37 @@ def token_counts(team: Team) -> QuerySet[Track]:
     )
 
 
-def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
-    """Return the submissions that `user` may see: scored ones, and those that they see the private part of."""
-    scored = Exists(Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False))
-    public = Q(scored, state=SubmissionState.SUBMITTED)
-    return Submission.objects.select_related("track", "team").filter(public | private_to(user))
+def public_runs() -> QuerySet[Run]:
+    """Return the runs that everybody sees: those with a score, of published submissions that were not withdrawn.
+
+    Boards, pages, feeds, exports and snapshots begin with this, or with `public_submissions`.
+    """
+    return Run.objects.filter(
+        scored_at__isnull=False,
+        submission__state=SubmissionState.SUBMITTED,
+        submission__published_at__isnull=False,
+    )
+
+
+def public_submissions() -> QuerySet[Submission]:
+    """Return the submissions that everybody sees: published ones that were not withdrawn, and have a scored run."""
+    return Submission.objects.select_related("track", "team").filter(_was_public(SubmissionState.SUBMITTED))
 
 
 def withdrawn_submissions() -> QuerySet[Submission]:
     """Return the submissions that were public until their teams withdrew them."""
+    return Submission.objects.select_related("track", "team").filter(_was_public(SubmissionState.WITHDRAWN))
+
+
+def _was_public(state: SubmissionState) -> Q:
     scored = Exists(Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False))
-    withdrawn = Submission.objects.filter(scored, state=SubmissionState.WITHDRAWN, submitted_at__isnull=False)
-    return withdrawn.select_related("track", "team")
+    return Q(scored, state=state, published_at__isnull=False)
+
+
+def visible_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
+    """Return the submissions that `user` may see: public ones, and those that they see the private part of."""
+    visible = _was_public(SubmissionState.SUBMITTED) | private_to(user)
+    return Submission.objects.select_related("track", "team", "phase").filter(visible)
 
 
 def private_submissions(user: User | AnonymousUser) -> QuerySet[Submission]:
@@ -157,4 +176,4 @@ def _times(submissions: QuerySet[Submission]) -> list[datetime]:
 
 def quota_of(team: Team, track: Track, now: datetime) -> Quota:
     """Return the quota of the team, with its members' other teams, in the track."""
-    return quota(counted_times(team, track, now), now, track.submissions_per_day)
+    return quota(counted_times(team, track, now), now, track.slots_per_day(now))

@@ -26,6 +26,7 @@ from portal.submissions.models import (
     SubmissionState,
 )
 from portal.submissions.proof_versions import add_version, reject_revision
+from portal.submissions.publication import new_alias, published_on_submission
 from portal.submissions.quota import returns_slot
 from portal.submissions.required import validate_artifact
 from portal.submissions.selectors import returned_times
@@ -52,6 +53,8 @@ def create_submission(
     description: str = "",
     code_url: str = "",
     paper_url: str = "",
+    keep_private: bool = False,
+    anonymous: bool = False,
 ) -> Submission:
     """Open a draft; where ε plays no part it has its one run already. The fields have been validated.
 
@@ -75,6 +78,8 @@ def create_submission(
         description=description,
         code_url=code_url,
         paper_url=paper_url,
+        keep_private=keep_private,
+        anonymous=anonymous,
     )
     record(user, "submission.created", submission, track=track.slug)
     if not track.is_private:
@@ -247,7 +252,18 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     if problems := problems_of(current, now):
         raise ProblemError(*problems)
     _discard_files([], current.pending_artifacts.all(), actor)
-    move_submission(current, SubmissionState.SUBMITTED, actor=actor, submitted_at=now)
+    phase = current.track.phase_at(now)
+    # Without one the track would be closed.
+    assert phase is not None  # noqa: S101
+    move_submission(
+        current,
+        SubmissionState.SUBMITTED,
+        actor=actor,
+        submitted_at=now,
+        phase=phase,
+        published_at=published_on_submission(current, phase, now),
+        alias=new_alias() if current.anonymous else "",
+    )
     runs = list(current.runs.all())
     for run in runs:
         move_run(
@@ -257,6 +273,7 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
     # because this app lies below the evaluation and must not import it.
     runs_queued.send(sender=Submission, runs=runs)
     submission.state, submission.submitted_at = current.state, current.submitted_at
+    submission.phase, submission.published_at = current.phase, current.published_at
 
 
 @transaction.atomic
@@ -325,7 +342,7 @@ def disqualify(run: Run, reason: str, actor: User) -> None:
 
 @transaction.atomic
 def describe(
-    submission: Submission, fields: Mapping[str, str], actor: User, now: datetime | None = None
+    submission: Submission, fields: Mapping[str, str | bool], actor: User, now: datetime | None = None
 ) -> None:
     """Change title, description and links; those of a submitted one are dated, and its title stays.
 
@@ -347,7 +364,7 @@ def describe(
     record(actor, "submission.edited", current, before=before, after={name: kept[name] for name in before})
 
 
-def _change(submission: Submission, fields: Mapping[str, str], *others: str) -> None:
+def _change(submission: Submission, fields: Mapping[str, str | bool], *others: str) -> None:
     for name, value in fields.items():
         setattr(submission, name, value)
     submission.save(update_fields=[*fields, *others])
@@ -362,7 +379,7 @@ def copy_to_draft(submission: Submission, user: User) -> Submission:
     """
     if submission.state == SubmissionState.DRAFT:
         raise _wrong_state(submission, "a submission that isn't a draft")
-    text = {name: getattr(submission, name) for name in ("title", *EDITABLE)}
+    text = {name: getattr(submission, name) for name in ("title", *EDITABLE, "keep_private", "anonymous")}
     draft = create_submission(submission.team, user, submission.track, **text)
     runs: dict[UUID | None, Run | None] = {None: None}
     for run in submission.runs.all():

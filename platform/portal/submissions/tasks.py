@@ -2,7 +2,8 @@
 
 import logging
 
-from portal.celery import CLEAN_UP_TASK, app
+from portal.celery import CLEAN_UP_TASK, FOLLOW_PHASES_TASK, app
+from portal.submissions.publication import follow_phases
 from portal.submissions.retention import clean_up
 
 logger = logging.getLogger(__name__)
@@ -14,3 +15,10 @@ def remove_what_is_old() -> None:
     counts = clean_up()
     if any(counts.values()):
         logger.info("Removed by the rules of retention: %s", counts)
+
+
+@app.task(name=FOLLOW_PHASES_TASK)
+def show_what_phases_kept_back() -> None:
+    """Publish what phases that have ended kept back."""
+    if changed := follow_phases():
+        logger.info("Published or named by the rules of their phases: %d submissions", changed)

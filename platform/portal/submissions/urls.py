@@ -9,5 +9,7 @@ urlpatterns = [
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
     path("<uuid:submission_id>/submit/", views.submit, name="submit"),
     path("<uuid:submission_id>/copy/", views.copy, name="copy"),
+    path("<uuid:submission_id>/publish/", views.publish, name="publish"),
+    path("<uuid:submission_id>/name/", views.give_name, name="give_name"),
     path("<uuid:submission_id>/withdraw/", views.withdraw, name="withdraw"),
 ]

@@ -14,11 +14,11 @@ from evaluator.contracts import ArtifactKind
 from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
-from portal.submissions import services
+from portal.submissions import publication, services
 from portal.submissions.draft_files import files_of
 from portal.submissions.draft_problems import problems_of
 from portal.submissions.draft_progress import draft_steps
-from portal.submissions.forms import NewSubmissionForm, SubmissionForm, TextForm
+from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
 from portal.teams.selectors import current_keys, owns, team_of
@@ -43,7 +43,8 @@ def create(request: UserRequest) -> HttpResponse:
             return redirect(services.create_submission(team, request.user, **form.cleaned_data))
         except ProblemError as error:
             problems = error.problems
-    closed = [track for track in Track.objects.all() if track.closed_because()]
+    tracks = Track.objects.prefetch_related("phases")
+    closed = [track for track in tracks if track.closed_because()]
     context = {"form": form, "problems": problems, "closed": closed, "preview": _preview(request, form)}
     return render(request, "submissions/create.html", context, status=409 if problems else 200)
 
@@ -55,7 +56,7 @@ def edit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     submission = own_or_404(request, submission_id)
     if submission.state == SubmissionState.WITHDRAWN:
         return redirect(submission)
-    kind = SubmissionForm if submission.state == SubmissionState.DRAFT else TextForm
+    kind = DraftForm if submission.state == SubmissionState.DRAFT else TextForm
     # An invalid form changes its instance too, and the page shows the title as it is stored.
     form = kind(request.POST or None, instance=own_or_404(request, submission_id))
     if request.method == "POST" and form.is_valid() and not _wants_preview(request):
@@ -155,6 +156,34 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     return redirect("submissions:list")
 
 
+@login_required
+@require_POST
+def publish(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Make a private submission public."""
+    submission = own_or_404(request, submission_id)
+    try:
+        publication.publish(submission, request.user)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    else:
+        messages.success(request, f"“{submission.title}” is public.")
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def give_name(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Name the team of an anonymous submission."""
+    submission = own_or_404(request, submission_id)
+    try:
+        publication.give_name(submission, request.user)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    else:
+        messages.success(request, f"“{submission.title}” names your team.")
+    return redirect(submission)
+
+
 def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
     """Return the submission if the visitor may see it. Raises `Http404` otherwise."""
     return get_object_or_404(visible_submissions(request.user).distinct(), pk=submission_id)
@@ -197,6 +226,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "progress": draft_steps(submission, boards, proofs, problems),
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
+        "phase": track.nearest_phase(now),
         "needs_key": track.is_private and not current_keys(team).exists(),
         "needs_token": track.is_private and not has_record and not has_unused_token(team, track),
         "quota": quota_of(team, track, now),

@@ -20,6 +20,7 @@ STATUS = {
     ErrorCode.SUBMISSION_STATE: 409,
     ErrorCode.SUBMISSION_QUOTA: 409,
     ErrorCode.SUBMISSION_DUPLICATE: 409,
+    ErrorCode.SUBMISSION_VISIBILITY: 409,
     ErrorCode.TRACK_CLOSED: 409,
     ErrorCode.TEAM_KEY: 409,
     ErrorCode.RUN_TOKEN: 409,

@@ -6,7 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking, Track
+from portal.challenge.models import Phase, Ranking, Track
+from tests.portal.factories import make_submission
 
 pytestmark = pytest.mark.django_db
 
@@ -57,11 +58,64 @@ def test_overrides_reach_the_tracks_that_match() -> None:
         "--set",
         "*.reference=vt5-tiny",
         "--set",
-        "*.submissions_per_day=20",
+        '*.phases=[{"submissions_per_day": 20}]',
     )
     first, second = Track.objects.all()
-    assert (first.anls_threshold, first.reference, first.submissions_per_day) == (0.1, "vt5-tiny", 20)
-    assert (second.anls_threshold, second.reference, second.submissions_per_day) == (0.8242, "vt5-tiny", 20)
+    assert (first.anls_threshold, first.reference) == (0.1, "vt5-tiny")
+    assert (second.anls_threshold, second.reference) == (0.8242, "vt5-tiny")
+    assert list(Phase.objects.values_list("submissions_per_day", flat=True)) == [20, 20]
+
+
+def test_a_track_without_phases_has_one_that_never_ends() -> None:
+    load()
+    assert list(Phase.objects.values_list("track__slug", "starts_at", "ends_at")) == [
+        ("track-1", None, None),
+        ("track-2", None, None),
+    ]
+
+
+PHASES: list[dict[str, object]] = [
+    {"name": "Development", "ends_at": "2030-01-31T12:00:00Z", "allows_private": True},
+    {"name": "Final", "starts_at": "2030-01-31T12:00:00Z", "results": "after_end"},
+]
+
+
+def test_phases_are_added_changed_and_removed_by_name(tmp_path: Path) -> None:
+    load(write(tmp_path, entry()))
+    load(write(tmp_path, entry(phases=PHASES)))
+    assert [phase.name for phase in Track.objects.get().phases.all()] == ["Development", "Final"]
+    kept = Phase.objects.get(name="Final").pk
+    load(write(tmp_path, entry(phases=[{**PHASES[1], "submissions_per_day": 1}])))
+    assert list(Phase.objects.values_list("pk", "submissions_per_day")) == [(kept, 1)]
+
+
+def test_a_phase_in_which_something_was_submitted_stays(tmp_path: Path) -> None:
+    load(write(tmp_path, entry(phases=PHASES)))
+    make_submission(track=Track.objects.get(), state="submitted")
+    with pytest.raises(CommandError, match="in which nothing was submitted"):
+        load(write(tmp_path, entry(phases=PHASES[1:])))
+    assert Phase.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("phases", "expected"),
+    [
+        ([], "a list of objects"),
+        ("soon", "a list of objects"),
+        ([{}, {"name": "Final"}], "overlap"),
+        ([{"results": "never"}], "phases\\[0\\].results"),
+        ([{"color": "red"}], "submissions_per_day"),
+        ([{"starts_at": "2030-02-01T00:00:00Z", "ends_at": "2030-01-01T00:00:00Z"}], "ends before it starts"),
+        ([{"starts_at": "2030-01-01"}], "a time with its zone"),
+        ([{"ends_at": "soon"}], "a time with its zone"),
+    ],
+)
+def test_phases_that_are_not_valid_are_explained_and_nothing_is_saved(
+    tmp_path: Path, phases: object, expected: str
+) -> None:
+    with pytest.raises(CommandError, match=expected):
+        load(write(tmp_path, entry(phases=phases)))
+    assert not Track.objects.exists()
 
 
 def test_a_later_override_wins() -> None:
@@ -92,8 +146,9 @@ def test_a_column_that_the_file_omits_keeps_its_value(tmp_path: Path) -> None:
 
 
 def test_times_are_compared_as_moments(tmp_path: Path) -> None:
-    load(write(tmp_path, entry(closes_at="2030-01-31T12:00:00Z")))
-    assert "nothing to change" in load(write(tmp_path, entry(closes_at="2030-01-31T13:00:00+01:00")))
+    load(write(tmp_path, entry(phases=[{"ends_at": "2030-01-31T12:00:00Z"}])))
+    again = entry(phases=[{"ends_at": "2030-01-31T13:00:00+01:00"}])
+    assert "nothing to change" in load(write(tmp_path, again))
 
 
 @pytest.mark.parametrize(
@@ -113,8 +168,6 @@ def test_times_are_compared_as_moments(tmp_path: Path) -> None:
         ("track-1.clients=many", "many"),
         ("track-1.reference=../etc", "../etc"),
         ("track-1.ranking=luck", "luck"),
-        ("track-1.opens_at=2030-01-01", "2030-01-01"),
-        ("track-1.closes_at=soon", "soon"),
         ("track-1.max_checkpoint_bytes=0", "0"),
         ("track-1.trainable=two words", "two words"),
         ("track-1.trainable=[1]", "[1]"),
@@ -135,12 +188,6 @@ def test_a_value_that_is_not_valid_is_named_and_nothing_is_saved(override: str, 
 def test_an_override_of_another_shape_is_explained(override: str) -> None:
     with pytest.raises(CommandError, match=r"TRACK\.FIELD=VALUE"):
         load("--set", override)
-
-
-def test_a_track_does_not_close_before_it_opens(tmp_path: Path) -> None:
-    times = {"opens_at": "2030-02-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z"}
-    with pytest.raises(CommandError, match="closes before it opens"):
-        load(write(tmp_path, entry(**times)))
 
 
 def test_one_bad_track_keeps_all_of_them_out(tmp_path: Path) -> None:

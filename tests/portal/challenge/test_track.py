@@ -1,5 +1,3 @@
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from django.core.exceptions import ValidationError
 
@@ -8,24 +6,6 @@ from evaluator.contracts import ArtifactKind
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from portal.challenge.models import Ranking, Track, validate_patterns
-
-NOW = datetime(2030, 1, 5, 9, 7, tzinfo=UTC)
-HOUR = timedelta(hours=1)
-
-
-@pytest.mark.parametrize(
-    ("track", "reason"),
-    [
-        (Track(), ""),
-        (Track(paused=True), "The organizers have paused it."),
-        (Track(opens_at=NOW), ""),
-        (Track(opens_at=NOW + HOUR), "It opens on 5 January 2030 at 10:07 UTC."),
-        (Track(closes_at=NOW + HOUR), ""),
-        (Track(closes_at=NOW), "It closed on 5 January 2030 at 09:07 UTC."),
-    ],
-)
-def test_a_track_says_why_it_takes_nothing(track: Track, reason: str) -> None:
-    assert track.closed_because(NOW) == reason
 
 
 def test_a_bytes_track_has_one_run_without_a_budget() -> None:

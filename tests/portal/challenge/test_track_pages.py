@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -5,10 +7,12 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal.audit.models import AuditEntry
-from portal.challenge.models import Ranking, Track
-from tests.portal.factories import make_track, make_user
+from portal.challenge.models import Anonymity, Ranking, Track
+from tests.portal.factories import make_phase, make_track, make_user
 
 pytestmark = pytest.mark.django_db
+
+NOW = timezone.now()
 
 
 def page(client: Client, track: Track) -> str:
@@ -78,10 +82,12 @@ def test_the_pages_only_read(client: Client, path: str) -> None:
     assert client.post(path).status_code == 405
 
 
-def test_the_list_costs_one_query(client: Client, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_list_costs_two_queries(
+    client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     for _ in range(5):
         make_track()
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         client.get(reverse("challenge:list"))
 
 
@@ -125,9 +131,28 @@ def test_slug_and_ranking_stay_as_they_are_once_a_track_exists(client: Client) -
     assert (changed.slug, changed.ranking) == (track.slug, track.ranking)
 
 
+def test_a_track_that_is_added_has_a_phase_that_never_ends(client: Client) -> None:
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    form = {**admin_form(make_track()), "slug": "added", "ranking": "bytes"}
+    assert client.post(reverse("admin:challenge_track_add"), form).status_code == 302
+    phase = Track.objects.get(slug="added").phases.get()
+    assert (phase.starts_at, phase.ends_at) == (None, None)
+
+
+def test_several_phases_are_listed_with_their_rules_and_deadlines(client: Client) -> None:
+    track = make_track(closes_at=NOW + timedelta(days=1), allows_private=True, anonymity=Anonymity.UNTIL_END)
+    make_phase(track, name="Final", starts_at=NOW + timedelta(days=2), ends_at=NOW + timedelta(days=3))
+    html = page(client, track)
+    for text in ("Final", "a team may keep a submission private", "until the phase ends", "in 24 hours"):
+        assert text in html
+    calendar = client.get(reverse("challenge:deadline", args=[track.slug])).text
+    assert calendar.count("BEGIN:VEVENT") == 2
+    assert "Final ends" in calendar
+
+
 def admin_form(track: Track) -> dict[str, str]:
     """What the administration's form of `track` sends when nothing is changed."""
-    names = ["name", "summary", "description", "position", "submissions_per_day", "max_checkpoint_bytes"]
+    names = ["name", "summary", "description", "position", "max_checkpoint_bytes"]
     names += [
         "reference",
         "trainable",

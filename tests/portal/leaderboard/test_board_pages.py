@@ -13,6 +13,7 @@ from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.services import withdraw
 from tests.portal.factories import (
     change_results,
+    make_phase,
     make_run,
     make_submission,
     make_team,
@@ -76,7 +77,7 @@ class TestPages:
         self, client, track, django_assert_num_queries
     ):
         first = client.get("/leaderboard/communication/?page=1").text
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(3):
             assert client.get("/leaderboard/communication/?page=1").text == first
 
     def test_ranks_go_on_from_page_to_page(self, client, track, monkeypatch):
@@ -217,3 +218,20 @@ def test_no_page_and_no_export_has_more_digits_of_a_score_than_four(client, priv
         assert "0.98765" not in text
         assert "0.1112" not in text
         assert "0.2223" not in text
+
+
+class TestPhases:
+    def test_the_board_is_filtered_by_phase_and_keeps_the_ranks(self, client):
+        track = make_track(slug="track", anls_threshold=0.5, closes_at="2030-01-01T00:00Z")
+        assert "board-phase" not in client.get("/leaderboard/track/").text
+        final = make_phase(track, name="Final & last", starts_at="2030-01-01T00:00Z")
+        for title, phase in (("Early", track.phases.first()), ("Late", final)):
+            submission = make_submission(track=track, state="submitted", title=title, phase=phase)
+            make_run(submission, state="scored", bytes_total=10 if title == "Early" else 20)
+        assert 'id="board-phase"' in client.get("/leaderboard/track/").text
+        page = client.get("/leaderboard/track/?phase=Final+%26+last").text
+        board = page[page.index('id="board"') :]
+        assert "Late" in board
+        assert "Early" not in board
+        assert "<strong>2</strong>" in board
+        assert client.get("/leaderboard/track/?phase=Nowhere").status_code == 404

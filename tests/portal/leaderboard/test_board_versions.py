@@ -15,13 +15,16 @@ import portal
 from evaluator.results import RunResults
 from portal.audit.versions import boards_versions
 from portal.challenge.definitions import Definition, save_tracks
+from portal.challenge.models import Phase
 from portal.evaluation.models import EvaluationState
 from portal.evaluation.outcomes import requeue, score
+from portal.organizers.phase_changes import preview_phase, save_phase
 from portal.organizers.track_changes import change_track, changes_between, preview
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.publication import give_name, publish
 from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
 from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
@@ -34,6 +37,7 @@ pytestmark = pytest.mark.django_db
 RUN_MOVES = "move_run, when the run is listed before or after"
 NEVER = "never after the submission"
 TRACK_EDITS = "the administration, the organizers' desk and load_tracks"
+PHASE_EDITS = "the organizers' desk and load_tracks"
 COLUMNS = {
     "submissions_run.id": NEVER,
     "submissions_run.submission_id": NEVER,
@@ -55,6 +59,13 @@ COLUMNS = {
     "submissions_submission.code_url": "describe",
     "submissions_submission.paper_url": "describe",
     "submissions_submission.state": "move_submission",
+    "submissions_submission.phase_id": NEVER,
+    "submissions_submission.published_at": "publish and follow_phases",
+    "submissions_submission.anonymous": "give_name and follow_phases",
+    "submissions_submission.alias": NEVER,
+    **dict.fromkeys(
+        [f"challenge_phase.{field.column}" for field in Phase._meta.concrete_fields], PHASE_EDITS
+    ),
     "submissions_submission.is_baseline": "mark_baseline",
     "teams_team.id": NEVER,
     "teams_team.slug": NEVER,
@@ -82,6 +93,10 @@ WRITERS = {
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/watchdog.py:_watching_since",
     "organizers/track_changes.py:change_track",
+    "organizers/phase_changes.py:save_phase",
+    "challenge/definitions.py:_save_phases",
+    "submissions/publication.py:_publish",
+    "submissions/publication.py:_give_names",
     "submissions/services.py:mark_baseline",
     "teams/services.py:_add",  # of new teams
 }
@@ -92,6 +107,8 @@ WRITTEN = {
     "is_baseline",
     "title",
     "submitted_at",
+    "published_at",
+    "anonymous",
     "name",
     "decision",
     "reason",
@@ -138,19 +155,39 @@ def edit_track(run, client):
     form = client.get(address).context["adminform"].form
     values = {name: "" if form[name].value() is None else form[name].value() for name in form.fields}
     values = {name: value for name, value in values.items() if value is not False} | {"name": "Another"}
-    response = client.post(
-        address, {**values, "opens_at_0": "", "opens_at_1": "", "closes_at_0": "", "closes_at_1": ""}
-    )
+    response = client.post(address, values)
     assert response.status_code == 302, response.context["errors"]
 
 
 def change_at_the_desk(track):
-    values = {"submissions_per_day": 7}
+    values = {"paused": True}
     seen = preview(track, changes_between(track, values), timezone.now()).digest
     assert change_track(track, values, "", seen, actor=make_user())
 
 
+def rename_phase(run):
+    edited = run.submission.phase
+    edited.name = "Another name"
+    stored = Phase.objects.get(pk=edited.pk)
+    assert save_phase(edited, "", preview_phase(stored, edited, timezone.now()).digest, actor=make_user())
+
+
+def publish_another(run):
+    other = make_submission(track=run.submission.track, state="submitted", published_at=None)
+    make_run(other, state="scored", budget=4.0)
+    publish(other, owner_of(other.team))
+
+
+def name_another(run):
+    other = make_submission(track=run.submission.track, state="submitted", anonymous=True)
+    make_run(other, state="scored", budget=4.0)
+    give_name(other, owner_of(other.team))
+
+
 CHANGES = {
+    "a phase is renamed": lambda run, _: rename_phase(run),
+    "a submission is published": lambda run, _: publish_another(run),
+    "a submission names its team": lambda run, _: name_another(run),
     "a run is scored": lambda run, _: score_another(run),
     "a run is evaluated again": lambda run, _: requeue(run, actor=make_user()),
     "a submission is withdrawn": lambda run, _: withdraw(run.submission, owner_of(run.submission.team)),

@@ -178,7 +178,7 @@ class TestTrackPage:
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, the rows and their reviews. Of the plot: the
         # first of two boards.
-        with django_assert_num_queries(9):
+        with django_assert_num_queries(10):
             page_of(client, private_track)
         # The tracks, their versions, the counts with a rank and without, the levels, the rows and their reviews, and
         # the intervals beside theirs. The plot is cached.
@@ -188,7 +188,7 @@ class TestTrackPage:
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)
         first = page_of(client, private_track)
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(3):
             assert page_of(client, private_track) == first
 
 
@@ -219,7 +219,7 @@ class TestHome:
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
         # The tracks, their versions, the news, the kit's files, the first run, its row.
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(7):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):
@@ -236,8 +236,7 @@ class TestHome:
         assert f"{reverse('leaderboard:track', args=[bytes_track.slug])}?team={team.slug}" in page
 
     def test_it_says_until_when_and_offers_a_reminder(self, client, bytes_track):
-        bytes_track.closes_at = timezone.now() + timedelta(days=3, minutes=1)
-        bytes_track.save()
+        bytes_track.phases.update(ends_at=timezone.now() + timedelta(days=3, minutes=1))
         assert "(in 3\xa0days)" in client.get(reverse("home")).text
         calendar = client.get(reverse("challenge:deadline", args=[bytes_track.slug]))
         assert calendar["Content-Type"].startswith("text/calendar")
@@ -371,6 +370,7 @@ class TestApi:
             "is_disqualified": False,
             "method": "One",
             "team": submission.team.name,
+            "phase": "Submissions",
             "results": run.results.model_dump(mode="json"),
             "flagged_checks": 1,
             "submitted_at": first["submitted_at"],

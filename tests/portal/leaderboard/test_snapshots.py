@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from portal.challenge.models import Ranking
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_run, make_submission, make_track
+from tests.portal.factories import make_phase, make_run, make_submission, make_track
 
 pytestmark = pytest.mark.django_db
 
@@ -133,3 +133,21 @@ def test_ranks_that_do_not_follow_the_rules_are_found(snapshot, edit, problem):
 def test_an_existing_folder_is_left_alone(snapshot):
     with pytest.raises(CommandError, match="exists"):
         call_command("freeze", str(snapshot))
+
+
+def test_of_one_phase_it_has_its_rows_ranked_among_themselves(tmp_path):
+    track = make_track(slug="track", anls_threshold=0.5, closes_at="2030-01-01T00:00Z")
+    final = make_phase(track, name="Final", starts_at="2030-01-01T00:00Z")
+    for number, phase in enumerate([track.phases.first(), final, track.phases.first(), final]):
+        submission = make_submission(track=track, state="submitted", title=f"Method {number}", phase=phase)
+        make_run(submission, state="scored", bytes_total=number)
+    make_track(slug="other")
+    call_command("freeze", str(tmp_path / "final"), phase="Final", stdout=StringIO())
+    assert verify(tmp_path / "final")[0] == 0
+    (frozen,) = json.loads((tmp_path / "final" / "snapshot.json").read_text())["tracks"]
+    rows = [(row["rank"], row["method"], row["phase"]) for row in frozen["boards"][0]["rows"]]
+    assert rows == [(1, "Method 1", "Final"), (2, "Method 3", "Final")]
+    assert [phase["name"] for phase in frozen["phases"]] == ["Submissions", "Final"]
+    with pytest.raises(CommandError, match="No track has a phase"):
+        call_command("freeze", str(tmp_path / "none"), phase="Nowhere", stdout=StringIO())
+    assert not (tmp_path / "none").exists()

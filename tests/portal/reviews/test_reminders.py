@@ -19,7 +19,9 @@ def reviewer():
 
 def scored(days_ago):
     submission = scored_submission(title=f"After {days_ago} days")
-    submission.runs.update(scored_at=timezone.now() - timedelta(days=days_ago))
+    submission.published_at = timezone.now() - timedelta(days=days_ago)
+    submission.save()
+    submission.runs.update(scored_at=submission.published_at)
     return submission
 
 

@@ -355,7 +355,9 @@ class TestFiles:
         submission = make_complete_draft()
         upload = start_upload(submission, submission.runs.get(), "checkpoint")
         Submission.objects.filter(pk=submission.pk).update(
-            state=SubmissionState.SUBMITTED, submitted_at=timezone.now()
+            state=SubmissionState.SUBMITTED,
+            submitted_at=timezone.now(),
+            phase=submission.track.phases.first(),
         )
         send(client, upload, cut(CHECKPOINT))
         with rejected("E_SUBMISSION_STATE"):

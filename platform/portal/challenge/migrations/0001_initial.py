@@ -4,6 +4,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
 import portal.challenge.models
+import portal.ui.names
 from django.db import migrations, models
 
 
@@ -25,10 +26,7 @@ class Migration(migrations.Migration):
                 ('description', models.TextField(help_text="Markdown, shown on the track's page.")),
                 ('ranking', models.CharField(choices=[('bytes', 'fewest bytes at an ANLS threshold'), ('anls', 'best ANLS at each privacy budget')], max_length=10)),
                 ('position', models.PositiveSmallIntegerField(default=0)),
-                ('opens_at', models.DateTimeField(blank=True, null=True)),
-                ('closes_at', models.DateTimeField(blank=True, null=True)),
                 ('paused', models.BooleanField(default=False, help_text='Takes no submissions until unchecked.')),
-                ('submissions_per_day', models.PositiveSmallIntegerField(default=5, help_text='Of one team in any 24 hours.', validators=[django.core.validators.MinValueValidator(1)])),
                 ('reference', models.CharField(help_text='Base weights: a folder under references/ on the workers.', max_length=64, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9._-]{0,63}$', 'Lower-case letters, digits, dots and dashes.')])),
                 ('trainable', models.TextField(blank=True, default='', help_text='Which tensors may differ from the base weights: patterns of names, one a line, such as language_backbone.* or *.layer_norm.weight. Blank: all.', validators=[portal.challenge.models.validate_patterns])),
                 ('test_set', models.CharField(help_text='Secret test set: a folder under test_sets/ on the workers.', max_length=64, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9._-]{0,63}$', 'Lower-case letters, digits, dots and dashes.')])),
@@ -48,6 +46,24 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['position', 'slug'],
                 'permissions': [('organize', "Can use the organizers' desk")],
+            },
+        ),
+        migrations.CreateModel(
+            name='Phase',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', portal.ui.names.NameField(default='Submissions', max_length=60)),
+                ('starts_at', models.DateTimeField(blank=True, help_text='In UTC, such as 2026-11-22 14:00. Empty: from the beginning.', null=True, verbose_name='starts')),
+                ('ends_at', models.DateTimeField(blank=True, help_text='In UTC. Empty: no deadline.', null=True, verbose_name='ends')),
+                ('submissions_per_day', models.PositiveSmallIntegerField(default=5, help_text='Of one team in any 24 hours.', validators=[django.core.validators.MinValueValidator(1)])),
+                ('results', models.CharField(choices=[('at_once', 'public as soon as a run has a score'), ('after_end', 'for the team alone until the phase ends')], default='at_once', max_length=10)),
+                ('allows_private', models.BooleanField(default=False, help_text='A team may keep a submission private until it publishes it.', verbose_name='private submissions')),
+                ('anonymity', models.CharField(choices=[('none', 'teams are named'), ('until_named', 'a team may stay anonymous until it gives its name'), ('until_end', 'a team may stay anonymous until the phase ends')], default='none', max_length=12, verbose_name='names')),
+                ('track', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='phases', to='challenge.track')),
+            ],
+            options={
+                'ordering': [models.OrderBy(models.F('starts_at'), nulls_first=True)],
+                'constraints': [models.UniqueConstraint(fields=('track', 'name'), name='phases_of_a_track_have_different_names'), models.CheckConstraint(condition=models.Q(('starts_at__isnull', True), ('ends_at__isnull', True), ('ends_at__gt', models.F('starts_at')), _connector='OR'), name='phases_end_after_they_start')],
             },
         ),
         migrations.CreateModel(

@@ -36,10 +36,15 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('draft', 'draft'), ('submitted', 'submitted'), ('withdrawn', 'withdrawn')], default='draft', max_length=10)),
                 ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
                 ('submitted_at', models.DateTimeField(blank=True, null=True)),
+                ('keep_private', models.BooleanField(default=False, help_text='Only your team and the organizers see it until you publish it. Reviewers begin then.', verbose_name='keep it private')),
+                ('published_at', models.DateTimeField(blank=True, help_text="Empty while it isn't public.", null=True)),
+                ('anonymous', models.BooleanField(default=False, help_text='It is listed with its title under a random name, without team, description and links. Organizers and reviewers see your team, because a conflict of interest must be known.', verbose_name='stay anonymous')),
+                ('alias', models.CharField(blank=True, help_text="Its author's name while it is anonymous.", max_length=40)),
                 ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back.', null=True)),
                 ('refunded_for', models.CharField(blank=True, choices=[('platform', 'the platform failed'), ('rejected', 'the files were rejected before scoring')], max_length=10)),
                 ('edited_at', models.DateTimeField(blank=True, help_text='When its description or links were last changed after submission.', null=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('phase', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.phase')),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='teams.team')),
                 ('track', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.track')),
             ],
@@ -121,6 +126,22 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'submitted'), _negated=True), ('submitted_at__isnull', False), _connector='OR'), name='submitted_submissions_have_a_time'),
         ),
         migrations.AddConstraint(
+            model_name='submission',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'submitted'), _negated=True), ('phase__isnull', False), _connector='OR'), name='submitted_submissions_have_a_phase'),
+        ),
+        migrations.AddConstraint(
+            model_name='submission',
+            constraint=models.CheckConstraint(condition=models.Q(('published_at__isnull', True), ('submitted_at__isnull', False), _connector='OR'), name='only_what_was_submitted_is_published'),
+        ),
+        migrations.AddConstraint(
+            model_name='submission',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('anonymous', True), ('state', 'submitted'), _negated=True), models.Q(('alias', ''), _negated=True), _connector='OR'), name='anonymous_submissions_have_an_alias'),
+        ),
+        migrations.AddConstraint(
+            model_name='submission',
+            constraint=models.UniqueConstraint(condition=models.Q(('alias', ''), _negated=True), fields=('alias',), name='every_alias_is_of_one_submission'),
+        ),
+        migrations.AddConstraint(
             model_name='run',
             constraint=models.UniqueConstraint(fields=('submission', 'budget'), name='one_run_per_budget'),
         ),
@@ -166,6 +187,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='submission',
-            index=models.Index(condition=models.Q(('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at'), name='submissions_on_boards'),
+            index=models.Index(condition=models.Q(('published_at__isnull', False), ('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at', 'anonymous'), name='submissions_on_boards'),
         ),
     ]

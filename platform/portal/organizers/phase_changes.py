@@ -1,0 +1,161 @@
+"""Changes of a track's phases: what each would do, and making them, with a public note and an audit entry."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.template.defaultfilters import pluralize
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.audit.versions import boards_changed
+from portal.challenge.models import Anonymity, Phase, Results, RuleChange, Track
+from portal.challenge.phases import closed_because, nearest_phase, overlap
+from portal.organizers.track_changes import (
+    Preview,
+    in_words,
+    note,
+    opening_sentences,
+    quota_sentence,
+    recent_times,
+)
+from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.publication import follow_phases
+
+# What a phase says, with its public names.
+NAMES = {
+    "name": "Name",
+    "starts_at": "Begins",
+    "ends_at": "Ends",
+    "submissions_per_day": "Submissions of a team in 24 hours",
+    "results": "Results",
+    "allows_private": "Private submissions",
+    "anonymity": "Names",
+}
+CHOICES: dict[str, dict[Any, str]] = {
+    "results": {choice.value: str(choice.label) for choice in Results},
+    "anonymity": {choice.value: str(choice.label) for choice in Anonymity},
+}
+
+
+def changes_of(before: Phase | None, edited: Phase) -> dict[str, tuple[Any, Any]]:
+    """Return what would change of the stored phase, each with the old and the new value; of a new one, everything."""
+    values = {name: (getattr(before, name, None), getattr(edited, name)) for name in NAMES}
+    return {name: (old, new) for name, (old, new) in values.items() if before is None or old != new}
+
+
+def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview:
+    """Return what it would do to store the edited phase, in place of the one `before` or as a new one."""
+    track, stored = edited.track, list(edited.track.phases.all())
+    phases = [*(phase for phase in stored if phase != before), edited]
+    sentences = opening_sentences(
+        track,
+        closed_because(stored, now, paused=track.paused),
+        closed_because(phases, now, paused=track.paused),
+    )
+    limits = tuple(_slots(some, now) for some in (stored, phases))
+    if limits[0] != limits[1]:
+        sentences.append(quota_sentence(recent_times(track, now), (limits[0], limits[1]), now))
+    return Preview(phase_note(before, edited), [*sentences, *_publication_sentences(before, edited, now)])
+
+
+def phase_note(before: Phase | None, edited: Phase) -> str:
+    """Return the public note about a change of a phase."""
+    changes = changes_of(before, edited)
+    if before is not None:
+        shown = {name: (_named(name, old), _named(name, new)) for name, (old, new) in changes.items()}
+        return f"Phase “{before.name}”: {note(shown, NAMES)}"
+    values = [
+        f"{NAMES[name]}: {in_words(_named(name, new))}."
+        for name, (_, new) in changes.items()
+        if name != "name"
+    ]
+    return f"Phase “{edited.name}” added. {' '.join(values)}"
+
+
+@transaction.atomic
+def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
+    """Store a new or edited phase if that does what was seen; return whether it was stored."""
+    track, now = Track.objects.select_for_update().get(pk=edited.track_id), timezone.now()
+    before = Phase.objects.filter(pk=edited.pk).first() if edited.pk else None
+    others = track.phases.exclude(pk=edited.pk)
+    edited.track = track
+    if overlap([*others, edited]) or preview_phase(before, edited, now).digest != seen:
+        return False
+    changes = changes_of(before, edited)
+    text = phase_note(before, edited)
+    edited.save()
+    RuleChange.objects.create(track=track, text=text, reason=reason)
+    changed = {name: [_plain(old), _plain(new)] for name, (old, new) in changes.items()}
+    action = "phase.changed" if before else "phase.added"
+    record(actor, action, edited, track=track.slug, changes=changed, reason=reason)
+    boards_changed(track.pk)
+    follow_phases(now)
+    return True
+
+
+@transaction.atomic
+def remove_phase(phase: Phase, *, actor: User) -> bool:
+    """Remove a phase in which nothing was submitted, unless it is the track's only one; return whether it was."""
+    track = Track.objects.select_for_update().get(pk=phase.track_id)
+    if not may_remove(phase):
+        return False
+    text = f"Phase “{phase.name}” removed."
+    RuleChange.objects.create(track=track, text=text)
+    record(actor, "phase.removed", phase, track=track.slug, name=phase.name)
+    phase.delete()
+    boards_changed(track.pk)
+    return True
+
+
+def may_remove(phase: Phase) -> bool:
+    """Return whether the phase is empty, and not the only one of its track."""
+    return phase.track.phases.count() > 1 and not phase.submissions.exists()
+
+
+def _slots(phases: Sequence[Phase], now: datetime) -> int:
+    phase = nearest_phase(phases, now)
+    return phase.submissions_per_day if phase else 0
+
+
+def _publication_sentences(before: Phase | None, edited: Phase, now: datetime) -> Iterable[str]:
+    """Yield what the change means for what was submitted in the phase, and for drafts."""
+    if edited.pk:
+        yield from _submission_sentences(edited, now)
+    if before and before.results == Results.AT_ONCE and edited.results == Results.AFTER_END:
+        yield "What is public stays public; what is submitted from now on is public once the phase has ended."
+    if edited.has_begun(now) and not edited.has_ended(now):
+        drafts = Submission.objects.filter(track=edited.track, state=SubmissionState.DRAFT)
+        private = 0 if edited.allows_private else drafts.filter(keep_private=True).count()
+        anonymous = 0 if edited.allows_anonymous else drafts.filter(anonymous=True).count()
+        if private:
+            yield f"{private} draft{pluralize(private)} can’t be submitted as private in this phase."
+        if anonymous:
+            yield f"{anonymous} draft{pluralize(anonymous)} can’t be submitted anonymously in this phase."
+
+
+def _submission_sentences(edited: Phase, now: datetime) -> Iterable[str]:
+    made = Submission.objects.filter(phase=edited, state=SubmissionState.SUBMITTED)
+    kept_back = made.filter(published_at__isnull=True, keep_private=False).count()
+    private = made.filter(published_at__isnull=True, keep_private=True).count()
+    anonymous = made.filter(anonymous=True).count()
+    if kept_back and (edited.results == Results.AT_ONCE or edited.has_ended(now)):
+        yield f"{kept_back} submission{pluralize(kept_back)} become{pluralize(kept_back, 's,')} public at once."
+    elif kept_back:
+        yield f"{kept_back} submission{pluralize(kept_back)} wait{pluralize(kept_back, 's,')} for the end of the phase."
+    if anonymous and edited.anonymity == Anonymity.UNTIL_END and edited.has_ended(now):
+        yield f"The team{pluralize(anonymous)} of {anonymous} submission{pluralize(anonymous)} will be named at once."
+    elif anonymous and edited.anonymity != Anonymity.UNTIL_END:
+        yield f"{anonymous} submission{pluralize(anonymous)} stay{pluralize(anonymous, 's,')} anonymous until named."
+    if private:
+        yield f"{private} submission{pluralize(private)} stay{pluralize(private, 's,')} private until published."
+
+
+def _named(name: str, value: Any) -> object:
+    return CHOICES[name].get(value, value) if name in CHOICES else value
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value

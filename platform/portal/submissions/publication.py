@@ -1,0 +1,156 @@
+"""When a submission becomes public, and when its team is named: by the rules of its phase, or by its team.
+
+What is public never becomes private again; a team can withdraw it. A team that is named stays named.
+"""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.audit.versions import boards_changed
+from portal.challenge.models import Anonymity, Phase, Results
+from portal.submissions.models import Submission, SubmissionState
+
+ALIAS_BYTES = 3
+
+
+def new_alias() -> str:
+    """Return a name that says nothing of the team, and that no other submission has."""
+    while True:
+        alias = f"Anonymous {secrets.token_hex(ALIAS_BYTES)}"
+        if not Submission.objects.filter(alias=alias).exists():
+            return alias
+
+
+def published_on_submission(submission: Submission, phase: Phase, now: datetime) -> datetime | None:
+    """Return since when a submission is public that is submitted now; None while it isn't."""
+    return now if phase.results == Results.AT_ONCE and not submission.keep_private else None
+
+
+def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
+    """Return what of the team's choices the phase doesn't allow."""
+    problems = []
+    if submission.keep_private and not phase.allows_private:
+        problems.append(_not_allowed(f"The phase “{phase}” takes no private submissions.", "keep_private"))
+    if submission.anonymous and not phase.allows_anonymous:
+        problems.append(_not_allowed(f"The phase “{phase}” takes no anonymous submissions.", "anonymous"))
+    return problems
+
+
+def may_publish(submission: Submission, now: datetime | None = None) -> bool:
+    """Return whether the team may publish the submission now: not while its phase keeps all results back."""
+    phase = submission.phase
+    is_open = phase is not None and (
+        phase.results == Results.AT_ONCE or phase.has_ended(now or timezone.now())
+    )
+    return submission.is_private and is_open
+
+
+@transaction.atomic
+def publish(submission: Submission, actor: User, now: datetime | None = None) -> None:
+    """Make a private submission public, for good.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is private and its phase lets teams publish now.
+    """
+    now = now or timezone.now()
+    current = _locked(submission)
+    if not may_publish(current, now):
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_STATE,
+            message="The submission can't be published now.",
+            expected="a private submission, in a phase that shows results or has ended",
+            found="a public one" if current.published_at else f"one that is {current.state}",
+        )
+    _publish([current], actor, now)
+    submission.published_at = current.published_at
+
+
+@transaction.atomic
+def give_name(submission: Submission, actor: User) -> None:
+    """Name the team of an anonymous submission, for good.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is submitted and anonymous.
+    """
+    current = _locked(submission)
+    if current.state != SubmissionState.SUBMITTED or not current.anonymous:
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_STATE,
+            message="The submission's team can't be named.",
+            expected="a submitted submission that is anonymous",
+            found="one that names its team" if not current.anonymous else f"one that is {current.state}",
+        )
+    _give_names([current], actor)
+    submission.anonymous = False
+
+
+def follow_phases(now: datetime | None = None) -> int:
+    """Publish and name what the rules of the phases no longer keep back, and return how many submissions changed.
+
+    Called by the clock, so that the end of a phase has its effect, and when the rules of a phase have changed.
+    """
+    now = now or timezone.now()
+    changed = 0
+    for submission_id in [
+        *kept_back(now).values_list("pk", flat=True),
+        *to_be_named(now).values_list("pk", flat=True),
+    ]:
+        with transaction.atomic():
+            current = _locked(Submission(pk=submission_id))
+            # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
+            _publish(kept_back(now).filter(pk=current.pk), None, now)
+            _give_names(to_be_named(now).filter(pk=current.pk), None)
+            changed += 1
+    return changed
+
+
+def kept_back(now: datetime) -> QuerySet[Submission]:
+    """Return the submissions that a phase has kept back, and no longer does; what a team chose stays private."""
+    shown = Q(phase__results=Results.AT_ONCE) | Q(phase__ends_at__lte=now)
+    return Submission.objects.filter(
+        shown, state=SubmissionState.SUBMITTED, published_at__isnull=True, keep_private=False
+    )
+
+
+def to_be_named(now: datetime) -> QuerySet[Submission]:
+    """Return the anonymous submissions whose phase has ended, where it names teams at its end."""
+    return Submission.objects.filter(
+        state=SubmissionState.SUBMITTED,
+        anonymous=True,
+        phase__anonymity=Anonymity.UNTIL_END,
+        phase__ends_at__lte=now,
+    )
+
+
+def _publish(submissions: Iterable[Submission], actor: User | None, now: datetime) -> None:
+    for submission in submissions:
+        submission.published_at = now
+        submission.save(update_fields=["published_at"])
+        boards_changed(submission.track_id)
+        record(actor, "submission.published", submission)
+
+
+def _give_names(submissions: Iterable[Submission], actor: User | None) -> None:
+    for submission in submissions:
+        submission.anonymous = False
+        submission.save(update_fields=["anonymous"])
+        boards_changed(submission.track_id)
+        record(actor, "submission.named", submission, alias=submission.alias)
+
+
+def _locked(submission: Submission) -> Submission:
+    return (
+        Submission.objects.select_for_update(of=("self",))
+        .select_related("phase", "team", "track")
+        .get(pk=submission.pk)
+    )
+
+
+def _not_allowed(message: str, where: str) -> Problem:
+    return Problem.of(ErrorCode.SUBMISSION_VISIBILITY, message=message, where=where)
