@@ -62,6 +62,7 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 INSTALLED_APPS = [
     "portal.ui",
     "portal.accounts",
+    "portal.notifications",
     "portal.teams",
     "portal.challenge",
     "portal.calculator",
@@ -297,6 +298,7 @@ TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30
 RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
 RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
 RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
+RETENTION_NOTIFICATION_DAYS = int(os.environ.get("PFL_RETENTION_NOTIFICATION_DAYS", "90"))
 # How long the URLs that move files are valid.
 UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
 UPLOAD_URL_SECONDS = 900

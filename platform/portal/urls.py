@@ -33,6 +33,7 @@ urlpatterns = [
     # The home page shows both leaderboards.
     path("", include("portal.leaderboard.urls")),
     path("account/", include("portal.accounts.urls")),
+    path("", include("portal.notifications.urls")),
     path("account/", include("allauth.account.urls")),
     path("account/2fa/", include("allauth.mfa.urls")),
     path("", include((TEAM_PAGES, "teams"))),

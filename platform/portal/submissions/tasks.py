@@ -2,7 +2,8 @@
 
 import logging
 
-from portal.celery import CLEAN_UP_TASK, app
+from portal.celery import CLEAN_UP_TASK, DEADLINES_TASK, app
+from portal.submissions.deadline_reminders import remind_of_deadlines
 from portal.submissions.retention import clean_up
 
 logger = logging.getLogger(__name__)
@@ -14,3 +15,9 @@ def remove_what_is_old() -> None:
     counts = clean_up()
     if any(counts.values()):
         logger.info("Removed by the rules of retention: %s", counts)
+
+
+@app.task(name=DEADLINES_TASK)
+def remind_participants() -> None:
+    """Notify those who take part in a track that closes soon."""
+    remind_of_deadlines()
