@@ -99,6 +99,13 @@ class Scope(models.TextChoices):
 
     READ = "read", "read: tracks, your team's submissions and their results"
     SUBMIT = "submit", "submit: everything that pfl does, reading included"
+    MANAGE = "manage", "manage: also your team, its members, invitations and signing keys"
+
+    @property
+    def covers(self) -> frozenset["Scope"]:
+        """The scopes whose requests a token with this one may send."""
+        order = list(Scope)
+        return frozenset(order[: order.index(self) + 1])
 
 
 def _token_expiry() -> datetime:

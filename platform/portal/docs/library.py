@@ -38,6 +38,7 @@ GROUPS = (
             "distributed",
             "secure-aggregation",
             "formats",
+            "api",
             "errors",
         ),
     ),

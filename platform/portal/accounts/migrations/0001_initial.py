@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('label', portal.ui.names.NameField(help_text='Where you use it, such as “training cluster”.', max_length=80)),
-                ('scope', models.CharField(choices=[('read', "read: tracks, your team's submissions and their results"), ('submit', 'submit: everything that pfl does, reading included')], default='submit', max_length=10)),
+                ('scope', models.CharField(choices=[('read', "read: tracks, your team's submissions and their results"), ('submit', 'submit: everything that pfl does, reading included'), ('manage', 'manage: also your team, its members, invitations and signing keys')], default='submit', max_length=10)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('expires_at', models.DateTimeField(default=portal.accounts.models._token_expiry)),
