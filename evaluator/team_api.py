@@ -9,9 +9,15 @@ from evaluator.contracts import ArtifactKind
 
 
 class ChangedAccount(Request):
-    """Change one's own name, as it appears beside the team's results."""
+    """Change one's own name and ORCID iD; a field that is left out stays. An iD that is sent so isn't verified.
 
-    name: str
+    Attributes:
+        shows_orcid: Whether the iD appears on the pages of the team and its methods.
+    """
+
+    name: str | None = None
+    orcid: str | None = None
+    shows_orcid: bool | None = None
 
 
 class TeamMember(Response):

@@ -49,6 +49,18 @@ class User(AbstractUser):
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
     name = NameField(max_length=120, help_text="As it should appear beside your team's results.")
+    orcid = models.CharField(
+        "ORCID iD",
+        max_length=19,
+        blank=True,
+        help_text="Such as 0000-0002-1825-0097, or its address.",
+    )
+    orcid_verified = models.BooleanField(default=False, editable=False)
+    shows_orcid = models.BooleanField(
+        "show my ORCID iD",
+        default=False,
+        help_text="On your team's page and its methods' pages, and in their citations once it is verified.",
+    )
     session_number = models.PositiveIntegerField(
         default=0, editable=False, help_text="Every session ends when it changes."
     )

@@ -61,13 +61,22 @@ def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
 @router.get("/me", response=Account, summary="Whose token this is")
 def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
-    return Account(email=request.auth.email, name=request.auth.name, team=team.name if team else None)
+    user = request.auth
+    return Account(
+        email=user.email,
+        name=user.name,
+        orcid=user.orcid,
+        orcid_verified=user.orcid_verified,
+        shows_orcid=user.shows_orcid,
+        team=team.name if team else None,
+    )
 
 
-@router.patch("/me", response=Account, summary="Change your name", auth=MANAGING)
+@router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING)
 def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     """Password, address, second factors and tokens can be changed on the site's pages alone."""
-    form = ProfileForm(body.model_dump(), instance=request.auth)
+    current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
+    form = ProfileForm(current | body.model_dump(exclude_none=True), instance=request.auth)
     if not form.is_valid():
         raise invalid_form(form)
     form.save()

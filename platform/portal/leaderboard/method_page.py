@@ -24,6 +24,7 @@ from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
+from portal.teams.selectors import researchers
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
     runs = _runs(submission, verdict, [one for one in _statuses(status) if one.run.scored_at])
+    people = researchers(submission.team)
     context = {
         "submission": submission,
         "is_own": is_own(request, submission),
@@ -65,7 +67,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "threshold": threshold_text(submission.track.anls_threshold),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if submission.state == SubmissionState.SUBMITTED and runs else "",
-        "bibtex": bibtex(submission),
+        "bibtex": bibtex(submission, people),
+        "researchers": people,
         "has_hub": bool(settings.HUB_DATASET),
         **status,
     }

@@ -4,6 +4,8 @@ from typing import Any
 
 from allauth.account.signals import email_changed, password_changed, password_reset
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.signals import social_account_added, social_account_removed
 from django.dispatch import receiver
 
 from portal.accounts.models import User
@@ -37,6 +39,16 @@ def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
 def show_second_factors(user: User, **_: Any) -> None:
     """Show that second factors, or recovery codes, were added, removed or renewed."""
     _show(user, "Your second factors were changed")
+
+
+@receiver([social_account_added, social_account_removed])
+def show_linked_accounts(
+    sociallogin: SocialLogin | None = None, socialaccount: SocialAccount | None = None, **_: Any
+) -> None:
+    """Show that another account opens this one, or no longer does."""
+    account = sociallogin.account if sociallogin else socialaccount
+    if account is not None:
+        _show(account.user, "The accounts that you can sign in with were changed")
 
 
 def _show(user: User, subject: str) -> None:

@@ -14,6 +14,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
@@ -72,7 +73,7 @@ def no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def same_examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hypothesis takes constants of all modules that are loaded by then, which depend on the tests before this one."""
-    monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
+    monkeypatch.setattr(providers, "_get_local_constants", Constants)
     providers.CONSTANTS_CACHE.cache.clear()
     yield
     providers.CONSTANTS_CACHE.cache.clear()
