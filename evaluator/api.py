@@ -87,6 +87,9 @@ class Account(Response):
 
     email: str
     name: str
+    orcid: str = ""
+    orcid_verified: bool = False
+    shows_orcid: bool = False
     team: str | None
 
 

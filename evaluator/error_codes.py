@@ -525,7 +525,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
         "The API token has expired.", "Create a new one on your profile's page."
     ),
     ErrorCode.REQUEST_SCOPE: Explanation(
-        "The API token may only read.", "Create a token with the scope “submit” on your profile's page."
+        "The scope of the API token doesn't cover this.",
+        "Create a token with the scope that is expected on your profile's page.",
     ),
     ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
         "This change needs your password once more.",

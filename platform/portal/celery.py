@@ -23,6 +23,7 @@ FOLLOW_PHASES_S = 60
 HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
+DEADLINES_TASK = "portal.remind_of_deadlines"
 LIVENESS_TASK = "portal.show_intake"
 
 app = Celery("portal")
@@ -51,6 +52,11 @@ app.conf.update(
         "remind reviewers": {
             "task": REMIND_TASK,
             "schedule": crontab(hour=REMIND_HOUR, minute=0),
+            "options": {"expires": HOUR_S},
+        },
+        "remind of deadlines": {
+            "task": DEADLINES_TASK,
+            "schedule": HOUR_S,
             "options": {"expires": HOUR_S},
         },
         "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},

@@ -62,6 +62,7 @@ CSRF_TRUSTED_ORIGINS = [SITE_URL]
 INSTALLED_APPS = [
     "portal.ui",
     "portal.accounts",
+    "portal.notifications",
     "portal.teams",
     "portal.challenge",
     "portal.calculator",
@@ -83,6 +84,9 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.github",
+    "allauth.socialaccount.providers.orcid",
     "csp",
     "django_htmx",
     "django.contrib.admin",
@@ -225,6 +229,24 @@ MFA_TOTP_TOLERANCE = 1
 # Browsers treat http://localhost as secure.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not PUBLIC
 
+# Signing in by GitHub or ORCID is offered where the environment has the site's keys; see portal.accounts.sign_in.
+SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {
+    name: {"APPS": [{"client_id": client, "secret": secret}]}
+    for name in ("github", "orcid")
+    if (client := os.environ.get(f"PFL_{name.upper()}_CLIENT_ID"))
+    and (secret := os.environ.get(f"PFL_{name.upper()}_CLIENT_SECRET"))
+}
+# Such as sandbox.orcid.org, to try it out.
+ORCID_DOMAIN = os.environ.get("PFL_ORCID_DOMAIN", "orcid.org")
+if "orcid" in SOCIALACCOUNT_PROVIDERS:
+    SOCIALACCOUNT_PROVIDERS["orcid"]["BASE_DOMAIN"] = ORCID_DOMAIN
+SOCIALACCOUNT_ADAPTER = "portal.accounts.sign_in.SocialAccountAdapter"
+SOCIALACCOUNT_FORMS = {"signup": "portal.accounts.sign_in.LinkedSignupForm"}
+# Nobody gets an account without having seen what it is called and where its mails go, ...
+SOCIALACCOUNT_AUTO_SIGNUP = False
+# ... and an address that a provider vouches for opens no existing account.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False
+
 # All mail goes through the outbox; the mail process delivers it with the second backend.
 EMAIL_BACKEND = "portal.mail.backend.OutboxBackend"
 MAIL_DELIVERY_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
@@ -297,6 +319,7 @@ TEAM_STORAGE_BYTES = int(os.environ.get("PFL_TEAM_STORAGE_BYTES", str(20 * 2**30
 RETENTION_UPLOAD_DAYS = int(os.environ.get("PFL_RETENTION_UPLOAD_DAYS", "7"))
 RETENTION_DRAFT_DAYS = int(os.environ.get("PFL_RETENTION_DRAFT_DAYS", "90"))
 RETENTION_CHECKPOINT_DAYS = int(os.environ.get("PFL_RETENTION_CHECKPOINT_DAYS", "0"))
+RETENTION_NOTIFICATION_DAYS = int(os.environ.get("PFL_RETENTION_NOTIFICATION_DAYS", "90"))
 # How long the URLs that move files are valid.
 UPLOAD_PART_SIZE_BYTES = 8 * 1024 * 1024
 UPLOAD_URL_SECONDS = 900
@@ -333,6 +356,11 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+# A form of the site begins the sign-in, which then leads there.
+_SIGN_IN_ORIGINS = {"github": "https://github.com", "orcid": f"https://{ORCID_DOMAIN}"}
+CONTENT_SECURITY_POLICY["DIRECTIVES"]["form-action"] += [
+    _SIGN_IN_ORIGINS[name] for name in SOCIALACCOUNT_PROVIDERS
+]
 if STORE_BUCKET:
     # The browser sends the parts of a file straight there.
     CONTENT_SECURITY_POLICY["DIRECTIVES"]["connect-src"] = [SELF, STORE_BUCKET.origin]

@@ -33,7 +33,11 @@ urlpatterns = [
     # The home page shows both leaderboards.
     path("", include("portal.leaderboard.urls")),
     path("account/", include("portal.accounts.urls")),
+    path("", include("portal.notifications.urls")),
     path("account/", include("allauth.account.urls")),
+    path("account/linked/", include("allauth.socialaccount.urls")),
+    path("account/", include("allauth.socialaccount.providers.github.urls")),
+    path("account/", include("allauth.socialaccount.providers.orcid.urls")),
     path("account/2fa/", include("allauth.mfa.urls")),
     path("", include((TEAM_PAGES, "teams"))),
     path("tracks/", include("portal.challenge.urls")),

@@ -3,9 +3,11 @@
 from typing import Any
 
 import allauth.account.admin
-import allauth.mfa.admin  # noqa: F401
+import allauth.mfa.admin
+import allauth.socialaccount.admin  # noqa: F401
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
@@ -20,8 +22,8 @@ from portal.accounts.models import ApiToken, User
 from portal.accounts.services import note_password_set, reset_second_factor, revoke_token, vouch_for_address
 from portal.audit.admin import AuditedAdmin
 
-# With these, a person's address and second factor would change without an audit entry.
-admin.site.unregister([EmailAddress, Authenticator])
+# With these, how a person logs in would change without an audit entry. The site's own keys for providers are settings.
+admin.site.unregister([EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])
 
 
 @admin.register(User)

@@ -5,6 +5,7 @@ from django.contrib.auth.forms import AdminUserCreationForm
 from django.http import HttpRequest
 
 from portal.accounts.models import TOKEN_DAYS, ApiToken, User
+from portal.accounts.orcid import clean_orcid
 from portal.ui.names import NameFormField
 
 TOKEN_LIFETIMES = (7, 30, TOKEN_DAYS, 365)
@@ -26,12 +27,26 @@ class SignupForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm[User]):
-    """The details of an account that its user edits."""
+    """The details of an account that its user edits. An ORCID iD that is typed in isn't verified."""
+
+    # Longer than an iD, because its address is taken too.
+    orcid = forms.CharField(
+        label="ORCID iD",
+        required=False,
+        max_length=80,
+        help_text="Such as 0000-0002-1825-0097, or its address. It is verified where you link your ORCID account.",
+    )
 
     class Meta:
         model = User
-        fields = ["name"]
+        fields = ["name", "orcid", "shows_orcid"]
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "name"})}
+
+    def clean_orcid(self) -> str:
+        orcid = clean_orcid(self.cleaned_data["orcid"])
+        if orcid != self.initial.get("orcid", ""):
+            self.instance.orcid_verified = False
+        return orcid
 
 
 class TokenForm(forms.ModelForm[ApiToken]):

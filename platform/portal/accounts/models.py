@@ -49,6 +49,18 @@ class User(AbstractUser):
     last_name = None  # type: ignore[assignment]
     email = models.EmailField("e-mail address", unique=True)
     name = NameField(max_length=120, help_text="As it should appear beside your team's results.")
+    orcid = models.CharField(
+        "ORCID iD",
+        max_length=19,
+        blank=True,
+        help_text="Such as 0000-0002-1825-0097, or its address.",
+    )
+    orcid_verified = models.BooleanField(default=False, editable=False)
+    shows_orcid = models.BooleanField(
+        "show my ORCID iD",
+        default=False,
+        help_text="On your team's page and its methods' pages, and in their citations once it is verified.",
+    )
     session_number = models.PositiveIntegerField(
         default=0, editable=False, help_text="Every session ends when it changes."
     )
@@ -99,6 +111,13 @@ class Scope(models.TextChoices):
 
     READ = "read", "read: tracks, your team's submissions and their results"
     SUBMIT = "submit", "submit: everything that pfl does, reading included"
+    MANAGE = "manage", "manage: also your team, its members, invitations and signing keys"
+
+    @property
+    def covers(self) -> frozenset["Scope"]:
+        """The scopes whose requests a token with this one may send."""
+        order = list(Scope)
+        return frozenset(order[: order.index(self) + 1])
 
 
 def _token_expiry() -> datetime:

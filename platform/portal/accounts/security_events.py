@@ -1,13 +1,15 @@
-"""What follows from a change of password, e-mail address or second factor: an audit entry, and the end of sessions.
+"""What follows from a change of how somebody logs in: an audit entry, and the end of sessions.
 
 allauth mails the person about each, at the old address if that changed.
 """
 
 from typing import Any
 
-from allauth.account.signals import email_changed, password_changed, password_reset
+from allauth.account.signals import email_changed, password_changed, password_reset, user_signed_up
 from allauth.mfa.models import Authenticator
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.signals import social_account_added, social_account_removed
 from django.dispatch import receiver
 from django.http import HttpRequest
 
@@ -46,6 +48,35 @@ def after_second_factor(request: HttpRequest, user: User, authenticator: Authent
     record(user, "user.second_factor_added", user, type=authenticator.type)
     if authenticator.type != Authenticator.Type.RECOVERY_CODES:
         end_sessions(user, but=request)
+
+
+@receiver(social_account_added)
+def after_linking(sociallogin: SocialLogin, **_: Any) -> None:
+    """Record it; an ORCID account shows whose iD it is."""
+    _note_linked(sociallogin)
+
+
+@receiver(user_signed_up)
+def after_signing_up(sociallogin: SocialLogin | None = None, **_: Any) -> None:
+    """Do the same for whoever signed up with an account of a provider."""
+    if sociallogin is not None:
+        _note_linked(sociallogin)
+
+
+@receiver(social_account_removed)
+def after_unlinking(socialaccount: SocialAccount, **_: Any) -> None:
+    """Record it; an iD that nothing shows any more to be the person's isn't verified."""
+    user = socialaccount.user
+    record(user, "user.sign_in_unlinked", user, provider=socialaccount.provider, uid=socialaccount.uid)
+    if socialaccount.provider == "orcid":
+        User.objects.filter(pk=user.pk, orcid=socialaccount.uid).update(orcid_verified=False)
+
+
+def _note_linked(sociallogin: SocialLogin) -> None:
+    account, user = sociallogin.account, sociallogin.account.user
+    record(user, "user.sign_in_linked", user, provider=account.provider, uid=account.uid)
+    if account.provider == "orcid":
+        User.objects.filter(pk=user.pk).update(orcid=account.uid, orcid_verified=True)
 
 
 @receiver(authenticator_removed)

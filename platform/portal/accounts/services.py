@@ -19,6 +19,7 @@ from django.utils import timezone
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.models import TOKEN_DAYS, ApiToken, Scope, User
 from portal.accounts.selectors import active_tokens
+from portal.accounts.signals import security_changed
 from portal.audit.models import record
 from portal.ui.names import clean_name
 
@@ -123,6 +124,14 @@ def reset_second_factor(user: User, *, actor: User | None) -> int:
     removed: int = Authenticator.objects.filter(user=user).delete()[0]
     end_sessions(user)
     record(actor, "user.second_factor_reset", user, removed=removed)
+    if actor != user:
+        security_changed.send(
+            sender=User,
+            user=user,
+            subject="Your second factors were reset",
+            text="An organizer has removed the second factors of your account, and you are logged out everywhere.\n\n"
+            "If you didn't ask for this, write to us.",
+        )
     return removed
 
 
@@ -147,10 +156,13 @@ def note_password_set(user: User, *, actor: User) -> None:
     """Do what follows when an organizer has set somebody's password: end the tokens, record it, and mail the owner."""
     record(actor, "user.password_set", user)
     revoke_all_tokens(user, because="password set by an organizer")
-    user.email_user(
-        f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Your password was set by an organizer",
-        "An organizer has set a new password for your account, and your API tokens have ended.\n\nIf you didn't ask "
-        f"for this, reset your password at {settings.SITE_URL}{reverse('account_reset_password')} and write to us.\n",
+    security_changed.send(
+        sender=User,
+        user=user,
+        subject="Your password was set by an organizer",
+        text="An organizer has set a new password for your account, and your API tokens have ended.\n\nIf you "
+        f"didn't ask for this, reset your password at {settings.SITE_URL}{reverse('account_reset_password')} and write "
+        "to us.",
     )
 
 

@@ -8,11 +8,11 @@ from ninja.utils import check_csrf
 from typing_extensions import override
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.accounts.models import Scope, User
+from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.services import authenticate_token
 from portal.api.throttling import count_unknown
-from portal.teams.models import Team
-from portal.teams.selectors import team_of
+from portal.teams.models import Membership, Team
+from portal.teams.selectors import membership_of
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -21,10 +21,18 @@ class ApiRequest(HttpRequest):
     """A request that `TokenOrSession` authenticated. Used in annotations only."""
 
     auth: User
+    api_token: ApiToken
 
 
 class TokenOrSession(HttpBearer):
-    """Authenticate by the token if the request has one, else by the session together with its CSRF token."""
+    """Authenticate by the token if the request has one, else by the session together with its CSRF token.
+
+    A token needs the scope `changing` for any request that isn't one to read.
+    """
+
+    def __init__(self, changing: Scope = Scope.SUBMIT) -> None:
+        super().__init__()
+        self._changing = changing
 
     @override
     def __call__(self, request: HttpRequest) -> Any:
@@ -50,11 +58,16 @@ class TokenOrSession(HttpBearer):
         found = authenticate_token(token)
         if found is None:
             return None
-        if request.method not in READING and found.scope != Scope.SUBMIT:
+        needed = Scope.READ if request.method in READING else self._changing
+        if needed not in Scope(found.scope).covers:
             raise ProblemError.of(
-                ErrorCode.REQUEST_SCOPE, where=found.label, expected=Scope.SUBMIT.value, found=found.scope
+                ErrorCode.REQUEST_SCOPE, where=found.label, expected=needed.value, found=found.scope
             )
+        request.api_token = found  # type: ignore[attr-defined]
         return found.user
+
+
+MANAGING = TokenOrSession(Scope.MANAGE)
 
 
 def require_token(request: HttpRequest) -> None:
@@ -66,9 +79,14 @@ def require_token(request: HttpRequest) -> None:
         raise ProblemError.of(ErrorCode.REQUEST_REAUTHENTICATE)
 
 
+def membership_in(request: ApiRequest) -> Membership:
+    """Return the user's membership in their team. Raises `ProblemError` (`E_REQUEST_TEAM`) if they have none."""
+    membership = membership_of(request.auth)
+    if membership is None:
+        raise ProblemError.of(ErrorCode.REQUEST_TEAM)
+    return membership
+
+
 def team_in(request: ApiRequest) -> Team:
     """Return the team of the user. Raises `ProblemError` (`E_REQUEST_TEAM`) if the user has none."""
-    team = team_of(request.auth)
-    if team is None:
-        raise ProblemError.of(ErrorCode.REQUEST_TEAM)
-    return team
+    return membership_in(request).team

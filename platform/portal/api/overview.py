@@ -1,12 +1,18 @@
-"""The tracks, and the account that a token belongs to."""
+"""The tracks with one's quota, and the account that a token belongs to."""
 
 from django.utils import timezone
-from ninja import Router
+from ninja import Router, Status
 
-from evaluator.api import Account, PhaseInfo, TrackInfo
-from portal.api.authentication import ApiRequest
+from evaluator.api import Account, PhaseInfo, QuotaStatus, TrackInfo
+from evaluator.team_api import ChangedAccount
+from portal.accounts.forms import ProfileForm
+from portal.accounts.models import Scope
+from portal.accounts.services import revoke_token
+from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, require_token, team_in
+from portal.api.errors import invalid_form
 from portal.challenge.models import Anonymity, Phase, Results, Track
 from portal.submissions.required import submission_artifacts
+from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
 router = Router(tags=["overview"])
@@ -55,7 +61,43 @@ def _phase(phase: Phase) -> PhaseInfo:
     )
 
 
+@router.get("/tracks/{slug}/quota", response=QuotaStatus, summary="Your team's quota in a track")
+def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
+    """What its members submitted in other teams within 24 hours counts as well."""
+    quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
+    return QuotaStatus.model_validate(quota)
+
+
 @router.get("/me", response=Account, summary="Whose token this is")
 def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
-    return Account(email=request.auth.email, name=request.auth.name, team=team.name if team else None)
+    user = request.auth
+    return Account(
+        email=user.email,
+        name=user.name,
+        orcid=user.orcid,
+        orcid_verified=user.orcid_verified,
+        shows_orcid=user.shows_orcid,
+        team=team.name if team else None,
+    )
+
+
+@router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING)
+def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
+    """Password, address, second factors and tokens can be changed on the site's pages alone."""
+    current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
+    form = ProfileForm(current | body.model_dump(exclude_none=True), instance=request.auth)
+    if not form.is_valid():
+        raise invalid_form(form)
+    form.save()
+    return me(request)
+
+
+@router.delete(
+    "/me/token", response={204: None}, summary="Revoke this token", auth=TokenOrSession(changing=Scope.READ)
+)
+def revoke_me(request: ApiRequest) -> Status[None]:
+    """Ends the token that the request is sent with, such as after a job, or when it has leaked."""
+    require_token(request)
+    revoke_token(request.api_token, actor=request.auth)
+    return Status(204, None)

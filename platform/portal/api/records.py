@@ -1,9 +1,10 @@
 """Run tokens and signing keys, which a training record needs."""
 
+from django.shortcuts import get_object_or_404
 from ninja import Router, Status
 
 from evaluator.api import IssuedRunToken, NewRunToken, NewSigningKey, RunTokenPage, SigningKey
-from portal.api.authentication import ApiRequest, require_token, team_in
+from portal.api.authentication import MANAGING, ApiRequest, require_token, team_in
 from portal.api.errors import invalid_form
 from portal.api.throttling import CREATION_LIMITS
 from portal.challenge.models import Track
@@ -12,7 +13,7 @@ from portal.submissions.models import RunToken
 from portal.submissions.selectors import tokens_of
 from portal.submissions.tokens import issue_token
 from portal.teams.forms import KeyForm
-from portal.teams.keys import register_key
+from portal.teams.keys import register_key, revoke_key
 from portal.teams.models import TeamKey
 from portal.teams.selectors import current_keys
 
@@ -55,6 +56,14 @@ def new_key(request: ApiRequest, body: NewSigningKey) -> SigningKey:
     if not form.is_valid():
         raise invalid_form(form)
     return _key(register_key(team, **form.cleaned_data, by=request.auth))
+
+
+@router.delete("/keys/{public_key}", response={204: None}, summary="Revoke a key", auth=MANAGING)
+def end_key(request: ApiRequest, public_key: str) -> Status[None]:
+    """Only an owner can. The site accepts nothing new that the key signs. A session is not enough."""
+    require_token(request)
+    revoke_key(get_object_or_404(current_keys(team_in(request)), public_key=public_key), by=request.auth)
+    return Status(204, None)
 
 
 def _token(token: RunToken) -> IssuedRunToken:

@@ -2,20 +2,20 @@
 
 from django.urls import path
 from django.views.generic import RedirectView
-from ninja import NinjaAPI
 
 from evaluator.contracts import evaluator_version
-from portal.api import overview, records, submissions, uploads
+from portal.api import artifacts, notifications, overview, records, submissions, teams, uploads
 from portal.api.authentication import TokenOrSession
 from portal.api.errors import answer_with_problems
+from portal.api.schema import DocumentedAPI
 from portal.api.throttling import API_LIMITS, PUBLIC_LIMITS, UPLOAD_LIMITS
 from portal.api.views import docs
 from portal.leaderboard.api import router as leaderboards
 
-api = NinjaAPI(
+api = DocumentedAPI(
     title="PFL-DocVQA benchmark",
     version=evaluator_version(),
-    description="Submit runs and follow their evaluation. Every error is a list of coded problems.",
+    description="All that a participant does on the site. Every error is a list of coded problems.",
     urls_namespace="api",
     auth=TokenOrSession(),
     docs_url=None,
@@ -24,7 +24,10 @@ api = NinjaAPI(
 answer_with_problems(api)
 api.add_router("", overview.router)
 api.add_router("", records.router)
+api.add_router("", teams.router)
+api.add_router("/notifications", notifications.router)
 api.add_router("/submissions", submissions.router)
+api.add_router("/submissions", artifacts.router)
 api.add_router("/uploads", uploads.router, throttle=UPLOAD_LIMITS)
 api.add_router("/leaderboards", leaderboards, throttle=PUBLIC_LIMITS)
 

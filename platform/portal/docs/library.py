@@ -40,6 +40,7 @@ GROUPS = (
             "distributed",
             "secure-aggregation",
             "formats",
+            "api",
             "errors",
         ),
     ),

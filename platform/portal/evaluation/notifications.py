@@ -1,10 +1,9 @@
-"""E-mails about evaluations: plain text, part of the transaction of the change that they report."""
+"""What teams, reviewers and organizers are notified of: plain text, part of the transaction of the change."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.conf import settings
-from django.core.mail import EmailMessage, get_connection
 from django.urls import reverse
 
 from evaluator.errors import Problem
@@ -12,6 +11,8 @@ from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.evaluation.models import StepQueue
 from portal.evaluation.results import disqualification, shortfall
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.submissions.models import Run, RunState
 from portal.teams.models import Team
 
@@ -19,23 +20,25 @@ MAX_PROBLEMS = 10
 
 
 def notify_team(run: Run, problems: Sequence[Problem]) -> None:
-    """Mail every member of the team how the run's evaluation ended."""
+    """Notify every member of the team how the run's evaluation ended."""
     submission = run.submission
     page = settings.SITE_URL + submission.get_absolute_url()
     paragraphs = [str(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:
         paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
-    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *paragraphs, page])
+    mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *paragraphs, page], kind=Kind.RESULTS)
 
 
-def mail_team(team: Team, subject: str, paragraphs: Iterable[str]) -> None:
-    """Mail the team's members."""
-    _mail(subject, paragraphs, User.objects.filter(membership__team=team, is_active=True))
+def mail_team(team: Team, subject: str, paragraphs: Iterable[str], *, kind: Kind = Kind.PROOFS) -> None:
+    """Notify the team's members, by mail those who want it."""
+    notify(User.objects.filter(membership__team=team, is_active=True), kind, subject, paragraphs)
 
 
-def mail_people(people: Iterable[User], subject: str, paragraphs: Iterable[str]) -> None:
-    """Mail these people."""
-    _mail(subject, paragraphs, people)
+def mail_people(
+    people: Iterable[User], subject: str, paragraphs: Iterable[str], *, kind: Kind = Kind.REVIEWING
+) -> None:
+    """Notify these people, by mail those who want it."""
+    notify(people, kind, subject, paragraphs)
 
 
 def notify_unattended(queue: StepQueue, waiting: int, since: datetime) -> None:
@@ -69,7 +72,8 @@ def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
 
 def _mail_organizers(subject: str, *paragraphs: str) -> None:
     page = settings.SITE_URL + reverse("admin:evaluation_stepqueue_changelist")
-    _mail(subject, [*paragraphs, page], User.objects.filter(is_staff=True, is_active=True))
+    staff = User.objects.filter(is_staff=True, is_active=True)
+    mail_people(staff, subject, [*paragraphs, page], kind=Kind.OPERATIONS)
 
 
 def _outcome(run: Run) -> str:
@@ -85,11 +89,3 @@ def _outcome(run: Run) -> str:
             return f"{run} was rejected by validation.{returned} All that was found:"
         case _:
             return f"We could not evaluate {run}."
-
-
-def _mail(subject: str, paragraphs: Iterable[str], recipients: Iterable[User]) -> None:
-    # A title may contain line breaks, a subject is one line.
-    subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(subject.split())
-    body = "\n\n".join(paragraphs) + "\n"
-    messages = [EmailMessage(subject, body, settings.DEFAULT_FROM_EMAIL, [user.email]) for user in recipients]
-    get_connection().send_messages(messages)

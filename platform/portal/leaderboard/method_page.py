@@ -15,7 +15,7 @@ from portal.audit.models import AuditEntry
 from portal.evaluation.results import Shortfall, disqualification, shortfall, threshold_text
 from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
-from portal.leaderboard.citing import bibtex
+from portal.leaderboard.citing import bibtex, cited_people
 from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
 from portal.reviews.models import Decision
@@ -66,6 +66,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         [one for one in _statuses(status) if one.run.scored_at],
         shows_would_rank=is_own_page and submission.is_private,
     )
+    people = cited_people(submission)
     context = {
         "submission": submission,
         "is_own": is_own_page,
@@ -80,7 +81,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
         "is_listed": _is_listed(submission),
         "may_publish": may_publish(submission),
-        "bibtex": bibtex(submission),
+        "bibtex": bibtex(submission, people),
+        "researchers": people,
         "has_hub": bool(settings.HUB_DATASET),
         **status,
     }

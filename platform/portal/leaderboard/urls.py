@@ -30,6 +30,7 @@ submissions: list[URLPattern] = [
     path("", team_submissions.listing, name="list"),
     path("<uuid:submission_id>/", method_page.method, name="detail"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
+    path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
     path("<uuid:submission_id>/badge.svg", badges.badge, name="badge"),
     path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),
 ]

@@ -1,16 +1,16 @@
-"""Mails of the organizers to all participants, or to those whose team is at some point."""
+"""What the organizers write to all participants, or to those whose team is at some point."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from django.conf import settings
-from django.core.mail import EmailMessage, get_connection
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.challenge.models import Track
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 
@@ -43,7 +43,7 @@ STATES = {
 
 @dataclass(frozen=True)
 class Announcement:
-    """A mail to an audience; `track` narrows those of teams to one track, and is None for all tracks."""
+    """A text to an audience; `track` narrows those of teams to one track, and is None for all tracks."""
 
     audience: Audience
     subject: str
@@ -72,17 +72,11 @@ def recipients(audience: Audience, track: Track | None) -> QuerySet[User]:
 
 @transaction.atomic
 def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
-    """Put a mail to each recipient into the outbox if they are as many as was seen; return whether that was done."""
+    """Notify each recipient, by mail those who want it, if they are as many as was seen; return whether it was done."""
     people = list(recipients(announcement.audience, announcement.track))
     if not people or str(len(people)) != seen:
         return False
-    subject = settings.ACCOUNT_EMAIL_SUBJECT_PREFIX + " ".join(announcement.subject.split())
-    # One mail each, so that nobody sees another's address.
-    mails = [
-        EmailMessage(subject, announcement.text + "\n", settings.DEFAULT_FROM_EMAIL, [person.email])
-        for person in people
-    ]
-    get_connection().send_messages(mails)
+    notify(people, Kind.ANNOUNCEMENTS, announcement.subject, [announcement.text])
     record(
         actor,
         "announcement.sent",

@@ -7,8 +7,9 @@
 | `checkpoints` | those of evaluated runs | never; days after the track closed | `PFL_RETENTION_CHECKPOINT_DAYS` |
 | `leftovers` | what a store that was away didn't delete | an hour later | |
 | `sessions` | expired sessions | at once | |
+| `notifications` | those on the site, read or not | after 90 days | `PFL_RETENTION_NOTIFICATION_DAYS` |
 
-A setting of 0 days turns its rule off.
+A setting of 0 days turns its rule off. Of one person, the newest 200 notifications are kept at most.
 The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
 removed of a run that waits for an evaluation.
 """
@@ -26,6 +27,7 @@ from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
 from portal.challenge.models import Phase, Track
+from portal.notifications.retention import remove_notifications
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.uploads import services as uploads
 from portal.uploads.models import UploadState
@@ -122,6 +124,7 @@ RULES: dict[str, Callable[[datetime, int], int]] = {
     "checkpoints": remove_checkpoints,
     "leftovers": remove_leftovers,
     "sessions": remove_sessions,
+    "notifications": remove_notifications,
 }
 
 

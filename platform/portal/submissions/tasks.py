@@ -2,7 +2,8 @@
 
 import logging
 
-from portal.celery import CLEAN_UP_TASK, FOLLOW_PHASES_TASK, app
+from portal.celery import CLEAN_UP_TASK, DEADLINES_TASK, FOLLOW_PHASES_TASK, app
+from portal.submissions.deadline_reminders import remind_of_deadlines
 from portal.submissions.publication import follow_phases
 from portal.submissions.retention import clean_up
 
@@ -22,3 +23,9 @@ def show_what_phases_kept_back() -> None:
     """Publish what phases that have ended kept back."""
     if changed := follow_phases():
         logger.info("Published or named by the rules of their phases: %d submissions", changed)
+
+
+@app.task(name=DEADLINES_TASK)
+def remind_participants() -> None:
+    """Notify those who take part in a track that closes soon."""
+    remind_of_deadlines()

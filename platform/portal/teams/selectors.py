@@ -30,6 +30,12 @@ def members(team: Team) -> QuerySet[Membership]:
     return team.memberships.select_related("user")
 
 
+def researchers(team: Team) -> list[User]:
+    """Return the members who show their ORCID iD, in the order in which they joined."""
+    shown = User.objects.filter(membership__team=team, shows_orcid=True).exclude(orcid="")
+    return list(shown.order_by("membership__joined_at", "pk"))
+
+
 def owns(user: User, team: Team) -> bool:
     """Return whether `user` is an owner of the team."""
     return team.memberships.filter(user=user, role=Role.OWNER).exists()

@@ -29,7 +29,7 @@ def make_person(*, verified: bool = True, **fields):
 
 def test_the_number_of_recipients_is_shown_and_nothing_is_sent(client: Client, organizer) -> None:
     make_team(make_person())
-    assert "Send 1 mail<" in client.post(PAGE, MAIL).content.decode()
+    assert "Send to 1 recipient<" in client.post(PAGE, MAIL).content.decode()
     assert mail.outbox == []
 
 

@@ -29,6 +29,9 @@ class Migration(migrations.Migration):
                 ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
                 ('email', models.EmailField(max_length=254, unique=True, verbose_name='e-mail address')),
                 ('name', portal.ui.names.NameField(help_text="As it should appear beside your team's results.", max_length=120)),
+                ('orcid', models.CharField(blank=True, help_text='Such as 0000-0002-1825-0097, or its address.', max_length=19, verbose_name='ORCID iD')),
+                ('orcid_verified', models.BooleanField(default=False, editable=False)),
+                ('shows_orcid', models.BooleanField(default=False, help_text="On your team's page and its methods' pages, and in their citations once it is verified.", verbose_name='show my ORCID iD')),
                 ('session_number', models.PositiveIntegerField(default=0, editable=False, help_text='Every session ends when it changes.')),
                 ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
                 ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
@@ -47,7 +50,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('label', portal.ui.names.NameField(help_text='Where you use it, such as “training cluster”.', max_length=80)),
-                ('scope', models.CharField(choices=[('read', "read: tracks, your team's submissions and their results"), ('submit', 'submit: everything that pfl does, reading included')], default='submit', max_length=10)),
+                ('scope', models.CharField(choices=[('read', "read: tracks, your team's submissions and their results"), ('submit', 'submit: everything that pfl does, reading included'), ('manage', 'manage: also your team, its members, invitations and signing keys')], default='submit', max_length=10)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('expires_at', models.DateTimeField(default=portal.accounts.models._token_expiry)),

@@ -1,0 +1,59 @@
+"""The files of one's own submissions over the API."""
+
+from uuid import UUID
+
+from django.conf import settings
+from ninja import Router
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.team_api import DownloadUrl, OwnArtifact
+from portal.api.authentication import ApiRequest, team_in
+from portal.submissions.models import Artifact
+from portal.submissions.selectors import own_submission
+from portal.uploads.models import UploadState
+from portal.uploads.stores import current_store
+
+router = Router(tags=["submissions"])
+
+
+@router.get("/{submission_id}/artifacts", response=list[OwnArtifact], summary="The files of a submission")
+def list_artifacts(request: ApiRequest, submission_id: UUID) -> list[OwnArtifact]:
+    """All versions of a proof are listed."""
+    found = own_submission(team_in(request), submission_id).artifacts.select_related("upload")
+    return [_artifact(artifact) for artifact in found]
+
+
+@router.post(
+    "/{submission_id}/artifacts/{artifact_id}/download-url",
+    response=DownloadUrl,
+    summary="Get an address to fetch a file from",
+)
+def download_url(request: ApiRequest, submission_id: UUID, artifact_id: UUID) -> DownloadUrl:
+    """Whoever has the address can fetch the file until it expires; that is why a token that only reads gets none."""
+    artifacts = own_submission(team_in(request), submission_id).artifacts.select_related("upload")
+    upload = artifacts.get(pk=artifact_id).upload
+    if upload.state != UploadState.COMPLETED:
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            message="A rule of retention has removed this file.",
+            found=f"a file that is {upload.state}",
+            next_step="Its size and SHA-256 are kept; the file itself is gone.",
+        )
+    seconds = settings.DOWNLOAD_URL_SECONDS
+    url = current_store().download_url(upload.store_key, upload.filename, seconds)
+    return DownloadUrl(url=request.build_absolute_uri(url), expires_in_s=seconds)
+
+
+def _artifact(artifact: Artifact) -> OwnArtifact:
+    upload = artifact.upload
+    return OwnArtifact(
+        id=artifact.pk,
+        kind=artifact.kind,
+        run=artifact.run_id,
+        filename=upload.filename,
+        size_bytes=upload.size_bytes,
+        sha256=upload.sha256,
+        version=artifact.version,
+        superseded_at=artifact.superseded_at,
+        state=upload.state,
+    )

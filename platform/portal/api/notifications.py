@@ -1,0 +1,61 @@
+"""One's own notifications over the API, and which of them come by mail."""
+
+from django.conf import settings
+from ninja import Router, Status
+
+from evaluator.team_api import MailChoice, NewMailChoice, NotificationInfo, NotificationPage, ReadUntil
+from portal.api.authentication import ApiRequest
+from portal.api.errors import invalid_form
+from portal.notifications.forms import MailForm
+from portal.notifications.kinds import kinds_for
+from portal.notifications.models import Notification
+from portal.notifications.preferences import choose_mails, mailed_kinds
+from portal.notifications.selectors import notifications_of
+from portal.notifications.services import mark_read
+from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
+
+router = Router(tags=["notifications"])
+
+
+@router.get("", response=NotificationPage, summary="Your notifications, newest first")
+def list_notifications(
+    request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
+) -> NotificationPage:
+    """Lists `limit` of them, from `offset` on, read or not. Old ones are removed."""
+    found = notifications_of(request.auth)
+    items = [_notification(one) for one in found[offset : offset + limit]]
+    return NotificationPage(items=items, count=found.count())
+
+
+@router.post("/read", response={204: None}, summary="Mark notifications as read")
+def read(request: ApiRequest, body: ReadUntil) -> Status[None]:
+    """Those with ids up to `until`, so that what has arrived since you listed them stays unread."""
+    mark_read(request.auth, body.until)
+    return Status(204, None)
+
+
+@router.get("/mail", response=MailChoice, summary="Which kinds come by mail")
+def get_choice(request: ApiRequest) -> MailChoice:
+    return MailChoice(kinds=mailed_kinds(request.auth), possible=kinds_for(request.auth))
+
+
+@router.put("/mail", response=MailChoice, summary="Choose which kinds come by mail")
+def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
+    """Every notification appears on the site as well. Mails about the security of your account always come."""
+    form = MailForm(request.auth, {"kinds": body.kinds})
+    if not form.is_valid():
+        raise invalid_form(form)
+    choose_mails(request.auth, form.cleaned_data["kinds"])
+    return get_choice(request)
+
+
+def _notification(one: Notification) -> NotificationInfo:
+    return NotificationInfo(
+        id=one.pk,
+        kind=one.kind,
+        subject=one.subject,
+        text=one.text,
+        url=settings.SITE_URL + one.page if one.page else "",
+        created_at=one.created_at,
+        read_at=one.read_at,
+    )

@@ -1,0 +1,176 @@
+"""One's own team over the API: its details, members and invitations. Changes need a token with the scope `manage`."""
+
+from django.shortcuts import get_object_or_404
+from ninja import Router, Status
+
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.team_api import (
+    ChangedTeam,
+    NewInvitation,
+    NewTeam,
+    OwnTeam,
+    ReceivedInvitation,
+    ReceivedInvitationPage,
+    SentInvitation,
+    SentInvitationPage,
+    TeamMember,
+)
+from portal.api.authentication import MANAGING, ApiRequest, membership_in, team_in
+from portal.api.errors import invalid_form
+from portal.api.throttling import CREATION_LIMITS
+from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
+from portal.teams import services
+from portal.teams.forms import InvitationForm, TeamDetailsForm, TeamForm
+from portal.teams.models import Invitation, Membership
+from portal.teams.selectors import invitations_to, members, open_invitations
+
+router = Router(tags=["team"], auth=MANAGING)
+
+
+@router.get("/team", response=OwnTeam, summary="Your team and its members")
+def get_team(request: ApiRequest) -> OwnTeam:
+    return _own_team(request)
+
+
+@router.post("/team", response={201: OwnTeam}, summary="Create a team", throttle=CREATION_LIMITS)
+def create_team(request: ApiRequest, body: NewTeam) -> Status[OwnTeam]:
+    """You own it then. A person is in one team at a time."""
+    form = TeamForm(body.model_dump())
+    if not form.is_valid():
+        raise invalid_form(form)
+    services.create_team(request.auth, **form.cleaned_data)
+    return Status(201, _own_team(request))
+
+
+@router.patch("/team", response=OwnTeam, summary="Change affiliation and website")
+def change_team(request: ApiRequest, body: ChangedTeam) -> OwnTeam:
+    """Only an owner can. The name stays, because results and citations carry it."""
+    team = team_in(request)
+    current = {name: getattr(team, name) for name in TeamDetailsForm.Meta.fields}
+    form = TeamDetailsForm(current | body.model_dump(exclude_none=True))
+    if not form.is_valid():
+        raise invalid_form(form)
+    services.update_team(team, by=request.auth, **form.cleaned_data)
+    return _own_team(request)
+
+
+@router.post("/team/leave", response={204: None}, summary="Leave your team")
+def leave_team(request: ApiRequest) -> Status[None]:
+    """What the team has submitted stays with it. The only owner of a team with other members can't leave."""
+    membership_in(request)
+    services.leave(request.auth)
+    return Status(204, None)
+
+
+@router.delete("/team/members/{membership_id}", response={204: None}, summary="Remove a member")
+def remove_member(request: ApiRequest, membership_id: int) -> Status[None]:
+    """Only an owner can. To come back, the person needs a new invitation."""
+    services.remove_member(team_in(request), membership_id, by=request.auth)
+    return Status(204, None)
+
+
+@router.post("/team/members/{membership_id}/hand-over", response=OwnTeam, summary="Make a member the owner")
+def hand_over(request: ApiRequest, membership_id: int) -> OwnTeam:
+    """Only an owner can, who is then a member like the others."""
+    services.hand_over(team_in(request), membership_id, by=request.auth)
+    return _own_team(request)
+
+
+@router.get("/team/invitations", response=SentInvitationPage, summary="Your team's open invitations")
+def list_sent(
+    request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
+) -> SentInvitationPage:
+    """Only an owner sees them: `limit` of them, from `offset` on."""
+    found = open_invitations(_owned(request).team)
+    items = [_sent(invitation) for invitation in found[offset : offset + limit]]
+    return SentInvitationPage(items=items, count=found.count())
+
+
+@router.post(
+    "/team/invitations", response={201: SentInvitation}, summary="Invite a person", throttle=CREATION_LIMITS
+)
+def invite(request: ApiRequest, body: NewInvitation) -> Status[SentInvitation]:
+    """Only an owner can. The person gets a mail with a link; an earlier invitation to the same address ends."""
+    team = team_in(request)
+    form = InvitationForm(body.model_dump())
+    if not form.is_valid():
+        raise invalid_form(form)
+    return Status(201, _sent(services.invite(team, form.cleaned_data["email"], by=request.auth)))
+
+
+@router.delete("/team/invitations/{invitation_id}", response={204: None}, summary="Revoke an invitation")
+def revoke(request: ApiRequest, invitation_id: int) -> Status[None]:
+    """Only an owner can. The link in the mail stops working."""
+    invitation = get_object_or_404(open_invitations(_owned(request).team), pk=invitation_id)
+    services.revoke_invitation(invitation, by=request.auth)
+    return Status(204, None)
+
+
+@router.get("/invitations", response=ReceivedInvitationPage, summary="Invitations to you")
+def list_received(
+    request: ApiRequest, limit: ListLimit = DEFAULT_LIMIT, offset: ListOffset = 0
+) -> ReceivedInvitationPage:
+    """Those to a verified address of yours that you can accept: `limit` of them, from `offset` on."""
+    found = invitations_to(request.auth)
+    items = [_received(invitation) for invitation in found[offset : offset + limit]]
+    return ReceivedInvitationPage(items=items, count=found.count())
+
+
+@router.post("/invitations/{invitation_id}/accept", response=OwnTeam, summary="Join the inviting team")
+def accept(request: ApiRequest, invitation_id: int) -> OwnTeam:
+    services.accept_invitation(
+        get_object_or_404(invitations_to(request.auth), pk=invitation_id), request.auth
+    )
+    return _own_team(request)
+
+
+def _owned(request: ApiRequest) -> Membership:
+    membership = membership_in(request)
+    if not membership.is_owner:
+        raise ProblemError.of(ErrorCode.TEAM_OWNER)
+    return membership
+
+
+def _own_team(request: ApiRequest) -> OwnTeam:
+    membership = membership_in(request)
+    team = membership.team
+    return OwnTeam(
+        name=team.name,
+        slug=team.slug,
+        url=request.build_absolute_uri(team.get_absolute_url()),
+        affiliation=team.affiliation,
+        website=team.website,
+        role=membership.role,
+        members=[_member(one) for one in members(team)],
+    )
+
+
+def _member(membership: Membership) -> TeamMember:
+    user = membership.user
+    return TeamMember(
+        id=membership.pk,
+        name=user.name,
+        email=user.email,
+        role=membership.role,
+        joined_at=membership.joined_at,
+    )
+
+
+def _sent(invitation: Invitation) -> SentInvitation:
+    return SentInvitation(
+        id=invitation.pk,
+        email=invitation.email,
+        invited_by=str(invitation.invited_by),
+        created_at=invitation.created_at,
+        expires_at=invitation.expires_at,
+    )
+
+
+def _received(invitation: Invitation) -> ReceivedInvitation:
+    return ReceivedInvitation(
+        id=invitation.pk,
+        team=invitation.team.name,
+        invited_by=str(invitation.invited_by),
+        created_at=invitation.created_at,
+        expires_at=invitation.expires_at,
+    )

@@ -1,0 +1,55 @@
+"""Changes to an account's security, shown to its owner; allauth mails them, and `portal.accounts` sends the others."""
+
+from typing import Any
+
+from allauth.account.signals import email_changed, password_changed, password_reset
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.signals import social_account_added, social_account_removed
+from django.dispatch import receiver
+
+from portal.accounts.models import User
+from portal.accounts.signals import security_changed
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import add_notifications, notify
+
+ADVICE = "If that wasn't you, reset your password and write to the organizers."
+
+
+@receiver(security_changed)
+def notify_by_mail(user: User, subject: str, text: str, **_: Any) -> None:
+    """Notify the owner, by mail as well."""
+    notify([user], Kind.SECURITY, subject, [text])
+
+
+@receiver([password_changed, password_reset])
+def show_new_password(user: User, **_: Any) -> None:
+    """Show that the password is another one."""
+    _show(user, "Your password was changed")
+
+
+@receiver(email_changed)
+def show_new_address(user: User, from_email_address: Any, **_: Any) -> None:
+    """Show that the address is another one; the first address of an account is no change."""
+    if from_email_address is not None:
+        _show(user, f"Your e-mail address was changed to {user.email}")
+
+
+@receiver([authenticator_added, authenticator_removed, authenticator_reset])
+def show_second_factors(user: User, **_: Any) -> None:
+    """Show that second factors, or recovery codes, were added, removed or renewed."""
+    _show(user, "Your second factors were changed")
+
+
+@receiver([social_account_added, social_account_removed])
+def show_linked_accounts(
+    sociallogin: SocialLogin | None = None, socialaccount: SocialAccount | None = None, **_: Any
+) -> None:
+    """Show that another account opens this one, or no longer does."""
+    account = sociallogin.account if sociallogin else socialaccount
+    if account is not None:
+        _show(account.user, "The accounts that you can sign in with were changed")
+
+
+def _show(user: User, subject: str) -> None:
+    add_notifications([user], Kind.SECURITY, subject, [ADVICE])

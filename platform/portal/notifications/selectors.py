@@ -1,0 +1,19 @@
+"""Queries about notifications."""
+
+from django.db.models import QuerySet
+
+from portal.accounts.models import User
+from portal.notifications.models import Notification
+
+# More are counted as so many: nobody needs the exact number.
+MOST_COUNTED = 100
+
+
+def notifications_of(user: User) -> QuerySet[Notification]:
+    """Return the person's notifications, newest first."""
+    return Notification.objects.filter(user=user)
+
+
+def unread_count(user: User) -> int:
+    """Return how many notifications the person hasn't read, `MOST_COUNTED` at most."""
+    return notifications_of(user).filter(read_at__isnull=True)[:MOST_COUNTED].count()

@@ -1,0 +1,1 @@
+"""Tests of notifications: on the site, by mail, and turned off."""
