@@ -44,7 +44,7 @@ class ProfileForm(forms.ModelForm[User]):
 
     def clean_orcid(self) -> str:
         orcid = clean_orcid(self.cleaned_data["orcid"])
-        if orcid != self.initial["orcid"]:
+        if orcid != self.initial.get("orcid", ""):
             self.instance.orcid_verified = False
         return orcid
 
