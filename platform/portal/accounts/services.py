@@ -59,6 +59,22 @@ def create_token(
 
 
 @transaction.atomic
+def update_profile(user: User, *, name: str, orcid: str, shows_orcid: bool) -> User:
+    """Change what others read of a person, and return them; the fields were validated. A new iD isn't verified."""
+    current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    fields = {"name": name, "orcid": orcid, "shows_orcid": shows_orcid}
+    changed = {field: value for field, value in fields.items() if getattr(current, field) != value}
+    for field, value in changed.items():
+        setattr(current, field, value)
+    if "orcid" in changed:
+        current.orcid_verified = False
+    if changed:
+        current.save(update_fields=[*changed, "orcid_verified"])
+        record(user, "user.profile_changed", current, **changed)
+    return current
+
+
+@transaction.atomic
 def revoke_token(token: ApiToken, *, actor: User) -> None:
     """End a token's use at once; may be called again."""
     revoked = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
