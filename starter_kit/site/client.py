@@ -1,4 +1,4 @@
-"""`SiteClient` is the site's REST API in Python: one method for each operation, messages in and messages out.
+"""`SiteClient` is the site's REST API in Python: one method for each step of submitting, messages in and messages out.
 
 Example::
 

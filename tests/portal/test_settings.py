@@ -31,6 +31,8 @@ NAMES = [
     "SESSION_COOKIE_AGE",
     "SECRET_KEY_FALLBACKS",
     "MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN",
+    "SOCIALACCOUNT_PROVIDERS",
+    "CONTENT_SECURITY_POLICY",
 ]
 PRINT = f"import json; from portal import settings; print(json.dumps({{n: getattr(settings, n) for n in {NAMES}}}))"
 
@@ -52,6 +54,8 @@ def test_a_safe_site_starts_with_these_values(tmp_path: Path) -> None:
     assert found["SESSION_COOKIE_AGE"] == 24 * 3600
     assert not found["SECURE_HSTS_INCLUDE_SUBDOMAINS"]
     assert not found["MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN"]
+    assert found["SOCIALACCOUNT_PROVIDERS"] == {}
+    assert found["CONTENT_SECURITY_POLICY"]["DIRECTIVES"]["form-action"] == ["'self'"]
 
 
 def test_the_owner_of_the_domain_chooses_the_rest(tmp_path: Path) -> None:
@@ -64,6 +68,10 @@ def test_the_owner_of_the_domain_chooses_the_rest(tmp_path: Path) -> None:
             PFL_SECURITY_CONTACT="https://example.org/security",
             PFL_SESSION_HOURS="8",
             PFL_SECRET_KEY_FALLBACKS="older oldest",
+            PFL_ORCID_CLIENT_ID="APP-1",
+            PFL_ORCID_CLIENT_SECRET="secret",
+            PFL_ORCID_DOMAIN="sandbox.orcid.org",
+            PFL_GITHUB_CLIENT_ID="without a secret",
         ).stdout
     )
     assert found["SECURE_HSTS_INCLUDE_SUBDOMAINS"]
@@ -72,6 +80,10 @@ def test_the_owner_of_the_domain_chooses_the_rest(tmp_path: Path) -> None:
     assert found["SECURITY_CONTACT"] == "https://example.org/security"
     assert found["SESSION_COOKIE_AGE"] == 8 * 3600
     assert found["SECRET_KEY_FALLBACKS"] == ["older", "oldest"]
+    assert list(found["SOCIALACCOUNT_PROVIDERS"]) == ["orcid"]
+    # A browser follows no form elsewhere.
+    form_action = found["CONTENT_SECURITY_POLICY"]["DIRECTIVES"]["form-action"]
+    assert form_action == ["'self'", "https://sandbox.orcid.org"]
 
 
 @pytest.mark.parametrize(

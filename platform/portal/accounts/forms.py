@@ -27,7 +27,7 @@ class SignupForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm[User]):
-    """The details of an account that its user edits. An ORCID iD that is typed in isn't verified."""
+    """The details of an account that its user edits; `services.update_profile` saves them."""
 
     # Longer than an iD, because its address is taken too.
     orcid = forms.CharField(
@@ -43,10 +43,7 @@ class ProfileForm(forms.ModelForm[User]):
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "name"})}
 
     def clean_orcid(self) -> str:
-        orcid = clean_orcid(self.cleaned_data["orcid"])
-        if orcid != self.initial.get("orcid", ""):
-            self.instance.orcid_verified = False
-        return orcid
+        return clean_orcid(self.cleaned_data["orcid"])
 
 
 class TokenForm(forms.ModelForm[ApiToken]):

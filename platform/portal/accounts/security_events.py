@@ -14,15 +14,16 @@ from django.dispatch import receiver
 from django.http import HttpRequest
 
 from portal.accounts.models import User
-from portal.accounts.services import end_sessions, revoke_all_tokens
+from portal.accounts.services import end_sessions, note_unlinked, revoke_all_tokens, unlink_accounts
 from portal.audit.models import record
 
 
 @receiver(password_reset)
 def after_password_reset(user: User, **_: Any) -> None:
-    """End the tokens as well: a password is reset when somebody else may know it."""
+    """End tokens and linked accounts as well: a password is reset when somebody else may know it."""
     record(user, "user.password_reset", user)
     revoke_all_tokens(user, because="password reset")
+    unlink_accounts(user, because="password reset")
 
 
 @receiver(password_changed)
@@ -65,11 +66,8 @@ def after_signing_up(sociallogin: SocialLogin | None = None, **_: Any) -> None:
 
 @receiver(social_account_removed)
 def after_unlinking(socialaccount: SocialAccount, **_: Any) -> None:
-    """Record it; an iD that nothing shows any more to be the person's isn't verified."""
-    user = socialaccount.user
-    record(user, "user.sign_in_unlinked", user, provider=socialaccount.provider, uid=socialaccount.uid)
-    if socialaccount.provider == "orcid":
-        User.objects.filter(pk=user.pk, orcid=socialaccount.uid).update(orcid_verified=False)
+    """Record it."""
+    note_unlinked(socialaccount)
 
 
 def _note_linked(sociallogin: SocialLogin) -> None:

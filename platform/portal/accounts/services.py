@@ -7,6 +7,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from allauth.mfa.utils import decrypt, encrypt
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.models import Group, Permission
@@ -58,6 +59,22 @@ def create_token(
 
 
 @transaction.atomic
+def update_profile(user: User, *, name: str, orcid: str, shows_orcid: bool) -> User:
+    """Change what others read of a person, and return them; the fields were validated. A new iD isn't verified."""
+    current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    fields = {"name": name, "orcid": orcid, "shows_orcid": shows_orcid}
+    changed = {field: value for field, value in fields.items() if getattr(current, field) != value}
+    for field, value in changed.items():
+        setattr(current, field, value)
+    if "orcid" in changed:
+        current.orcid_verified = False
+    if changed:
+        current.save(update_fields=[*changed, "orcid_verified"])
+        record(user, "user.profile_changed", current, **changed)
+    return current
+
+
+@transaction.atomic
 def revoke_token(token: ApiToken, *, actor: User) -> None:
     """End a token's use at once; may be called again."""
     revoked = ApiToken.objects.filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
@@ -71,6 +88,22 @@ def revoke_all_tokens(user: User, *, because: str) -> None:
     for token in user.api_tokens.filter(revoked_at__isnull=True):
         revoke_token(token, actor=user)
     record(user, "user.tokens_revoked", user, because=because)
+
+
+@transaction.atomic
+def unlink_accounts(user: User, *, because: str) -> None:
+    """Let no account at a provider open this one any more; whoever knew the password may have linked theirs."""
+    for account in SocialAccount.objects.filter(user=user):
+        account.delete()
+        note_unlinked(account, because=because)
+
+
+def note_unlinked(account: SocialAccount, **details: str) -> None:
+    """Record that an account at a provider was unlinked; an iD that nothing shows to be the person's isn't verified."""
+    user = account.user
+    record(user, "user.sign_in_unlinked", user, provider=account.provider, uid=account.uid, **details)
+    if account.provider == "orcid":
+        User.objects.filter(pk=user.pk, orcid=account.uid).update(orcid_verified=False)
 
 
 def end_sessions(user: User, *, but: HttpRequest | None = None) -> None:
@@ -156,6 +189,7 @@ def note_password_set(user: User, *, actor: User) -> None:
     """Do what follows when an organizer has set somebody's password: end the tokens, record it, and mail the owner."""
     record(actor, "user.password_set", user)
     revoke_all_tokens(user, because="password set by an organizer")
+    unlink_accounts(user, because="password set by an organizer")
     security_changed.send(
         sender=User,
         user=user,

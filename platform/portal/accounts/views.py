@@ -12,7 +12,7 @@ from evaluator.errors import ProblemError
 from portal.accounts.forms import ProfileForm, TokenForm
 from portal.accounts.requests import UserRequest
 from portal.accounts.selectors import active_tokens
-from portal.accounts.services import create_token, revoke_token
+from portal.accounts.services import create_token, revoke_token, update_profile
 
 
 @login_required
@@ -21,7 +21,7 @@ def profile(request: UserRequest) -> HttpResponse:
     """Show the user's profile, and save its changes."""
     form = ProfileForm(request.POST or None, instance=request.user)
     if request.method == "POST" and form.is_valid():
-        form.save()
+        update_profile(request.user, **form.cleaned_data)
         messages.success(request, "Your profile is saved.")
         return redirect("accounts:profile")
     return render(request, "accounts/profile.html", {"form": form})

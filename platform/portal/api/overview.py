@@ -7,7 +7,7 @@ from evaluator.api import Account, PhaseInfo, QuotaStatus, TrackInfo
 from evaluator.team_api import ChangedAccount
 from portal.accounts.forms import ProfileForm
 from portal.accounts.models import Scope
-from portal.accounts.services import revoke_token
+from portal.accounts.services import revoke_token, update_profile
 from portal.api.authentication import MANAGING, ApiRequest, TokenOrSession, require_token, team_in
 from portal.api.errors import invalid_form
 from portal.challenge.models import Anonymity, Phase, Results, Track
@@ -86,10 +86,10 @@ def me(request: ApiRequest) -> Account:
 def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     """Password, address, second factors and tokens can be changed on the site's pages alone."""
     current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
-    form = ProfileForm(current | body.model_dump(exclude_none=True), instance=request.auth)
+    form = ProfileForm(current | body.model_dump(exclude_none=True))
     if not form.is_valid():
         raise invalid_form(form)
-    form.save()
+    request.auth = update_profile(request.auth, **form.cleaned_data)
     return me(request)
 
 

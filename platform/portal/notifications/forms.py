@@ -25,7 +25,9 @@ class MailForm(forms.Form):
         field.choices = [
             (
                 kind.value,
-                format_html("{} <span class='muted small'>{}</span>", kind.label, EXPLANATIONS[kind]),
+                format_html(
+                    "<span>{} <br><span class='muted small'>{}</span></span>", kind.label, EXPLANATIONS[kind]
+                ),
             )
             for kind in kinds_for(user)
             if kind not in ALWAYS_MAILED

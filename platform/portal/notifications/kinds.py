@@ -11,6 +11,7 @@ class Kind(models.TextChoices):
 
     RESULTS = "results", "Results of your team"
     PROOFS = "proofs", "Reviews of your team's proofs"
+    TEAM = "team", "Your team's members and keys"
     DEADLINES = "deadlines", "Deadlines"
     ANNOUNCEMENTS = "announcements", "Announcements"
     REVIEWING = "reviewing", "Proofs to review"
@@ -21,6 +22,7 @@ class Kind(models.TextChoices):
 EXPLANATIONS = {
     Kind.RESULTS: "A run of your team was scored or rejected, or could not be evaluated.",
     Kind.PROOFS: "A reviewer decided on a privacy proof of your team.",
+    Kind.TEAM: "Somebody joined, left or was removed, a signing key was added or revoked, or you own the team.",
     Kind.DEADLINES: "A track in which your team has a draft or a submission closes in a week, and in a day.",
     Kind.ANNOUNCEMENTS: "The organizers write to participants.",
     Kind.REVIEWING: "Proofs that are new, revised or overdue; at most one reminder a day.",

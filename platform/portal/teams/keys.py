@@ -8,6 +8,7 @@ from evaluator.records.signing import is_public_key
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.teams.models import Team, TeamKey
+from portal.teams.notifications import notify_members
 from portal.teams.selectors import owns
 
 # Of one team, revoked ones included.
@@ -34,13 +35,23 @@ def revoke_key(key: TeamKey, *, by: User) -> None:
     team = Team.objects.select_for_update(no_key=True).get(pk=key.team_id)
     if not owns(by, team):
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
-    end_key(key, by=by)
+    if end_key(key, by=by):
+        notify_members(
+            team,
+            f"A signing key of {team} was revoked",
+            f"{by} revoked the key {key.fingerprint}. The site accepts nothing new that it signs.",
+            but=by,
+        )
 
 
-def end_key(key: TeamKey, *, by: User) -> None:
-    """Let the site accept nothing that the key signs later, whoever asks for it."""
-    if TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
+def end_key(key: TeamKey, *, by: User) -> bool:
+    """Let the site accept nothing that the key signs later, whoever asks for it; return whether it did until now."""
+    is_changed = (
+        TeamKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()) > 0
+    )
+    if is_changed:
         record(by, "team_key.revoked", key, team=key.team_id, public_key=key.public_key)
+    return is_changed
 
 
 def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
@@ -54,6 +65,12 @@ def _register(team: Team, public_key: str, name: str, by: User) -> TeamKey:
         raise _rejected(f"Your team has registered {MAX_KEYS} keys, and no team may have more.")
     key = TeamKey.objects.create(team=team, public_key=public_key, name=name, added_by=by)
     record(by, "team_key.added", key, team=team.pk, public_key=public_key)
+    notify_members(
+        team,
+        f"A signing key was added to {team}",
+        f"{by} registered the key {key.fingerprint}. Records that it signs count as your team's.",
+        but=by,
+    )
     return key
 
 

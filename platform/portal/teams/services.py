@@ -20,6 +20,7 @@ from portal.accounts.selectors import owns_verified_address
 from portal.audit.models import record
 from portal.teams.keys import end_key
 from portal.teams.models import Invitation, Membership, Role, Team
+from portal.teams.notifications import notify_members, notify_person
 from portal.teams.selectors import FOUNDING_WINDOW, FOUNDINGS, current_keys, next_founding
 from portal.ui.names import clean_name
 
@@ -154,6 +155,9 @@ def accept_invitation(invitation: Invitation, user: User) -> Membership:
     invitation.save(update_fields=["accepted_at"])
     membership = Membership.objects.create(team=team, user=user)
     record(user, "team.joined", team)
+    notify_members(
+        team, f"{user} joined {team}", f"{user} accepted an invitation and is in your team now.", but=user
+    )
     return membership
 
 
@@ -174,6 +178,7 @@ def leave(user: User) -> Team:
         )
     membership.delete()
     record(user, "team.left", team)
+    notify_members(team, f"{user} left {team}", f"{user} is not in your team any more.", but=user)
     if not others.exists():
         _release(team, user)
     return team
@@ -205,6 +210,13 @@ def remove_member(team: Team, membership_id: int, *, by: User) -> User:
         )
     membership.delete()
     record(by, "team.member_removed", team, user=membership.user_id)
+    removed = membership.user
+    notify_person(
+        removed, f"You were removed from {team}", f"{by} removed you from {team}. Its results stay with it."
+    )
+    notify_members(
+        team, f"{removed} was removed from {team}", f"{by} removed {removed} from your team.", but=by
+    )
     return membership.user
 
 
@@ -223,6 +235,7 @@ def hand_over(team: Team, membership_id: int, *, by: User) -> User:
     team.memberships.filter(user=by).update(role=Role.MEMBER)
     team.memberships.filter(pk=heir.pk).update(role=Role.OWNER)
     record(by, "team.handed_over", team, user=heir.user_id)
+    notify_person(heir.user, f"You own {team} now", f"{by} made you the owner of {team}.")
     return heir.user
 
 

@@ -5,6 +5,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from portal.accounts.orcid import check_character, clean_orcid
+from portal.audit.models import AuditEntry
 from portal.submissions.models import RunState, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import make_run, make_submission, make_team, make_user
@@ -56,6 +57,8 @@ class TestProfile:
         client.post("/account/", {"name": "Ada", "orcid": IDS[1]})
         user.refresh_from_db()
         assert (user.orcid, user.orcid_verified, user.shows_orcid) == (IDS[1], False, False)
+        entry = AuditEntry.objects.filter(action="user.profile_changed").first()
+        assert entry.details == {"orcid": IDS[1], "shows_orcid": False}
 
     def test_a_wrong_one_changes_nothing(self, client: Client) -> None:
         user = make_user()

@@ -112,6 +112,19 @@ class TestLinking:
         assert not SocialAccount.objects.exists()
         assert AuditEntry.objects.filter(action="user.sign_in_unlinked", actor=ada).exists()
 
+    def test_a_reset_of_the_password_unlinks_it(self, client: Client, ada: User, server: OAuthServer) -> None:
+        link(client, server, ada, "orcid")
+        visitor = Client()
+        visitor.post("/account/password/reset/", {"email": ada.email})
+        (address,) = re.findall(r"http://127.0.0.1:8000(/\S+)", str(mail.outbox[-1].body))
+        page = visitor.get(address, follow=True)
+        form = {"password1": "new-hill-43-y", "password2": "new-hill-43-y"}
+        visitor.post(page.redirect_chain[-1][0], form)
+        assert not SocialAccount.objects.exists()
+        assert not User.objects.get().orcid_verified
+        entry = AuditEntry.objects.get(action="user.sign_in_unlinked")
+        assert entry.details["because"] == "password reset"
+
 
 class TestSigningUp:
     FORM = {"name": "Ada Lovelace", "email": "ada@example.org", "password1": PASSWORD}

@@ -166,7 +166,14 @@ def test_tracks_and_their_rules(api):
 
 def test_whose_token_it_is(api, team):
     user = team.memberships.get().user
-    assert api.get("me") == {"email": user.email, "name": user.name, "team": team.name}
+    assert api.get("me") == {
+        "email": user.email,
+        "name": user.name,
+        "orcid": "",
+        "orcid_verified": False,
+        "shows_orcid": False,
+        "team": team.name,
+    }
 
 
 def test_everything_that_is_missing_is_reported_at_once(api):

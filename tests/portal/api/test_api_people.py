@@ -232,7 +232,14 @@ def test_the_quota_is_that_of_the_pages(owner):
 
 
 def test_a_name_is_changed_and_one_that_cannot_be_seen_is_not(owner, team):
-    assert owner("PATCH", "me", {"name": "Countess"}).json()["name"] == "Countess"
+    owner("PATCH", "me", {"orcid": "https://orcid.org/0000-0002-1825-0097", "shows_orcid": True})
+    changed = owner("PATCH", "me", {"name": "Countess"}).json()
+    assert (changed["name"], changed["orcid"], changed["shows_orcid"]) == (
+        "Countess",
+        "0000-0002-1825-0097",
+        True,
+    )
+    assert rejected(owner, "PATCH", "me", {"orcid": "0000-0002-1825-0098"}) == (422, "E_REQUEST_INVALID")
     assert rejected(owner, "PATCH", "me", {"name": "\u200b"}) == (422, "E_REQUEST_INVALID")
 
 

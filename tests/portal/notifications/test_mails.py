@@ -101,7 +101,7 @@ def test_mails_about_security_cannot_be_turned_off(ada: User, client: Client) ->
 def test_the_page_turns_mails_off_and_on_again(ada: User, client: Client) -> None:
     client.force_login(ada)
     page = client.get("/account/notifications/").content.decode()
-    assert page.count("checked") == 4
+    assert page.count("checked") == 5
     client.post(CHOICE, {"kinds": ["deadlines"]})
     assert mailed_kinds(ada) == [Kind.DEADLINES, Kind.SECURITY]
     client.post(CHOICE, {"kinds": ["deadlines", "results"]})

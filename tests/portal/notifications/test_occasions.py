@@ -1,4 +1,4 @@
-"""What people are notified of: deadlines, and changes to the security of their account."""
+"""What people are notified of: deadlines, their team, and changes to the security of their account."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,8 +14,11 @@ from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
 from portal.submissions.deadline_reminders import remind_of_deadlines
 from portal.submissions.models import SubmissionState
+from portal.teams import services
+from portal.teams.keys import register_key, revoke_key
+from portal.teams.models import Membership, Team
 from tests.portal.accounts.codes import log_in
-from tests.portal.factories import make_organizer, make_submission, make_team, make_track, make_user
+from tests.portal.factories import make_organizer, make_submission, make_team, make_track, make_user, owner_of
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +91,54 @@ class TestSecurity:
             "[PFL-DocVQA] Password Changed"
         ]
         assert "Your password was changed" in client.get("/account/notifications/").content.decode()
+
+
+class TestTeam:
+    @pytest.fixture
+    def team(self) -> Team:
+        team = make_team(make_user("owner@example.org", name="Ada"), name="Engines")
+        Membership.objects.create(team=team, user=make_user("ben@example.org", name="Ben"))
+        return team
+
+    def sent(self) -> list[tuple[str, str]]:
+        return [(message.to[0], message.subject.removeprefix("[PFL-DocVQA] ")) for message in mail.outbox]
+
+    def test_who_is_removed_learns_it_and_so_do_the_others(self, team: Team) -> None:
+        guest = make_user("guest@example.org", name="Cleo")
+        membership = Membership.objects.create(team=team, user=guest)
+        services.remove_member(team, membership.pk, by=owner_of(team))
+        assert self.sent() == [
+            ("guest@example.org", "You were removed from Engines"),
+            ("ben@example.org", "Cleo was removed from Engines"),
+        ]
+
+    def test_an_owner_learns_who_leaves_and_a_new_owner_that_they_are(self, team: Team) -> None:
+        ben = team.memberships.get(user__name="Ben")
+        services.hand_over(team, ben.pk, by=owner_of(team))
+        services.leave(team.memberships.get(user__name="Ada").user)
+        assert self.sent() == [
+            ("ben@example.org", "You own Engines now"),
+            ("ben@example.org", "Ada left Engines"),
+        ]
+
+    def test_members_learn_who_joined(self, team: Team) -> None:
+        guest = make_user("guest@example.org", name="Cleo")
+        vouch_for_address(guest)
+        invitation = services.invite(team, "guest@example.org", by=owner_of(team))
+        mail.outbox.clear()
+        services.accept_invitation(invitation, guest)
+        assert sorted(self.sent()) == [
+            ("ben@example.org", "Cleo joined Engines"),
+            ("owner@example.org", "Cleo joined Engines"),
+        ]
+
+    def test_the_others_learn_of_keys_once(self, team: Team) -> None:
+        public_key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+        for _ in range(2):
+            key = register_key(team, public_key, name="", by=owner_of(team))
+        for _ in range(2):
+            revoke_key(key, by=owner_of(team))
+        assert self.sent() == [
+            ("ben@example.org", "A signing key was added to Engines"),
+            ("ben@example.org", "A signing key of Engines was revoked"),
+        ]

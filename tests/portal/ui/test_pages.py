@@ -20,6 +20,7 @@ PUBLIC = [
     "/account/confirm-email/nonsense/",
     "/account/password/reset/key/1-nonsense/",
     "/account/inactive/",
+    "/account/linked/login/cancelled/",
     "/tracks/",
     "/tracks/track-1/",
     "/tracks/track-2/",
@@ -33,6 +34,8 @@ PUBLIC = [
 PRIVATE = [
     "/account/",
     "/account/tokens/",
+    "/account/notifications/",
+    "/account/linked/",
     "/account/email/",
     "/account/password/change/",
     "/account/logout/",

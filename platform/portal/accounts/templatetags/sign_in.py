@@ -1,7 +1,7 @@
 from django import template
 
 from portal.accounts.models import User
-from portal.accounts.sign_in import linked_accounts, offered_providers
+from portal.accounts.sign_in import NAMES, linked_accounts, offered_providers
 
 register = template.Library()
 
@@ -16,3 +16,9 @@ def sign_in_providers() -> dict[str, str]:
 def accounts_linked_to(user: User) -> list[dict[str, object]]:
     """Return the accounts at providers that open the user's account."""
     return [{"account": account, "name": name} for account, name in linked_accounts(user)]
+
+
+@register.filter
+def provider_name(provider: str) -> str:
+    """Return the name of the provider with this id."""
+    return NAMES.get(provider, provider)

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             name='MailTurnedOff',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('results', 'Results of your team'), ('proofs', "Reviews of your team's proofs"), ('deadlines', 'Deadlines'), ('announcements', 'Announcements'), ('reviewing', 'Proofs to review'), ('operations', 'Faults of the site'), ('security', 'Security of your account')], max_length=15)),
+                ('kind', models.CharField(choices=[('results', 'Results of your team'), ('proofs', "Reviews of your team's proofs"), ('team', "Your team's members and keys"), ('deadlines', 'Deadlines'), ('announcements', 'Announcements'), ('reviewing', 'Proofs to review'), ('operations', 'Faults of the site'), ('security', 'Security of your account')], max_length=15)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
             name='Notification',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('results', 'Results of your team'), ('proofs', "Reviews of your team's proofs"), ('deadlines', 'Deadlines'), ('announcements', 'Announcements'), ('reviewing', 'Proofs to review'), ('operations', 'Faults of the site'), ('security', 'Security of your account')], max_length=15)),
+                ('kind', models.CharField(choices=[('results', 'Results of your team'), ('proofs', "Reviews of your team's proofs"), ('team', "Your team's members and keys"), ('deadlines', 'Deadlines'), ('announcements', 'Announcements'), ('reviewing', 'Proofs to review'), ('operations', 'Faults of the site'), ('security', 'Security of your account')], max_length=15)),
                 ('subject', models.TextField()),
                 ('text', models.TextField(blank=True)),
                 ('page', models.CharField(blank=True, help_text='The path of the page that it is about.', max_length=200)),

@@ -1,0 +1,24 @@
+"""What the members of a team are notified of when the team changes: in the transaction of the change."""
+
+from django.conf import settings
+from django.urls import reverse
+
+from portal.accounts.models import User
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
+from portal.teams.models import Team
+
+
+def notify_members(team: Team, subject: str, text: str, *, but: User) -> None:
+    """Notify the team's members, all `but` the one who made the change."""
+    members = User.objects.filter(membership__team=team, is_active=True).exclude(pk=but.pk)
+    notify(members, Kind.TEAM, subject, [text, _page()])
+
+
+def notify_person(person: User, subject: str, text: str) -> None:
+    """Notify one person of what became of their membership."""
+    notify([person], Kind.TEAM, subject, [text, _page()])
+
+
+def _page() -> str:
+    return settings.SITE_URL + reverse("teams:mine")
