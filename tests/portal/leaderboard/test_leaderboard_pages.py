@@ -182,7 +182,7 @@ class TestTrackPage:
             page_of(client, private_track)
         # The tracks, their versions, the counts, the levels, the rows with a rank and their reviews, and the intervals
         # beside theirs. The plot is cached.
-        with django_assert_num_queries(8):
+        with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
