@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from evaluator.api import (
+    ChangedText,
     RunState,
     RunStatus,
     StoredArtifact,
@@ -120,12 +121,22 @@ def register_keys(client: SiteClient, plan: SubmissionPlan) -> list[str]:
 
 
 def send(
-    client: SiteClient, plan: SubmissionPlan, title: str, description: str, on_progress: OnProgress
+    client: SiteClient,
+    plan: SubmissionPlan,
+    title: str,
+    description: str,
+    on_progress: OnProgress,
+    choices: ChangedText | None = None,
 ) -> SubmissionStatus:
-    """Upload everything and submit it, resuming a draft of the same title that an earlier call left."""
+    """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
+
+    `choices` say whether it is private or anonymous; those that are None stay as the draft has them.
+    """
     draft = resumable_draft(client, plan.track, title) or client.create_submission(
         plan.track, title, description
     )
+    if choices:
+        client.change_draft(draft.id, choices)
     upload = _Uploads(client, draft.id, plan, on_progress)
     for planned in plan.runs:
         run = client.add_run(draft.id, planned.budget).id

@@ -30,6 +30,17 @@ def submit(
             "organizers read them."
         ),
     ] = True,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Keep it private until your team publishes it, where the track's phase allows that.",
+        ),
+    ] = False,
+    anonymous: Annotated[
+        bool,
+        typer.Option("--anonymous", help="List it under a random name, where the track's phase allows that."),
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
     site: Site = "",
     token: ApiToken = "",
@@ -39,7 +50,7 @@ def submit(
     In a track with privacy budgets, the site draws a challenge when it has a run's record; the run's annex is made from
     it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
     """
-    from evaluator.api import RunState
+    from evaluator.api import ChangedText, RunState
     from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():
@@ -49,11 +60,20 @@ def submit(
             print_lines(f"Attached for the organizers' examinations: {', '.join(plan.examined_files)}")
         for public_key in register_keys(client, plan):
             print_lines(f"{public_key}: registered as your team's key")
+        # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
+        choices = ChangedText(keep_private=private or None, anonymous=anonymous or None)
         with progress("uploading, MB") as show:
             submission = send(
-                client, plan, title, description, lambda done, total: show(done // 10**6, total // 10**6)
+                client,
+                plan,
+                title,
+                description,
+                lambda done, total: show(done // 10**6, total // 10**6),
+                choices if private or anonymous else None,
             )
         print_lines(f"Submitted: {submission.url}")
+        if submission.published_at is None:
+            print_lines("It is private. Its page says when it becomes public, or lets you publish it.")
         if removed_bytes := discard_private_files(plan):
             print_lines(f"Deleted what the runs kept for the site's challenge: {removed_bytes / 1e6:,.1f} MB")
         if wait:

@@ -19,6 +19,7 @@ import requests
 from pydantic import TypeAdapter, ValidationError
 
 from evaluator.api import (
+    ChangedText,
     IssuedRunToken,
     NewRun,
     NewRunToken,
@@ -115,6 +116,10 @@ class SiteClient:
         """Open a draft."""
         draft = NewSubmission(track=track, title=title, description=description)
         return self._call(SubmissionStatus, "POST", "/submissions", draft)
+
+    def change_draft(self, submission: UUID, changes: ChangedText) -> SubmissionStatus:
+        """Change the text of a draft, or whether it is private or anonymous; what is None stays."""
+        return self._call(SubmissionStatus, "PATCH", f"/submissions/{submission}", changes)
 
     def submission(self, submission: UUID) -> SubmissionStatus:
         """Return a submission and the status of its runs."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from evaluator.api import RunState, RunStatus, SubmissionState, SubmissionStatus
+from evaluator.api import ChangedText, RunState, RunStatus, SubmissionState, SubmissionStatus
 from evaluator.contracts import PROGRESS_TASK, REPORT_TASK, ArtifactKind, CheckStatus, Outcome, Step
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.signing import public_key_of
@@ -280,6 +280,18 @@ def test_only_a_draft_of_the_same_track_and_title_is_resumed(site_client: SiteCl
     found = resumable_draft(site_client, "track-1", "Mine")
     assert found is not None
     assert found.id == mine[-1].id
+
+
+def test_a_draft_is_private_and_anonymous_where_that_is_asked_for_and_stays_so(
+    site_client: SiteClient, runs: dict[float, Path], team: Any
+) -> None:
+    phases = Track.objects.get(slug="track-1").phases
+    phases.update(allows_private=True, anonymity="until_named")
+    plan = prepare(site_client, "track-1", [runs[8]], None)
+    resumed = site_client.create_submission("track-1", "Mine")
+    site_client.change_draft(resumed.id, ChangedText(keep_private=True))
+    sent = send(site_client, plan, "Mine", "", lambda *_: None, ChangedText(anonymous=True))
+    assert (sent.id, sent.published_at, sent.anonymous) == (resumed.id, None, True)
 
 
 def test_progress_ends_at_all_bytes(

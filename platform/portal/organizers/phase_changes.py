@@ -92,7 +92,8 @@ def save_phase(edited: Phase, reason: str, seen: str, *, actor: User) -> bool:
     action = "phase.changed" if before else "phase.added"
     record(actor, action, edited, track=track.slug, changes=changed, reason=reason)
     boards_changed(track.pk)
-    follow_phases(now)
+    # The clock does it within a minute anyway.
+    transaction.on_commit(follow_phases, robust=True)
     return True
 
 

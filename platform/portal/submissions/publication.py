@@ -38,9 +38,9 @@ def visibility_problems(submission: Submission, phase: Phase) -> list[Problem]:
     """Return what of the team's choices the phase doesn't allow."""
     problems = []
     if submission.keep_private and not phase.allows_private:
-        problems.append(_not_allowed(f"The phase “{phase}” takes no private submissions.", "keep_private"))
+        problems.append(_not_allowed(f"The phase “{phase}” takes no private submissions."))
     if submission.anonymous and not phase.allows_anonymous:
-        problems.append(_not_allowed(f"The phase “{phase}” takes no anonymous submissions.", "anonymous"))
+        problems.append(_not_allowed(f"The phase “{phase}” takes no anonymous submissions."))
     return problems
 
 
@@ -93,7 +93,9 @@ def give_name(submission: Submission, actor: User) -> None:
 def follow_phases(now: datetime | None = None) -> int:
     """Publish and name what the rules of the phases no longer keep back, and return how many submissions changed.
 
-    Called by the clock, so that the end of a phase has its effect, and when the rules of a phase have changed.
+    Called by the clock, so that the end of a phase has its effect, and when the rules of a phase have changed. Each
+    submission is changed in a transaction of its own, since none may wait for a submission while it holds the version
+    of the boards.
     """
     now = now or timezone.now()
     changed = 0
@@ -152,5 +154,5 @@ def _locked(submission: Submission) -> Submission:
     )
 
 
-def _not_allowed(message: str, where: str) -> Problem:
-    return Problem.of(ErrorCode.SUBMISSION_VISIBILITY, message=message, where=where)
+def _not_allowed(message: str) -> Problem:
+    return Problem.of(ErrorCode.SUBMISSION_VISIBILITY, message=message)

@@ -87,14 +87,17 @@ def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organiz
     assert "→ 1 Jan 2020, 00:00 UTC" in RuleChange.objects.get().text
 
 
-def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(client: Client, organizer) -> None:
+def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(
+    client: Client, organizer, django_capture_on_commit_callbacks
+) -> None:
     track = make_track(results=Results.AFTER_END, anonymity=Anonymity.UNTIL_END, allows_private=True)
     phase = track.phases.get()
     waiting, private = (
         make_submission(track=track, state=SubmissionState.SUBMITTED, published_at=None, **choice)
         for choice in CHOICES
     )
-    page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
+    with django_capture_on_commit_callbacks(execute=True):
+        page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
     assert "1 submission becomes public at once." in page
     assert "The team of 1 submission will be named at once." in page
     assert "1 submission stays private until published." in page
