@@ -23,6 +23,8 @@ HIDDEN_FROM_ROBOTS = (
     "/account/",
     "/admin/",
     "/api/",
+    # As many pages as there are pairs of methods.
+    "/leaderboard/*/compare/",
     "/reviews/",
     "/submissions/create/",
     "/team/",

@@ -245,6 +245,10 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
     yield "by name, newest first", PAGE_S, None, f"{private}?epsilon=4&q=method+12&sort=newest"
     yield "progress, track 2", PAGE_S, None, f"{private}progress/"
     yield "a team", PAGE_S, None, "/teams/team-0/"
+    two = [
+        f"method={run.submission_id}" for run in Run.objects.filter(budget=4.0, scored_at__isnull=False)[:2]
+    ]
+    yield "two methods compared", PAGE_S, None, f"{private}compare/?{'&'.join(two)}"
     yield "board at ε = 4, page 50", BOARD_S, None, f"{private}?epsilon=4&page=50"
     yield "board at ε = 4, last page", BOARD_S, None, f"{private}?epsilon=4&page=100"
     yield "own rows, 10 submissions", PAGE_S, site.member, f"{private}?team=team-0"

@@ -78,10 +78,7 @@ def bytes_in_words(first: int | None, second: int | None) -> str:
     """Return how many times as many bytes the first is, in words; empty where one is missing or nothing."""
     if not first or not second:
         return ""
-    if first == second:
-        return "the same"
-    larger, smaller = max(first, second), min(first, second)
-    return f"{larger / smaller:.3g} times {'more' if first > second else 'fewer'}"
+    return "the same" if first == second else f"{first / second:.3g} times as many"
 
 
 @require_safe

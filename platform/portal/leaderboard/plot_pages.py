@@ -24,6 +24,7 @@ from portal.leaderboard.ordering import (
     record_points,
     unranked_places,
 )
+from portal.leaderboard.plot_marks import drawn_marks, table_rows
 from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
 from portal.leaderboard.selection import EVERYTHING
 from portal.submissions.models import Submission
@@ -75,7 +76,10 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _drawn(chart: Chart | None) -> str:
-    return render_to_string("leaderboard/plot.html", {"plot": chart}) if chart else ""
+    if chart is None:
+        return ""
+    context = {"plot": chart, "marks": drawn_marks(chart), "rows": table_rows(chart)}
+    return render_to_string("leaderboard/plot.html", context)
 
 
 def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:

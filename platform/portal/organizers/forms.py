@@ -29,6 +29,7 @@ class TrackForm(forms.ModelForm[Track]):
             "required_reviews": "Accepting reviewers",
             "budgets": "Privacy budgets ε",
         }
+        widgets = {"budgets": forms.TextInput}
         help_texts = {
             "required_reviews": "That make a result verified.",
             "budgets": "One board each, such as [1, 4, 8].",

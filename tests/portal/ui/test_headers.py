@@ -48,7 +48,8 @@ def test_robots_leave_accounts_alone(client: Client) -> None:
     lines = response.content.decode().splitlines()
     assert lines[0] == "User-agent: *"
     assert lines[-1] == "Sitemap: http://127.0.0.1:8000/sitemap.xml"
-    assert {"Disallow: /account/", "Disallow: /admin/", "Disallow: /api/"} <= set(lines)
+    hidden = {"/account/", "/admin/", "/api/", "/leaderboard/*/compare/"}
+    assert {f"Disallow: {path}" for path in hidden} <= set(lines)
 
 
 def test_the_sitemap_lists_pages_that_are_there(client: Client) -> None:
