@@ -22,6 +22,9 @@ HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
 LIVENESS_TASK = "portal.show_intake"
+DRAW_TASK = "portal.draw_proofs"
+# A drawing takes the intake for some seconds at most: reports and heartbeats come in between.
+DRAW_EVERY_S = 10
 
 app = Celery("portal")
 app.conf.update(
@@ -45,6 +48,12 @@ app.conf.update(
             "task": REMIND_TASK,
             "schedule": crontab(hour=REMIND_HOUR, minute=0),
             "options": {"expires": HOUR_S},
+        },
+        # What piled up while the intake was away must not keep it from the reports.
+        "draw the pages of proofs": {
+            "task": DRAW_TASK,
+            "schedule": DRAW_EVERY_S,
+            "options": {"expires": DRAW_EVERY_S},
         },
         "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
     },
