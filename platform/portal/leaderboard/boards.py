@@ -25,6 +25,7 @@ from portal.leaderboard.ranking import (
     rejection,
 )
 from portal.leaderboard.selection import EVERYTHING, Selection
+from portal.reviews.publication import is_public
 from portal.reviews.selectors import verdicts_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
@@ -220,6 +221,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__team__slug",
             "submission__code_url",
             "submission__paper_url",
+            "submission__publishes_proof",
             "state",
             "disqualified_because",
             named=True,
@@ -227,10 +229,21 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     submissions = {row.submission_id for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    return [_entry(row, verdicts[row.submission_id], addresses[row.submission_id]) for row in rows]
+    proofs = submission_addresses(submissions, "proof")
+    return [
+        _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
+        for row in rows
+    ]
 
 
-def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
+def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entry:
+    has_public_proof = is_public(
+        consents=row.submission__publishes_proof,
+        status=verdict.status,
+        # No others are on a board.
+        state=SubmissionState.SUBMITTED,
+        is_visible=True,
+    )
     return Entry(
         run=row.pk,
         method=row.submission__title,
@@ -247,4 +260,5 @@ def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
         team_slug=row.submission__team__slug,
         code_url=row.submission__code_url,
         paper_url=row.submission__paper_url,
+        proof_url=proof_address if has_public_proof else "",
     )

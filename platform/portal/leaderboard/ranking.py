@@ -33,6 +33,7 @@ class Entry:
 
     Attributes:
         results: Without checks, except where they are published.
+        proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
         disqualified_because: The organizers' public reason; empty unless they disqualified the run.
     """
@@ -52,6 +53,7 @@ class Entry:
     team_slug: str = ""
     code_url: str = ""
     paper_url: str = ""
+    proof_url: str = ""
 
     @property
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:

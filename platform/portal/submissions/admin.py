@@ -66,11 +66,14 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
         "description",
         "code_url",
         "paper_url",
+        "publishes_proof",
         "state",
         "is_baseline",
         "created_at",
         "submitted_at",
+        "edited_at",
         "refunded_at",
+        "refunded_for",
     )
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")

@@ -9,5 +9,6 @@ urlpatterns = [
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
     path("<uuid:submission_id>/submit/", views.submit, name="submit"),
     path("<uuid:submission_id>/copy/", views.copy, name="copy"),
+    path("<uuid:submission_id>/publish-proof/", views.publish_proof, name="publish_proof"),
     path("<uuid:submission_id>/withdraw/", views.withdraw, name="withdraw"),
 ]

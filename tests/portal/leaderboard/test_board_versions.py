@@ -22,6 +22,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
 from tests.portal.factories import SCORES, make_run, make_submission, make_track, make_user, owner_of
@@ -54,6 +55,7 @@ COLUMNS = {
     "submissions_submission.submitted_at": NEVER,
     "submissions_submission.code_url": "describe",
     "submissions_submission.paper_url": "describe",
+    "submissions_submission.publishes_proof": "publish_or_not",
     "submissions_submission.state": "move_submission",
     "submissions_submission.is_baseline": "mark_baseline",
     "teams_team.id": NEVER,
@@ -75,8 +77,11 @@ WRITERS = {
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
+    "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
+    "proofs/drawing.py:_fail",
     "reviews/services.py:decide",
     "reviews/services.py:reopen",
+    "submissions/proof_consent.py:publish_or_not",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
@@ -86,6 +91,7 @@ WRITERS = {
     "teams/services.py:_add",  # of new teams
 }
 WRITTEN = {
+    "publishes_proof",
     "disqualified_because",
     "state",
     "results",
@@ -160,6 +166,9 @@ CHANGES = {
     "a proof is decided on": lambda run, _: accept(run),
     "a link is edited": lambda run, _: describe(
         run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)
+    ),
+    "a proof is published": lambda run, _: publish_or_not(
+        run.submission, True, owner_of(run.submission.team)
     ),
     "a team is renamed": rename_team,
     "a track is edited": edit_track,
