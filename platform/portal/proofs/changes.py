@@ -139,7 +139,8 @@ def _grouped(blocks: Sequence[Block]) -> Iterator[list[Block]]:
         kind, start, stop, start_after, stop_after = block
         head = CONTEXT_LINES if index else 0
         tail = CONTEXT_LINES if index + 1 < len(blocks) else 0
-        if kind != "equal" or stop - start <= head + tail:
+        # To leave one line out takes as much room as to show it.
+        if kind != "equal" or stop - start <= head + tail + 1:
             group.append(block)
             continue
         if group:

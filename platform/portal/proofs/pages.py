@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable
 
+from django.db import transaction
+from django.utils import timezone
+
 from evaluator.pdf_pages import MAX_PAGES
-from portal.proofs.models import Drawing, page_key
+from portal.proofs.models import Drawing, DrawingState, Page, page_key
 from portal.proofs.reading import is_pdf
 from portal.submissions.models import Artifact, Run
 from portal.uploads.models import Upload
@@ -23,6 +26,13 @@ def draw_later(*, artifact: Artifact, **_: object) -> None:
     """Have the pages of a proof drawn, if it is a PDF; receives `submissions.signals.proof_revised`."""
     if is_pdf(artifact.upload):
         Drawing.objects.get_or_create(upload=artifact.upload)
+
+
+@transaction.atomic
+def draw_again() -> None:
+    """Have the pages of all proofs drawn again, for a store that doesn't have their images."""
+    Page.objects.all().delete()
+    Drawing.objects.update(state=DrawingState.WAITING, problem={}, tries=0, claimed_until=timezone.now())
 
 
 def forget_pages(*, upload: Upload, **_: object) -> None:

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pydantic import BaseModel, Field, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from portal.docs.rendering import wrap_tables
 from portal.proofs.front_matter import as_table
 from portal.proofs.outline import Outline
 from portal.proofs.reading import MAX_PROOF_BYTES
@@ -195,7 +196,8 @@ def _within_limit(parts: Iterator[SafeString]) -> Iterator[SafeString]:
 
 def _markdown(text: str, where: str, allowance: Allowance, outline: Outline) -> SafeString:
     _require_length(text, where)
-    return format_html('<div class="prose">{}</div>', render_within(text, allowance, adapt=outline.adapt))
+    html = wrap_tables(render_within(text, allowance, adapt=outline.adapt))
+    return format_html('<div class="prose">{}</div>', mark_safe(html))  # noqa: S308  (it was safe before)
 
 
 def _preformatted(text: str, where: str, kind: str, label: str) -> SafeString:

@@ -15,7 +15,7 @@ from portal.celery import DRAW_TASK, app
 from portal.proofs import drawing as drawings
 from portal.proofs.drawing import draw_next
 from portal.proofs.models import Drawing, DrawingState, Page, page_key
-from portal.proofs.pages import draw_later, draw_submitted
+from portal.proofs.pages import draw_again, draw_later, draw_submitted
 from portal.submissions.proof_versions import add_version
 from portal.uploads import services as uploads
 from portal.uploads.stores import current_store
@@ -270,6 +270,15 @@ class TestHostileFiles:
 
 
 class TestRemoval:
+    def test_a_store_without_the_images_has_them_drawn_again(self, in_one_sandbox):
+        artifact = waiting(pdfs.make_pdf("one"))
+        draw_next()
+        current_store().delete(page_key(artifact.upload, 1))
+        draw_again()
+        assert draw_next()
+        assert stored(artifact, 1)
+        assert Page.objects.count() == 1
+
     def test_the_images_go_with_the_proof(self, in_one_sandbox, django_capture_on_commit_callbacks):
         artifact = waiting(pdfs.make_pdf("one", "two"))
         draw_next()

@@ -232,7 +232,7 @@ class TestVersions:
         page = self.changes(client, submission, "?from=1&to=2")
         assert page.status_code == 200
         assert "1 line removed, 1 line added" in page.text
-        assert "<td>− removed</td>" in page.text
+        assert ">− removed</td>" in page.text
         assert "<del>sigma is 1.</del>" in page.text
         assert "<ins>sigma is &lt;2&gt;.</ins>" in page.text
         assert page["Content-Security-Policy"].startswith("sandbox ")
