@@ -179,12 +179,18 @@ class NewSubmission(Request):
 
 
 class ChangedText(Request):
-    """Change the text of a submission; a field that is left out stays. Once it is submitted, so does the title."""
+    """Change the text of a submission; a field that is left out stays. Once it is submitted, so does the title.
+
+    Attributes:
+        publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
+            reviewers' checklist, while the result is verified.
+    """
 
     title: str | None = None
     description: str | None = None
     code_url: str | None = None
     paper_url: str | None = None
+    publishes_proof: bool | None = None
 
 
 class NewRun(Request):
@@ -296,6 +302,7 @@ class SubmissionStatus(Submission):
     description: str = ""
     code_url: str = ""
     paper_url: str = ""
+    publishes_proof: bool = False
     edited_at: datetime | None = None
     refunded_at: datetime | None = None
     quota: QuotaStatus

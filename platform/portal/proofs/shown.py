@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.core.cache import caches
+from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from evaluator.contracts import evaluator_version
@@ -16,6 +18,7 @@ from portal.uploads.models import Upload
 
 MAX_CACHED_CHARACTERS = 1_000_000
 CACHED_SECONDS = 24 * 3600
+LATE = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class ShownProof:
 
     Attributes:
         is_waiting: Its pages are about to be drawn.
+        is_late: They should have been by now.
         is_undrawn: Nobody has asked for its pages, since it isn't submitted.
     """
 
@@ -40,6 +44,7 @@ class ShownProof:
     pages: Sequence[ShownPage] = ()
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
+    is_late: bool = False
     is_undrawn: bool = False
 
     @property
@@ -68,7 +73,11 @@ def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
     pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
     problems = [Problem.model_validate(drawing.problem)] if drawing.problem else []
     return ShownProof(
-        artifact, pages=pages, problems=problems, is_waiting=drawing.state == DrawingState.WAITING
+        artifact,
+        pages=pages,
+        problems=problems,
+        is_waiting=drawing.state == DrawingState.WAITING,
+        is_late=drawing.created_at < timezone.now() - LATE,
     )
 
 

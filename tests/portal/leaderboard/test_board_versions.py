@@ -79,6 +79,7 @@ WRITERS = {
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
+    "proofs/pages.py:draw_again",
     "reviews/services.py:decide",
     "reviews/services.py:reopen",
     "submissions/proof_consent.py:publish_or_not",

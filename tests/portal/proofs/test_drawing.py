@@ -95,7 +95,10 @@ class TestWhichAreDrawn:
         (entry,) = (entry for entry in app.conf.beat_schedule.values() if entry["task"] == DRAW_TASK)
         assert entry["schedule"] <= 10
         assert entry["options"]["expires"]
-        assert not draw_next()
+        app.loader.import_default_modules()
+        artifact = waiting(b"no PDF")
+        app.tasks[DRAW_TASK]()
+        assert Drawing.objects.get(upload=artifact.upload).state == DrawingState.FAILED
 
 
 class TestDrawing:

@@ -29,8 +29,10 @@ def test_pages_are_shown_at_every_width_and_in_a_frame_without_rights(
     proof = live_server.url + reverse("reviews:proof", args=[submission.pk])
     with Chromium() as browser:
         context = browser.new_context()
-        cookie = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
-        context.add_cookies([cookie | {"sameSite": "Lax"}])
+        session = client.cookies["sessionid"].value
+        context.add_cookies(
+            [{"name": "sessionid", "value": session, "url": live_server.url, "sameSite": "Lax"}]
+        )
         page = context.new_page()
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 900})

@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -181,6 +182,9 @@ class TestPages:
         Drawing.objects.update(state="waiting")
         page = client.get(address(submission))
         assert "More pages of this PDF are being drawn" in page.text
+        assert "should have been" not in page.text
+        Drawing.objects.update(created_at=timezone.now() - timedelta(hours=1))
+        assert "and should have been by now" in client.get(address(submission)).text
         assert 'alt="Page 2"' in page.text
         problem = Problem.of(ErrorCode.PROOF_PAGES, found="99 pages").model_dump(mode="json")
         Drawing.objects.update(state="failed", problem=problem)
@@ -226,6 +230,10 @@ class TestVersions:
         assert link in page.text
         assert "Version 1</a>" in page.text
         assert "What changed" not in client.get(address(submission) + "?version=1").text
+        add_version(submission, make_upload(submission.team, b"# New", "proof.md"), submission.created_by)
+        page = client.get(address(submission))
+        assert "?from=1&amp;to=3" in page.text
+        assert "?from=2&amp;to=3" in page.text
 
     def test_changed_lines_are_named_in_words(self, client, submission):
         client.force_login(submission.created_by)
