@@ -210,7 +210,11 @@ class NewSubmission(Request):
 class ChangedText(Request):
     """Change the text of a submission; a field that is left out stays.
 
-    Once it is submitted, the title and the two choices stay as well.
+    Once it is submitted, the title, `keep_private` and `anonymous` stay as well.
+
+    Attributes:
+        publishes_proof: Whether the team agrees that everybody can read its privacy proof, and the answers to the
+            reviewers' checklist, while the result is verified.
     """
 
     title: str | None = None
@@ -219,6 +223,7 @@ class ChangedText(Request):
     paper_url: str | None = None
     keep_private: bool | None = None
     anonymous: bool | None = None
+    publishes_proof: bool | None = None
 
 
 class NewRun(Request):
@@ -344,6 +349,7 @@ class SubmissionStatus(Submission):
     description: str = ""
     code_url: str = ""
     paper_url: str = ""
+    publishes_proof: bool = False
     edited_at: datetime | None = None
     refunded_at: datetime | None = None
     quota: QuotaStatus

@@ -51,6 +51,7 @@ class ErrorCode(StrEnum):
     RECORD_DATA = "E_RECORD_DATA"
 
     PROOF_FORMAT = "E_PROOF_FORMAT"
+    PROOF_PAGES = "E_PROOF_PAGES"
 
     ACCOUNTING_UNSUPPORTED = "E_ACCOUNTING_UNSUPPORTED"
 
@@ -303,6 +304,11 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.PROOF_FORMAT: Explanation(
         "The privacy proof can't be shown to the reviewers.",
         "Write it as PDF, as Markdown or as a Jupyter notebook of format 4 with text and PNG outputs only.",
+    ),
+    ErrorCode.PROOF_PAGES: Explanation(
+        "The pages of the PDF can't be shown on the site.",
+        "Reviewers can still download the file. Export it again as an unencrypted PDF of at most 60 pages, without huge"
+        " pictures, or write the proof as Markdown, and upload it as a revised proof.",
     ),
     ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
         "The accountant can't bound this combination of mechanism, sampling and adjacency.",

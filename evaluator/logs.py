@@ -22,10 +22,10 @@ _tasks: dict[str, Token[Mapping[str, str]]] = {}
 
 REQUEST_HEADER = "pfl_request"
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s%(context)s"
-# What opens something by itself: signed addresses of files and parts, links of mails, tokens in headers.
+# What opens something by itself: signed addresses of files, parts and pages of proofs, links of mails, tokens
 SECRETS = re.compile(
-    r"(?P<kept>/uploads/(?:parts|files)/|/confirm-email/|/password/reset/key/|/invitations?/|Bearer\s+|pfl_"
-    r"|X-Amz-Signature=|://[^\s:/@]*:)[^\s/?&\"'@]+"
+    r"(?P<kept>/uploads/(?:parts|files)/|/proof-pages/|/confirm-email/|/password/reset/key/|/invitations?/"
+    r"|Bearer\s+|pfl_|X-Amz-Signature=|://[^\s:/@]*:)[^\s/?&\"'@]+"
 )
 
 

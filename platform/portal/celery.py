@@ -25,6 +25,9 @@ REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
 DEADLINES_TASK = "portal.remind_of_deadlines"
 LIVENESS_TASK = "portal.show_intake"
+DRAW_TASK = "portal.draw_proofs"
+# A drawing takes the intake for some seconds at most: reports and heartbeats come in between.
+DRAW_EVERY_S = 10
 
 app = Celery("portal")
 app.conf.update(
@@ -58,6 +61,12 @@ app.conf.update(
             "task": DEADLINES_TASK,
             "schedule": HOUR_S,
             "options": {"expires": HOUR_S},
+        },
+        # What piled up while the intake was away must not keep it from the reports.
+        "draw the pages of proofs": {
+            "task": DRAW_TASK,
+            "schedule": DRAW_EVERY_S,
+            "options": {"expires": DRAW_EVERY_S},
         },
         "show that the intake works": {"task": LIVENESS_TASK, "schedule": settings.LIVENESS_SECONDS},
     },

@@ -73,6 +73,7 @@ INSTALLED_APPS = [
     "portal.downloads",
     "portal.submissions",
     "portal.evaluation",
+    "portal.proofs",
     "portal.reviews",
     "portal.leaderboard",
     "portal.audit",

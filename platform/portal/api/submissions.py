@@ -29,6 +29,7 @@ from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
 from portal.submissions.forms import SubmissionForm, TextForm
 from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
 
 router = Router(tags=["submissions"])
@@ -79,11 +80,11 @@ def submit(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
     return get_submission(request, submission_id)
 
 
-@router.patch("/{submission_id}", response=SubmissionStatus, summary="Change description and links")
+@router.patch("/{submission_id}", response=SubmissionStatus, summary="Change description, links and consent")
 def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> SubmissionStatus:
     """Works at any time until it is withdrawn; what changes after submitting is dated on its page. The title stays."""
     submission = own_submission(team_in(request), submission_id)
-    changes = body.model_dump(exclude_none=True)
+    changes = body.model_dump(exclude_none=True, exclude={"publishes_proof"})
     is_draft = submission.state == SubmissionState.DRAFT
     if (frozen := changes.keys() - set(services.EDITABLE)) and not is_draft:
         raise ProblemError.of(
@@ -98,6 +99,8 @@ def edit(request: ApiRequest, submission_id: UUID, body: ChangedText) -> Submiss
     if not form.is_valid():
         raise invalid_form(form)
     services.describe(submission, form.cleaned_data, request.auth)
+    if body.publishes_proof is not None:
+        publish_or_not(submission, body.publishes_proof, request.auth)
     return get_submission(request, submission_id)
 
 
@@ -175,6 +178,7 @@ def _detail(request: ApiRequest, submission: Submission) -> SubmissionStatus:
         description=submission.description,
         code_url=submission.code_url,
         paper_url=submission.paper_url,
+        publishes_proof=submission.publishes_proof,
         edited_at=submission.edited_at,
         refunded_at=submission.refunded_at,
         quota=QuotaStatus.model_validate(quota_of(submission.team, submission.track, timezone.now())),

@@ -59,7 +59,7 @@ def document(name: str) -> Document:
         name=name,
         title=library.title(name),
         summary=_summary(tokens),
-        html=mark_safe(_wrap_tables(_parser.renderer.render(tokens, _parser.options, {}))),  # noqa: S308  (ours)
+        html=mark_safe(wrap_tables(_parser.renderer.render(tokens, _parser.options, {}))),  # noqa: S308  (ours)
         headings=tuple(heading for heading in found if heading.level in CONTENTS_LEVELS),
         metadata=metadata,
     )
@@ -142,7 +142,7 @@ def source_address(path: str) -> str:
     return f"{source}/blob/HEAD/{path}" if source else reverse("about:contact") + "#source"
 
 
-def _wrap_tables(html: str) -> str:
+def wrap_tables(html: str) -> str:
     """Put each table into a region that scrolls by itself, and that a keyboard reaches."""
     numbers = iter(range(1, html.count("<table>") + 1))
     opened = re.sub(

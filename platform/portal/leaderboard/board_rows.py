@@ -15,6 +15,7 @@ from portal.ui.templatetags.bounds import epsilon
 from portal.ui.templatetags.ui import MISSING, bytes_tag, score, score_interval
 
 LINK = ' · <a href="{}" rel="nofollow noopener noreferrer">{}<span class="visually-hidden"> {} {}</span></a>'
+PROOF = ' · <a href="{}">proof<span class="visually-hidden"> of {}</span></a>'
 BASELINE = SafeString(' <span class="badge badge-baseline">baseline</span>')
 NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
 NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
@@ -64,7 +65,7 @@ def _method(entry: Entry, *, has_pick: bool) -> SafeString:
     """Return the cell with the method, its team, date and links; a comment says where a team finds its own mark."""
     return format_html(
         '<th scope="row" class="board-method"><a href="{}">{}</a>{}<!--team {}-->'
-        '<div class="muted small">{} · {}{}{}{}</div></th>',
+        '<div class="muted small">{} · {}{}{}{}{}</div></th>',
         entry.url,
         entry.method,
         BASELINE if entry.is_baseline else EMPTY,
@@ -73,6 +74,7 @@ def _method(entry: Entry, *, has_pick: bool) -> SafeString:
         _day(entry),
         format_html(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
         format_html(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        format_html(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
         format_html(PICK, entry.submission, entry.method) if has_pick else EMPTY,
     )
 

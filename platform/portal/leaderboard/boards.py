@@ -26,9 +26,10 @@ from portal.leaderboard.ranking import (
     rejection,
 )
 from portal.leaderboard.selection import EVERYTHING, Selection
+from portal.reviews.publication import is_public
 from portal.reviews.selectors import verdicts_on
 from portal.reviews.verdict import Verdict
-from portal.submissions.models import Run, RunState
+from portal.submissions.models import Run, RunState, SubmissionState
 from portal.submissions.results_field import FlaggedChecks, WithoutChecks
 from portal.submissions.selectors import public_runs, submission_addresses
 
@@ -229,6 +230,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__team__slug",
             "submission__code_url",
             "submission__paper_url",
+            "submission__publishes_proof",
             "state",
             "disqualified_because",
             named=True,
@@ -236,14 +238,26 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     submissions = {row.submission_id for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    entries = [_entry(row, verdicts[row.submission_id], addresses[row.submission_id]) for row in rows]
+    proofs = submission_addresses(submissions, "proof")
+    entries = [
+        _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
+        for row in rows
+    ]
     return [
         _anonymous(entry, row.submission__alias) if row.submission__anonymous else entry
         for entry, row in zip(entries, rows, strict=True)
     ]
 
 
-def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
+def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entry:
+    has_public_proof = is_public(
+        consents=row.submission__publishes_proof,
+        status=verdict.status,
+        # No others are on a board.
+        state=SubmissionState.SUBMITTED,
+        is_visible=True,
+        is_named=not row.submission__anonymous,
+    )
     return Entry(
         run=row.pk,
         method=row.submission__title,
@@ -262,6 +276,7 @@ def _entry(row: Any, verdict: Verdict, address: str) -> Entry:
         paper_url=row.submission__paper_url,
         submission=row.submission_id,
         phase=row.submission__phase__name,
+        proof_url=proof_address if has_public_proof else "",
     )
 
 

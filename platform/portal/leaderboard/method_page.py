@@ -19,6 +19,7 @@ from portal.leaderboard.citing import bibtex, cited_people
 from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
 from portal.reviews.models import Decision
+from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
@@ -73,6 +74,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
         "may_withdraw": may_withdraw(request, submission),
         "verdict": verdict,
+        "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
         "runs": runs,
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),

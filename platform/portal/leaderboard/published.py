@@ -22,6 +22,7 @@ class PublishedRow(BaseModel):
     """One run. `reason` says why `rank` is null; scores are cut to four decimals, and ranked as they are.
 
     The `team` of an anonymous submission is its alias; `phase` is the one in which it was submitted.
+    `proof_url` is null unless its privacy proof is public.
     """
 
     rank: int | None
@@ -36,6 +37,7 @@ class PublishedRow(BaseModel):
     flagged_checks: int
     submitted_at: datetime
     url: str
+    proof_url: str | None
 
 
 # A result that is a list has no cell of its own: of the ε there is one column each, of the checks the number of flags.
@@ -93,6 +95,7 @@ def _publish(row: Row, budget: float | None) -> PublishedRow:
         flagged_checks=entry.flagged_checks,
         submitted_at=entry.submitted_at,
         url=settings.SITE_URL + entry.url,
+        proof_url=_proof_url(row),
     )
 
 
@@ -146,9 +149,14 @@ def _values(row: Row) -> dict[str, object]:
         "flagged_checks": entry.flagged_checks,
         "submitted_at": entry.submitted_at.isoformat(),
         "url": settings.SITE_URL + entry.url,
+        "proof_url": _proof_url(row),
         **entry.results.values(),
         **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
     }
+
+
+def _proof_url(row: Row) -> str | None:
+    return settings.SITE_URL + row.entry.proof_url if row.entry.proof_url else None
 
 
 def _cell(value: object) -> object:

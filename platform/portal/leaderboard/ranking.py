@@ -33,6 +33,7 @@ class Entry:
 
     Attributes:
         results: Without checks, except where they are published.
+        proof_url: The page with its privacy proof; empty unless that is public.
         status_reason: Why the result has its status, where reviewers decide on it.
         disqualified_because: The organizers' public reason; empty unless they disqualified the run.
     """
@@ -54,6 +55,7 @@ class Entry:
     paper_url: str = ""
     submission: UUID | None = None
     phase: str = ""
+    proof_url: str = ""
 
     @property
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:

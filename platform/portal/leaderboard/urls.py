@@ -10,6 +10,7 @@ from portal.leaderboard import (
     hub,
     method_page,
     plot_pages,
+    proof_page,
     team_page,
     team_submissions,
     track_page,
@@ -29,6 +30,9 @@ boards: list[URLPattern | URLResolver] = [
 submissions: list[URLPattern] = [
     path("", team_submissions.listing, name="list"),
     path("<uuid:submission_id>/", method_page.method, name="detail"),
+    path("<uuid:submission_id>/proof/", proof_page.proof, name="proof"),
+    path("<uuid:submission_id>/proof/file/", proof_page.file, name="proof_file"),
+    path("<uuid:submission_id>/proof/<int:number>.webp", proof_page.page, name="proof_page"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
     path("<uuid:submission_id>/badge.svg", badges.badge, name="badge"),

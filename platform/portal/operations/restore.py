@@ -18,6 +18,7 @@ from portal.operations.backup import (
     read_manifest,
 )
 from portal.operations.snapshots import StoredFile
+from portal.proofs.pages import draw_again
 from portal.uploads.folder_store import FolderStore
 from portal.uploads.models import Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
@@ -67,6 +68,8 @@ def restore_backup(folder: Path) -> Manifest:
     for file in manifest.files:
         _put(file, folder / FILES / file.key, store)
     _abort_unfinished()
+    # Their images aren't in the backup.
+    draw_again()
     return manifest
 
 

@@ -66,6 +66,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
         "description",
         "code_url",
         "paper_url",
+        "publishes_proof",
         "state",
         "is_baseline",
         "created_at",
@@ -75,7 +76,9 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
         "published_at",
         "anonymous",
         "alias",
+        "edited_at",
         "refunded_at",
+        "refunded_for",
     )
     inlines = (RunInline, ArtifactInline)
     actions = ("mark_as_baseline", "unmark_as_baseline")

@@ -93,6 +93,11 @@ class Submission(models.Model):
     alias = models.CharField(max_length=40, blank=True, help_text="Its author's name while it is anonymous.")
     refunded_at = models.DateTimeField(null=True, blank=True, help_text="When the quota slot was given back.")
     refunded_for = models.CharField(max_length=10, choices=Refund.choices, blank=True)
+    publishes_proof = models.BooleanField(
+        "publish the privacy proof",
+        default=False,
+        help_text="The team agrees that everyone can read the proof and the checklist while the result is verified.",
+    )
     edited_at = models.DateTimeField(
         null=True, blank=True, help_text="When its description or links were last changed after submission."
     )

@@ -11,5 +11,6 @@ urlpatterns = [
     path("<uuid:submission_id>/copy/", views.copy, name="copy"),
     path("<uuid:submission_id>/publish/", views.publish, name="publish"),
     path("<uuid:submission_id>/name/", views.give_name, name="give_name"),
+    path("<uuid:submission_id>/publish-proof/", views.publish_proof, name="publish_proof"),
     path("<uuid:submission_id>/withdraw/", views.withdraw, name="withdraw"),
 ]

@@ -20,10 +20,13 @@ from portal.submissions.draft_problems import problems_of
 from portal.submissions.draft_progress import draft_steps
 from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm
 from portal.submissions.models import Submission, SubmissionState
+from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
 from portal.teams.selectors import current_keys, owns, team_of
 from portal.uploads.storage import storage_of
 
+# The name of the field by which a team agrees that its proof becomes public.
+PUBLISH = "publish_proof"
 # In the address of a draft's page: the attempt to submit it has failed.
 NOT_SUBMITTED = "not-submitted"
 
@@ -132,6 +135,8 @@ def remove_run(request: UserRequest, submission_id: UUID, run_id: UUID) -> HttpR
 def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Submit a draft."""
     submission = own_or_404(request, submission_id)
+    if submission.state == SubmissionState.DRAFT and submission.track.is_private:
+        publish_or_not(submission, PUBLISH in request.POST, request.user)
     try:
         services.submit(submission, request.user)
     except ProblemError as error:
@@ -139,6 +144,20 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
             # The page of the draft finds the same problems; at this address a reload would submit again.
             return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}#submit")
         messages.error(request, error.problem.message)
+    return redirect(submission)
+
+
+@login_required
+@require_POST
+def publish_proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Agree that the privacy proof is public while the result is verified, or take that back."""
+    submission = own_or_404(request, submission_id)
+    try:
+        publish_or_not(submission, PUBLISH in request.POST, request.user)
+    except ProblemError as error:
+        messages.error(request, error.problem.message)
+    else:
+        messages.success(request, "Saved.")
     return redirect(submission)
 
 

@@ -7,7 +7,7 @@ What goes beyond a limit is shown as it was written or left out, and a notice sa
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -27,7 +27,14 @@ TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", 
 INLINE_TAGS = {"strong", "em", "s", "code", "pre", "a"}
 TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = TEXT_TAGS | INLINE_TAGS | TABLE_TAGS | math.TAGS
-ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, **math.ATTRIBUTES}
+# Ids and targets can't be written in a text; those that are found come from the code that adapts it.
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+ATTRIBUTES = {
+    "a": {"href", "title", "target"},
+    "ol": {"start"},
+    **{heading: {"id"} for heading in HEADINGS},
+    **math.ATTRIBUTES,
+}
 MATH_TOKENS = {"math_inline": False, "math_block": True}
 # Below the headings of a page and of its sections.
 TOP_HEADING = 3
@@ -70,10 +77,16 @@ def render_markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
     return mark_safe(html)  # noqa: S308  (what was cached is what render_within returned)
 
 
-def render_within(text: str, allowance: Allowance, top_heading: int | None = None) -> SafeString:
+def render_within(
+    text: str,
+    allowance: Allowance,
+    top_heading: int | None = None,
+    adapt: Callable[[list[Token]], None] = lambda _: None,
+) -> SafeString:
     """Return `text` as sanitized HTML like `render_markdown`, and take what it uses from the allowance.
 
-    Without `top_heading`, headings keep the levels that they were written with.
+    Without `top_heading`, headings keep the levels that they were written with. `adapt` may change what was parsed,
+    before it is rendered and sanitized.
     """
     already_cut, allowance.is_cut = allowance.is_cut, len(text) > allowance.characters
     text = text[: allowance.characters]
@@ -81,18 +94,24 @@ def render_within(text: str, allowance: Allowance, top_heading: int | None = Non
     parsed = _parser.parse(text, {ALLOWANCE: allowance})
     if top_heading:
         _move_headings(parsed, top_heading)
+    adapt(parsed)
     tokens = list(_within(parsed, allowance))
-    html = nh3.clean(
-        _parser.renderer.render(tokens, _parser.options, {}),
+    html = cleaned(_parser.renderer.render(tokens, _parser.options, {}))
+    notice = _notice() if allowance.is_cut else ""
+    allowance.is_cut = allowance.is_cut or already_cut
+    return mark_safe(html + notice)  # noqa: S308  (nh3 has just cleaned it)
+
+
+def cleaned(html: str) -> str:
+    """Return the HTML without everything that a text may not have."""
+    return nh3.clean(
+        html,
         tags=TAGS,
         attributes=ATTRIBUTES,
         allowed_classes=math.CLASSES,
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow noopener noreferrer",
     )
-    notice = _notice() if allowance.is_cut else ""
-    allowance.is_cut = allowance.is_cut or already_cut
-    return mark_safe(html + notice)  # noqa: S308  (nh3 has just cleaned it)
 
 
 def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -96,6 +97,24 @@ class FolderStore(Store):
     @override
     def download_url(self, key: str, filename: str, seconds: int) -> str:
         return file_path(FileAddress(key, filename), seconds)
+
+    @override
+    def put(self, key: str, content: bytes) -> None:
+        target = self._object(key)
+        with _coded_problems():
+            self._make(self._unfinished_root)
+            # What a crash leaves there is removed as unfinished uploads are.
+            folder = Path(tempfile.mkdtemp(dir=self._unfinished_root))
+            try:
+                with create(folder / "file", self._file_mode) as file:
+                    if file.write(content) < len(content):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                self._make(target.parent)
+                (folder / "file").rename(target)
+                _sync_folder(target.parent)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     @override
     def open(self, key: str) -> BinaryIO:

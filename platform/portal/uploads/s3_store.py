@@ -127,6 +127,17 @@ class S3Store(Store):
             )
 
     @override
+    def put(self, key: str, content: bytes) -> None:
+        with coded_problems():
+            self.client.put_object(
+                Bucket=self.bucket.name,
+                Key=self._name(key),
+                Body=content,
+                ContentType="application/octet-stream",
+                ChecksumSHA256=_base64(hashlib.sha256(content).hexdigest()),
+            )
+
+    @override
     def open(self, key: str) -> BinaryIO:
         with coded_problems():
             try:

@@ -17,6 +17,7 @@ from portal.accounts.models import User
 from portal.teams.models import Team
 from portal.uploads.models import SignedPart, Upload, UploadState
 from portal.uploads.parts import Part, part_size_bytes
+from portal.uploads.signals import file_deleted
 from portal.uploads.states import move_upload
 from portal.uploads.storage import reject_beyond_quota, reject_when_full
 from portal.uploads.store import PartUrl
@@ -260,4 +261,5 @@ def _delete_stored(upload: Upload) -> None:
     if upload.store_upload:
         store.abort(upload.store_key, upload.store_upload)
     store.delete(upload.store_key)
+    file_deleted.send(sender=Upload, upload=upload)
     Upload.objects.filter(pk=upload.pk).update(removed_at=timezone.now())

@@ -59,6 +59,9 @@ class Store(Protocol):
     def download_url(self, key: str, filename: str, seconds: int) -> str:
         """Return an address that serves the file, with ranges, for `seconds`. A path is on this site."""
 
+    def put(self, key: str, content: bytes) -> None:
+        """Store a small file at once, in place of one of that name; nobody ever sees a part of it."""
+
     def open(self, key: str) -> BinaryIO:
         """Open the file for reading. Raises `FileNotFoundError`."""
 

@@ -47,6 +47,13 @@ def test_text_and_links_change_after_submitting_and_the_title_does_not(api, subm
     assert (response.status_code, codes(response)) == (409, ["E_SUBMISSION_STATE"])
 
 
+def test_a_team_agrees_that_its_proof_is_public_and_takes_that_back(api, submitted):
+    assert api.get(submitted)["publishes_proof"] is False
+    for consents in (True, False):
+        assert api("PATCH", submitted, {"publishes_proof": consents}).json()["publishes_proof"] is consents
+        assert api("PATCH", submitted, {"paper_url": ""}).json()["publishes_proof"] is consents
+
+
 def test_a_link_that_is_none_is_rejected(api, submitted):
     response = api("PATCH", submitted, {"code_url": "javascript:alert(1)"})
     assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])

@@ -24,6 +24,7 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
+from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.publication import give_name, publish
 from portal.submissions.services import describe, disqualify, mark_baseline, withdraw
 from portal.submissions.states import RUN_TRANSITIONS, move_run
@@ -58,6 +59,7 @@ COLUMNS = {
     "submissions_submission.submitted_at": NEVER,
     "submissions_submission.code_url": "describe",
     "submissions_submission.paper_url": "describe",
+    "submissions_submission.publishes_proof": "publish_or_not",
     "submissions_submission.state": "move_submission",
     "submissions_submission.phase_id": NEVER,
     "submissions_submission.published_at": "publish and follow_phases",
@@ -87,8 +89,12 @@ WRITERS = {
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
+    "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
+    "proofs/drawing.py:_fail",
+    "proofs/pages.py:draw_again",
     "reviews/services.py:decide",
     "reviews/services.py:reopen",
+    "submissions/proof_consent.py:publish_or_not",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
@@ -102,6 +108,7 @@ WRITERS = {
     "teams/services.py:_add",  # of new teams
 }
 WRITTEN = {
+    "publishes_proof",
     "disqualified_because",
     "state",
     "results",
@@ -198,6 +205,9 @@ CHANGES = {
     "a proof is decided on": lambda run, _: accept(run),
     "a link is edited": lambda run, _: describe(
         run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)
+    ),
+    "a proof is published": lambda run, _: publish_or_not(
+        run.submission, True, owner_of(run.submission.team)
     ),
     "a team is renamed": rename_team,
     "a track is edited": edit_track,

@@ -375,6 +375,7 @@ class TestApi:
             "flagged_checks": 1,
             "submitted_at": first["submitted_at"],
             "url": settings.SITE_URL + submission.get_absolute_url(),
+            "proof_url": None,
         }
         assert abs(submission.submitted_at - datetime.fromisoformat(first["submitted_at"])) < timedelta(
             seconds=1

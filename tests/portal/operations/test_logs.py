@@ -106,6 +106,7 @@ class TestLines:
         ("text", "kept"),
         [
             ("Not Found: /uploads/files/SECRET", "/uploads/files/***"),
+            ("Not Found: /reviews/proof-pages/SECRET/1.webp", "/reviews/proof-pages/***/1.webp"),
             ("PUT /uploads/parts/SECRET?x=1", "/uploads/parts/***?x=1"),
             ("/account/password/reset/key/SECRET/", "/password/reset/key/***/"),
             ("/account/confirm-email/SECRET/", "/confirm-email/***/"),

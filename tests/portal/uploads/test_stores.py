@@ -111,6 +111,13 @@ def test_stored_parts_are_listed_with_the_size_that_they_have(case, upload):
     assert case.stored(upload) == [(1, case.part_size), (3, 7)]
 
 
+def test_a_small_file_is_put_at_once_in_place_of_one_of_its_name(case):
+    for content in (b"first", b"second"):
+        case.store.put(KEY, content)
+        with case.store.open(KEY) as file:
+            assert file.read() == content
+
+
 def test_missing_parts_are_named_and_nothing_is_lost(case, upload):
     case.fill(upload, leave_out=[1, 3])
     with pytest.raises(ProblemError) as error:

@@ -42,6 +42,7 @@ class Migration(migrations.Migration):
                 ('alias', models.CharField(blank=True, help_text="Its author's name while it is anonymous.", max_length=40)),
                 ('refunded_at', models.DateTimeField(blank=True, help_text='When the quota slot was given back.', null=True)),
                 ('refunded_for', models.CharField(blank=True, choices=[('platform', 'the platform failed'), ('rejected', 'the files were rejected before scoring')], max_length=10)),
+                ('publishes_proof', models.BooleanField(default=False, help_text='The team agrees that everyone can read the proof and the checklist while the result is verified.', verbose_name='publish the privacy proof')),
                 ('edited_at', models.DateTimeField(blank=True, help_text='When its description or links were last changed after submission.', null=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('phase', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.phase')),

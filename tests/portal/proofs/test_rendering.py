@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 import time
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import ErrorCode, ProblemError
-from portal.reviews import rendering
-from portal.reviews.rendering import render_proof
+from portal.proofs import rendering
+from portal.proofs.reading import MAX_PROOF_BYTES
+from portal.proofs.rendering import render_proof
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"pixels").decode()
 ATTACKS = [
@@ -58,8 +60,9 @@ def assert_harmless(html):
 class TestMarkdown:
     def test_it_is_rendered(self):
         html = render_proof(b"# Proof\n\n| a | b |\n|---|---|\n| 1 | *2* |", "proof.md")
-        assert "<h1>Proof</h1>" in html
+        assert '<h2 id="proof-proof">Proof</h2>' in html
         assert "<em>2</em>" in html
+        assert 'role="region" aria-label="Table 1" tabindex="0"><table class="table">' in html
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_an_attack_does_nothing(self, attack):
@@ -70,16 +73,54 @@ class TestMarkdown:
         assert (problem.code, problem.where) == (ErrorCode.PROOF_FORMAT, "proof.md, byte 3")
 
     def test_a_huge_file_is_a_problem(self):
-        assert problem_of(b"x" * (rendering.MAX_PROOF_BYTES + 1), "proof.md").code == ErrorCode.ARTIFACT_SIZE
+        assert problem_of(b"x" * (MAX_PROOF_BYTES + 1), "proof.md").code == ErrorCode.ARTIFACT_SIZE
         assert (
             problem_of(b"x" * (rendering.MAX_TEXT_CHARACTERS + 1), "proof.md").code == ErrorCode.PROOF_FORMAT
         )
 
     def test_front_matter_is_folded_away_and_escaped(self):
         html = render_proof(b"---\nhash: <b>1</b>\n---\n# Proof of $\\varepsilon$\n", "proof.md")
-        assert html.startswith("<details><summary>Front matter</summary>")
-        assert "hash: &lt;b&gt;1&lt;/b&gt;" in html
-        assert "<h1>Proof of <math><mi>ε</mi></math></h1>" in html
+        assert html.startswith(
+            '<details class="proof-front-matter"><summary>Front matter (1 entry)</summary>'
+        )
+        assert '<th scope="row">hash</th><td>&lt;b&gt;1&lt;/b&gt;</td>' in html
+        assert "Proof of <math><mi>ε</mi></math></h2>" in html
+
+    def test_front_matter_shortens_hashes_and_leaves_out_what_says_nothing(self):
+        front = f"# a comment\nmethod: fl\ncode:\n  a/b.py: {'0123456789abcdef' * 4}\nnote\n"
+        html = render_proof(f"---\n{front}---\n# Proof\n".encode(), "proof.md")
+        rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', html)
+        assert rows == [("method", "fl"), ("a/b.py", "0123456789ab…"), ("", "note")]
+
+    def test_headings_are_listed_and_linked_to(self):
+        html = render_proof(b"# Claim\n## Noise\n## Noise\n### At $\\sigma$\n[see](#noise-1)", "proof.md")
+        listed = re.findall(r'<li class="level-(\d)"><a href="#(.*?)">(.*?)</a></li>', html)
+        assert listed == [
+            ("2", "proof-claim", "Claim"),
+            ("3", "proof-noise", "Noise"),
+            ("3", "proof-noise-1", "Noise"),
+            ("4", "proof-at-sigma", "At <math><mi>σ</mi></math>"),
+        ]
+        assert '<h3 id="proof-noise-1">Noise</h3>' in html
+        assert 'href="#proof-noise-1"' in html.partition("</details>")[2]
+
+    def test_a_short_proof_has_no_contents(self):
+        assert "Contents" not in render_proof(b"# Proof\n## Noise\n", "proof.md")
+
+    @pytest.mark.parametrize(
+        "target", ["src/train.py", "/admin/", "../x.md#a", "//example.org/x", "attachment:a.png"]
+    )
+    def test_a_link_that_leads_nowhere_is_text_that_says_so(self, target):
+        html = render_proof(f"[the *code*]({target}) and ![plot]({target})".encode(), "proof.md")
+        assert "<a " not in html
+        assert f"the <em>code</em> ({target}, not part of the proof)" in html
+        assert f"Image: plot ({target}, not part of the proof)" in html
+
+    def test_a_link_to_another_site_opens_beside_the_frame(self):
+        html = render_proof(b"[paper](https://example.org/paper)", "proof.md")
+        assert (
+            '<a href="https://example.org/paper" target="_blank" rel="nofollow noopener noreferrer">' in html
+        )
 
     @pytest.mark.parametrize(
         "unit", ["[", "*", "> ", "`", "![", "<", "_*", "- ", "|", "\n", "[a](", "&", "$a ", "$$\n"]
@@ -103,13 +144,23 @@ class TestNotebook:
             ),
             "proof.ipynb",
         )
-        parts = ["<h1>Proof</h1>", "print(1 &lt; 2)", "1\n2\n", "4.2", "ValueError: &lt;no&gt;"]
+        parts = [
+            '<h2 id="proof-proof">Proof</h2>',
+            "Code [1]",
+            "print(1 &lt; 2)",
+            "1\n2\n",
+            "4.2",
+            "ValueError: &lt;no&gt;",
+        ]
         places = [html.index(part) for part in parts]
         assert places == sorted(places)
 
     def test_a_png_is_shown_in_place(self):
         html = render_proof(notebook(code("plot()", display(**{"image/png": PNG + "\n"}))), "proof.ipynb")
-        assert f'<img src="data:image/png;base64,{PNG}" alt="Output of proof.ipynb, cell 1">' in html
+        assert (
+            f'<img src="data:image/png;base64,{PNG}" alt="Picture in the output of proof.ipynb, cell 1">'
+            in html
+        )
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_an_attack_does_nothing_wherever_it_is(self, attack):
@@ -146,6 +197,26 @@ class TestNotebook:
     def test_an_image_that_is_no_png_is_a_problem(self, image):
         problem = problem_of(notebook(code(), code("", display(**{"image/png": image}))), "proof.ipynb")
         assert (problem.code, problem.where) == (ErrorCode.PROOF_FORMAT, "proof.ipynb, cell 2")
+
+    def test_the_size_of_a_png_keeps_its_place(self):
+        header = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4)
+        image = base64.b64encode(header).decode()
+        html = render_proof(notebook(code("", display(**{"image/png": image}))), "proof.ipynb")
+        assert 'width="640" height="480"' in html
+
+    def test_the_cells_share_one_list_of_contents_and_their_headings_keep_their_levels(self):
+        cells: list[dict] = [
+            {"cell_type": "markdown", "source": text, "metadata": {}} for text in ("# A", "## B", "# A")
+        ]
+        html = render_proof(notebook(*cells), "proof.ipynb")
+        assert re.findall(r'<h\d id="[\w-]+">', html) == [
+            '<h2 id="proof-a">', '<h3 id="proof-b">', '<h2 id="proof-a-1">',
+        ]  # fmt: skip
+        assert html.index('href="#proof-a-1"') < html.index('<h2 id="proof-a">')
+
+    def test_colors_of_a_terminal_are_left_out(self):
+        stream = {"output_type": "stream", "name": "stdout", "text": "\x1b[31mred\x1b[0m"}
+        assert "<code>red</code>" in render_proof(notebook(code("x", stream)), "proof.ipynb")
 
     def test_a_huge_image_is_a_problem(self, monkeypatch):
         monkeypatch.setattr(rendering, "MAX_IMAGE_BYTES", 10)
@@ -189,8 +260,9 @@ class TestNotebook:
     @given(st.lists(st.text(max_size=60)))
     def test_text_of_code_cells_is_never_markup(self, sources):
         html = render_proof(notebook(*map(code, sources)), "proof.ipynb")
-        stripped = html.replace('<pre class="proof-code"><code>', "").replace("</code></pre>", "")
-        assert "<" not in stripped
+        label = '<div class="proof-cell"><p class="muted small">Code [1]</p>'
+        stripped = html.replace(f'{label}<pre class="proof-code" tabindex="0"><code>', "")
+        assert "<" not in stripped.replace("</code></pre></div>", "")
 
 
 @pytest.mark.parametrize("filename", ["proof.html", "proof", "proof.docx", "proof.md.exe"])

@@ -1,0 +1,129 @@
+"""Headings and links of a proof: headings that can be linked to, and links that lead nowhere shown as such.
+
+A proof is one file. A link of it to another file of its author's leads nowhere here, and would otherwise lead to a page
+of the site.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from urllib.parse import urlsplit
+
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it.token import Token
+
+from portal.docs.rendering import slug_of
+from portal.ui import math
+from portal.ui.markdown import MATH_TOKENS, cleaned
+
+# The page has one above them.
+LEVELS_BELOW_PAGE = 1
+LOWEST_LEVEL = 6
+# In the list of contents.
+MAX_LISTED = 200
+MAX_KEPT = 1_000
+MIN_LISTED = 3
+LISTED_LEVELS = 4
+MAX_SLUG_CHARACTERS = 80
+# Before each id, so that none is one of the page's own.
+PREFIX = "proof-"
+SCHEMES = {"http", "https", "mailto"}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of the proof: its level on the page, its id and its text."""
+
+    level: int
+    anchor: str
+    html: SafeString
+
+
+@dataclass
+class Outline:
+    """The headings of one proof, in their order; the cells of a notebook share one."""
+
+    headings: list[Heading] = field(default_factory=list)
+    _taken: dict[str, int] = field(default_factory=dict)
+
+    def adapt(self, tokens: list[Token]) -> None:
+        """Number the headings, lower them below that of the page, and make links fit for the page."""
+        for token, content in pairwise(tokens):
+            if token.type == "heading_open":
+                self._add(token, content)
+            elif token.type == "heading_close":
+                token.tag = _lowered(token.tag)
+        for token in tokens:
+            if token.children:
+                token.children = list(_with_links(token.children))
+
+    def as_html(self) -> SafeString:
+        """Return the list of contents; empty for a proof with few headings."""
+        listed = [heading for heading in self.headings if heading.level <= LISTED_LEVELS][:MAX_LISTED]
+        if len(listed) < MIN_LISTED:
+            return SafeString("")
+        entries = ((heading.level, heading.anchor, heading.html) for heading in listed)
+        return format_html(
+            '<details class="proof-contents" open><summary>Contents</summary>'
+            '<nav aria-label="Contents of the proof"><ul>{}</ul></nav></details>',
+            format_html_join("", '<li class="level-{}"><a href="#{}">{}</a></li>', entries),
+        )
+
+    def _add(self, token: Token, content: Token) -> None:
+        children = content.children or []
+        slug = slug_of("".join(child.content for child in children))[:MAX_SLUG_CHARACTERS]
+        self._taken[slug] = self._taken.get(slug, -1) + 1
+        anchor = PREFIX + (f"{slug}-{self._taken[slug]}" if self._taken[slug] else slug)
+        token.tag = _lowered(token.tag)
+        token.attrSet("id", anchor)
+        if len(self.headings) >= MAX_KEPT:
+            return
+        html = cleaned("".join(map(_as_text, children)))
+        self.headings.append(Heading(int(token.tag[1]), anchor, mark_safe(html)))  # noqa: S308  (just cleaned)
+
+
+def _lowered(tag: str) -> str:
+    return f"h{min(LOWEST_LEVEL, int(tag[1]) + LEVELS_BELOW_PAGE)}"
+
+
+def _as_text(token: Token) -> str:
+    """Return a part of a heading for the list of contents: its text, and its formulas as MathML."""
+    if token.type in MATH_TOKENS:
+        return math.mathml(token.content.strip(), display=False)
+    return escape(token.content)
+
+
+def _with_links(tokens: list[Token]) -> Iterator[Token]:
+    """Yield the tokens with each link leading to where it can lead, or its target as text."""
+    dead: str | None = None
+    for token in tokens:
+        if token.type == "link_open":
+            target = str(token.attrs.get("href", ""))
+            if target.startswith("#"):
+                token.attrSet("href", f"#{PREFIX}{target[1:]}")
+            elif _leads_out(target):
+                # The proof may be in a frame, in which other sites don't show themselves.
+                token.attrSet("target", "_blank")
+            else:
+                dead = target
+                continue
+        elif token.type == "link_close" and dead is not None:
+            yield _text(f" ({dead}, not part of the proof)")
+            dead = None
+            continue
+        elif token.type == "image" and not _leads_out(str(token.attrs.get("src", ""))):
+            yield _text(f"Image: {token.content} ({token.attrs.get('src', '')}, not part of the proof)")
+            continue
+        yield token
+
+
+def _leads_out(target: str) -> bool:
+    try:
+        return urlsplit(target).scheme.lower() in SCHEMES
+    except ValueError:
+        return False
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)

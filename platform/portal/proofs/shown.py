@@ -1,0 +1,93 @@
+"""A version of a proof as a page shows it: its HTML, or the pages of a PDF, or why there is nothing to see."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.core.cache import caches
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from evaluator.contracts import evaluator_version
+from evaluator.errors import Problem, ProblemError
+from portal.proofs.models import Drawing, DrawingState, Page
+from portal.proofs.reading import is_pdf, read_proof
+from portal.proofs.rendering import render_proof
+from portal.submissions.models import Artifact
+from portal.uploads.models import Upload
+
+MAX_CACHED_CHARACTERS = 1_000_000
+CACHED_SECONDS = 24 * 3600
+LATE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class ShownPage:
+    """One page of a PDF: its row, and the address of its image."""
+
+    page: Page
+    url: str
+
+
+@dataclass(frozen=True)
+class ShownProof:
+    """What a page shows of one version of a proof.
+
+    Attributes:
+        is_waiting: Its pages are about to be drawn.
+        is_late: They should have been by now.
+        is_undrawn: Nobody has asked for its pages, since it isn't submitted.
+    """
+
+    artifact: Artifact
+    html: str = ""
+    pages: Sequence[ShownPage] = ()
+    problems: Sequence[Problem] = ()
+    is_waiting: bool = False
+    is_late: bool = False
+    is_undrawn: bool = False
+
+    @property
+    def total(self) -> int:
+        """The number of a PDF's pages; 0 while some may be missing."""
+        return 0 if self.is_waiting or self.problems else len(self.pages)
+
+
+def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
+    """Return what is shown of this version; `page_url` makes the address of a page's image from its number.
+
+    Raises `FileNotFoundError` if the store doesn't have the file.
+    """
+    if is_pdf(artifact.upload):
+        return _pages(artifact, page_url)
+    try:
+        return ShownProof(artifact, html=_rendered(artifact.upload))
+    except ProblemError as error:
+        return ShownProof(artifact, problems=error.problems)
+
+
+def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
+    drawing = Drawing.objects.filter(upload=artifact.upload).prefetch_related("pages").first()
+    if drawing is None:
+        return ShownProof(artifact, is_undrawn=True)
+    pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
+    problems = [Problem.model_validate(drawing.problem)] if drawing.problem else []
+    return ShownProof(
+        artifact,
+        pages=pages,
+        problems=problems,
+        is_waiting=drawing.state == DrawingState.WAITING,
+        is_late=drawing.created_at < timezone.now() - LATE,
+    )
+
+
+def _rendered(upload: Upload) -> SafeString:
+    """Return the proof as HTML, which is rendered once unless images make it large."""
+    # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
+    cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
+    html: str | None = cache.get(key)
+    if html is None:
+        html = render_proof(read_proof(upload), upload.filename)
+        if len(html) <= MAX_CACHED_CHARACTERS:
+            cache.set(key, html, CACHED_SECONDS)
+    return mark_safe(html)  # noqa: S308  (what was cached is what render_proof returned)

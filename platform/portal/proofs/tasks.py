@@ -1,0 +1,10 @@
+"""The task of proofs, which the clock calls."""
+
+from portal.celery import DRAW_TASK, app
+from portal.proofs.drawing import draw_next
+
+
+@app.task(name=DRAW_TASK)
+def draw() -> None:
+    """Draw pages of a proof that waits for it, for some seconds."""
+    draw_next()

@@ -1,0 +1,1 @@
+"""Tests of how privacy proofs are shown."""
