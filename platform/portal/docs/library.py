@@ -48,6 +48,7 @@ GROUPS = (
             "checks",
             "trust-levels",
             "genuine-runs",
+            "reviews",
             "leaderboards",
             "replay",
             "conformance",

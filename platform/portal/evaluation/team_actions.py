@@ -68,6 +68,6 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     if track.is_private and set(states) - ENDED_BADLY:
         news.append(
             f"A scored run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
-            "If they reject it, you read the reason and can upload a revised proof."
+            "If they reject it or ask for changes, you read why, and can answer them or upload a revised proof."
         )
     return news

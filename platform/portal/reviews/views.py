@@ -5,13 +5,11 @@ from pathlib import PurePath
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.cache import caches
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_safe
@@ -19,7 +17,7 @@ from django.views.decorators.http import require_safe
 from evaluator.contracts import evaluator_version
 from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.requests import UserRequest
-from portal.accounts.selectors import is_reviewer
+from portal.reviews.access import for_reviewers
 from portal.reviews.queue import queue_of
 from portal.reviews.rendering import MAX_PROOF_BYTES, render_proof
 from portal.reviews.selectors import readable_proofs
@@ -37,14 +35,9 @@ SANDBOX = (
 
 
 @require_safe
-@login_required
+@for_reviewers
 def queue(request: UserRequest) -> HttpResponse:
     """Show a reviewer what needs their decision, what waits for others and what is accepted."""
-    if request.user.lacks_second_factor:
-        messages.warning(request, "Reviewers log in with a second factor. Set one up, and the queue opens.")
-        return redirect("mfa_index")
-    if not is_reviewer(request.user):
-        raise PermissionDenied
     return render(request, "reviews/queue.html", {"sections": queue_of(request.user)})
 
 

@@ -75,8 +75,8 @@ WRITERS = {
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
-    "reviews/services.py:decide",
-    "reviews/services.py:reopen",
+    "reviews/services.py:_decide",
+    "reviews/services.py:_take_back",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes

@@ -32,7 +32,7 @@ def page(browser, live_server, client, settings, tmp_path):
     session = client.cookies["sessionid"].value
     context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
     page = context.new_page()
-    page.address = live_server.url + reverse("admin:reviews_review", args=[submission.pk])
+    page.address = live_server.url + reverse("reviews:desk", args=[submission.pk])
     yield page
     context.close()
 

@@ -12,7 +12,12 @@ from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, s
 pytestmark = pytest.mark.django_db
 
 QUEUE = "/reviews/"
-ACCEPT = {**{item.key: "yes" for item in CHECKLIST}, "decision": "accepted", "reason": ""}
+ACCEPT = {
+    **{item.key: "yes" for item in CHECKLIST},
+    "decision": "accepted",
+    "reason": "",
+    "no_conflict": "on",
+}
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def reviewer(client):
 
 
 def address(submission):
-    return reverse("admin:reviews_review", args=[submission.pk])
+    return reverse("reviews:desk", args=[submission.pk])
 
 
 def test_the_proof_is_beside_every_question_and_the_recomputed_numbers(client, submission, reviewer):
@@ -65,13 +70,13 @@ def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, rev
 
 
 def test_a_rejection_without_a_reason_is_pointed_out(client, submission, reviewer):
-    page = client.post(address(submission), {"decision": "rejected"})
+    page = client.post(address(submission), {"decision": "rejected", "no_conflict": "on"})
     assert page.context["form"].errors.keys() == {"reason"}
 
 
 @pytest.mark.parametrize("bad", [{"decision": "pending"}, {"noise": "maybe"}, {"decision": ""}])
 def test_invented_values_are_rejected(client, submission, reviewer, bad):
-    assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 200
+    assert client.post(address(submission), {**ACCEPT, **bad}).status_code == 422
     assert not ProofReview.objects.exists()
 
 
@@ -88,7 +93,9 @@ def test_staff_without_the_permission_and_others_are_locked_out(client, submissi
     client.force_login(make_user(is_staff=True))
     assert client.get(address(submission)).status_code == 403
     client.force_login(submission.created_by)
-    assert client.get(address(submission)).status_code == 302
+    assert client.get(address(submission)).status_code == 403
+    client.logout()
+    assert "/login/" in client.get(address(submission)).url
 
 
 def test_what_others_decided_is_shown_after_ones_own_decision(client, submission, reviewer):
