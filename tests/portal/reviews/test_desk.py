@@ -1,10 +1,15 @@
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
+from portal.limits import Limit
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
-from portal.submissions.models import RunState
+from portal.reviews.threads import post_message
+from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_artifact, make_epsilons, make_run, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
@@ -152,3 +157,117 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
     assert "8.7001" in page
     assert "3 trainings" in page
+
+
+class TestDraft:
+    def address(self, submission):
+        return reverse("reviews:draft", args=[submission.pk])
+
+    def test_it_is_found_again_and_decides_nothing(self, client, submission, reviewer):
+        given = {"noise": "no", "noise_note": "Half precision.", "reason": "Fix it."}
+        assert client.post(self.address(submission), given).url == address(submission)
+        review = ProofReview.objects.get()
+        assert (review.decision, review.checklist, review.notes) == (Decision.PENDING, {}, {})
+        page = client.get(address(submission)).text
+        assert "1 of 16 answered" in page
+        assert "Half precision." in page
+        assert "Fix it." in page
+        assert "Saved " in page
+
+    def test_a_script_gets_the_bar_and_the_preview(self, client, submission, reviewer):
+        given = {"noise": "yes", "reason": "<b>Fix</b> it."}
+        page = client.post(self.address(submission), given, headers={"HX-Request": "true"})
+        assert "1 of 16 answered" in page.text
+        assert "UTC" in page.text
+        assert "&lt;b&gt;Fix&lt;/b&gt; it." in page.text
+        assert "<html" not in page.text
+
+    def test_what_is_too_long_is_said_and_not_saved(self, client, submission, reviewer):
+        given = {"noise_note": "x" * 2_001}
+        page = client.post(self.address(submission), given, headers={"HX-Request": "true"})
+        assert "Not saved: " in page.text
+        assert client.post(self.address(submission), given).status_code == 422
+        assert not ProofReview.objects.exists()
+
+    def test_a_decision_stays_until_the_next_one(self, client, submission, reviewer):
+        client.post(address(submission), {**ACCEPT, "noise_note": "Fine."})
+        client.post(self.address(submission), {"noise": "no", "noise_note": "Not so fine."})
+        review = ProofReview.objects.get()
+        assert (review.decision, review.notes) == (Decision.ACCEPTED, {"noise": "Fine."})
+        assert "Not so fine." in client.get(address(submission)).text
+
+    def test_others_neither_read_nor_write_it(self, client, submission, reviewer):
+        client.post(self.address(submission), {"reason": "A secret thought."})
+        client.force_login(make_reviewer())
+        assert "A secret thought." not in client.get(address(submission)).text
+        client.force_login(submission.created_by)
+        assert client.post(self.address(submission), {"reason": "x"}).status_code == 403
+        page = client.get(reverse("reviews:team", args=[submission.pk])).text
+        assert "A secret thought." not in page
+        assert client.get(self.address(submission)).status_code == 405
+
+    def test_a_member_of_the_team_saves_none(self, client, submission, reviewer):
+        Membership.objects.create(team=submission.team, user=reviewer)
+        assert client.post(self.address(submission), {"reason": "x"}).status_code == 403
+
+    def test_it_is_saved_so_often_a_minute(self, client, submission, reviewer, monkeypatch):
+        monkeypatch.setattr("portal.reviews.desk_views.DRAFTS", Limit("review-draft", 0))
+        page = client.post(self.address(submission), {"reason": "x"}, headers={"HX-Request": "true"})
+        assert "Saved too often" in page.text
+
+
+def test_the_tick_is_needed_and_stored(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "no_conflict": ""})
+    assert page.context["form"].errors.keys() == {"no_conflict"}
+    client.post(address(submission), ACCEPT)
+    assert ProofReview.objects.get().declares_no_conflict
+
+
+def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
+    asked = {"decision": "changes_requested", "reason": "State the sampling.", "no_conflict": "on"}
+    assert client.post(address(submission), asked).context["form"].errors.keys() == {"changes_due"}
+    due = timezone.now().date() + timedelta(days=14)
+    client.post(address(submission), {**asked, "changes_due": due.isoformat()})
+    assert ProofReview.objects.get().changes_due == due
+
+
+def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer):
+    passed = [{"id": "C19", "status": "passed"}, {"id": "C5", "status": "passed"}]
+    change_results(submission.runs.get(), checks=[*passed, {"id": "C6", "status": "flagged"}])
+    page = client.get(address(submission))
+    assert "Evidence for “yes”, by C19." in page.text
+    offers = {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
+    assert (offers["unit"], offers["sampling"], offers["code"]) == ("C19", "", "")
+    assert " checked" not in page.text
+
+
+def test_drafts_and_what_is_withdrawn_have_no_desk(client, submission, reviewer):
+    for state in (SubmissionState.DRAFT, SubmissionState.WITHDRAWN):
+        Submission.objects.filter(pk=submission.pk).update(state=state)
+        assert client.get(address(submission)).status_code == 404
+
+
+def test_lists_and_exports_hide_others_until_ones_own_decision(client, submission):
+    user = make_user(is_staff=True, is_superuser=True)
+    client.force_login(user)
+    reject(submission, make_reviewer(name="Rita Review"))
+    listed, exported = "/admin/reviews/proofreview/", "/organize/exports/reviews.csv"
+    assert submission.title not in client.get(listed).text
+    assert "No composition" not in client.get(listed + f"{ProofReview.objects.get().pk}/change/").text
+    assert "No composition" not in client.get(exported).getvalue().decode()
+    accept(submission, user)
+    assert "Rita Review" in client.get(listed).text
+    assert "No composition" in client.get(exported).getvalue().decode()
+
+
+def test_the_desk_takes_as_many_queries_for_many_messages_and_reviews_as_for_few(
+    client, submission, reviewer, django_assert_max_num_queries
+):
+    accept(submission, reviewer)
+    with django_assert_max_num_queries(60) as few:
+        client.get(address(submission))
+    for _ in range(4):
+        post_message(submission, "noise", "Hello.", author=make_reviewer())
+        accept(submission, make_reviewer())
+    with django_assert_max_num_queries(len(few)):
+        client.get(address(submission))
