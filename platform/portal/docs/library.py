@@ -52,6 +52,7 @@ GROUPS = (
             "trust-levels",
             "genuine-runs",
             "false-alarms",
+            "reviews",
             "leaderboards",
             "replay",
             "conformance",

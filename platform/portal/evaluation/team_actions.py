@@ -70,6 +70,6 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
         once = "Once it is public, a scored" if submission.is_private else "A scored"
         news.append(
             f"{once} run is under review until {apnumber(track.required_reviews)} reviewers have accepted the proof. "
-            "If they reject it, you read the reason and can upload a revised proof."
+            "If they reject it or ask for changes, you read why, and can answer them or upload a revised proof."
         )
     return news

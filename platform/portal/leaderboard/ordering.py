@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db.models import (
     Case,
     CharField,
-    Count,
     F,
     Max,
     Min,
@@ -29,7 +28,7 @@ from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from portal.challenge.models import Track
 from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
-from portal.reviews.models import Decision, ProofReview
+from portal.reviews.tallies import rejected_in, verified_in
 from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
 
@@ -211,19 +210,18 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
     runs = listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False)
     if budget is None:
         return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
-    is_rejected = Case(When(_is_rejected(), then=Value(1)), default=Value(0))
+    is_rejected = Case(When(_is_rejected(track), then=Value(1)), default=Value(0))
     return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
 
 
 def _qualifies(track: Track, budget: float | None) -> Q:
     if budget is None:
         return Q(disqualified_because="", anls__gte=track.anls_threshold, bytes_total__isnull=False)
-    return Q(~_is_rejected(), disqualified_because="", anls__isnull=False, epsilon__lte=budget)
+    return Q(~_is_rejected(track), disqualified_because="", anls__isnull=False, epsilon__lte=budget)
 
 
-def _is_rejected() -> Q:
-    # All of them, and not those of each run: PostgreSQL then reads the reviews once.
-    return Q(submission__in=ProofReview.objects.filter(decision=Decision.REJECTED).values("submission"))
+def _is_rejected(track: Track) -> Q:
+    return Q(submission__in=rejected_in(track))
 
 
 def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
@@ -266,9 +264,4 @@ def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
     """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
     if not track.is_private:
         return runs.none()
-    runs = runs.exclude(_is_rejected())
-    if not track.required_reviews:
-        return runs
-    accepted = ProofReview.objects.filter(decision=Decision.ACCEPTED).order_by().values("submission")
-    enough = accepted.annotate(count=Count("pk")).filter(count__gte=track.required_reviews)
-    return runs.filter(submission__in=enough.values("submission"))
+    return runs.filter(submission__in=verified_in(track))

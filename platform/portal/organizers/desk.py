@@ -18,7 +18,7 @@ from portal.organizers import needs
 from portal.organizers.days import Bars, bars, daily_submissions
 from portal.organizers.failures import Failure, failures
 from portal.reviews.reminders import REVIEW_TIME
-from portal.reviews.selectors import judgeable_submissions, provisional
+from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
 from portal.submissions.results_field import FlaggedChecks
 
@@ -93,7 +93,7 @@ def _row(worker: Worker, evaluation: Evaluation | None, now: datetime) -> Worker
 def overdue_proofs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Submission]:
     """Return those whose proofs have waited too long for their reviewers."""
     private = submissions.filter(track__ranking=Ranking.ANLS)
-    return provisional(private.filter(published_at__lt=now - REVIEW_TIME))
+    return awaiting_decisions(private.filter(published_at__lt=now - REVIEW_TIME))
 
 
 def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:

@@ -8,8 +8,7 @@ from django.db.models import F, QuerySet
 
 from portal.accounts.models import User
 from portal.audit.models import AuditEntry
-from portal.reviews.models import ProofReview
-from portal.reviews.selectors import judgeable_submissions, reviewable_submissions
+from portal.reviews.selectors import judgeable_submissions, visible_reviews
 from portal.submissions.models import Run
 
 BATCH = 500
@@ -45,7 +44,7 @@ def _runs(organizer: User) -> "QuerySet[Any]":
 
 
 def _reviews(organizer: User) -> "QuerySet[Any]":
-    return ProofReview.objects.filter(submission__in=reviewable_submissions(organizer)).order_by("pk")
+    return visible_reviews(organizer).order_by("pk")
 
 
 def _audit(_organizer: User) -> "QuerySet[Any]":
@@ -108,6 +107,9 @@ TABLES = {
             "decision": "decision",
             "reason": "reason",
             "checklist": "checklist",
+            "notes": "notes",
+            "changes_due": "changes_due",
+            "declares_no_conflict": "declares_no_conflict",
             "created_at": "created_at",
             "decided_at": "decided_at",
         },

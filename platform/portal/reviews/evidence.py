@@ -39,6 +39,12 @@ class Evidence:
     text: str
     status: str = ""
     badge: CheckStatus | None = None
+    check: str = ""
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether it is a check that has passed."""
+        return self.badge is CheckStatus.PASSED
 
 
 def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, list[Evidence]]:
@@ -107,5 +113,10 @@ def _checked(status: RunStatus, run: str) -> Iterable[tuple[str, Evidence]]:
             found = f": {check.check.found}" if check.check.found else ""
             yield (
                 key,
-                Evidence(f"{run}: {check.check.id} {check.name}{found}", check.status, check.check.status),
+                Evidence(
+                    f"{run}: {check.check.id} {check.name}{found}",
+                    check.status,
+                    check.check.status,
+                    check.check.id,
+                ),
             )

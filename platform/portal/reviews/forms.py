@@ -1,32 +1,62 @@
-"""The reviewer's form: the checklist, one question per field, then the decision."""
+"""The forms of the reviewers' desk and of the team's page about its proof."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.forms import BoundField
 
+from portal.accounts.models import User
+from portal.reviews.appeals import MAX_APPEAL
 from portal.reviews.checklist import CHECKLIST, Answer, Group
+from portal.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
 from portal.reviews.evidence import Evidence
-from portal.reviews.models import Decision
+from portal.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Line, Thread
 
-DECISIONS = [(Decision.ACCEPTED, "Accept the proof"), (Decision.REJECTED, "Reject the proof")]
 ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
-Question = tuple[BoundField, list[Evidence]]
+
+@dataclass(frozen=True)
+class Question:
+    """An item of the checklist on the page: its fields, what the platform knows, and what was written about it."""
+
+    key: str
+    answer: BoundField
+    note: BoundField
+    evidence: list[Evidence]
+    lines: list[Line]
+
+    @property
+    def offer(self) -> str:
+        """The passed checks that speak for "yes", where none speaks against it; the reviewer decides."""
+        checks = [fact for fact in self.evidence if fact.check]
+        if any(not fact.is_passed for fact in checks):
+            return ""
+        return ", ".join(dict.fromkeys(fact.check for fact in checks))
 
 
 class ReviewForm(forms.Form):
-    """One radio field a checklist item, named by its key. What is required when is for `services.decide` to say."""
+    """An answer and a note for each item, named by its key. What is required when is for `services.decide` to say."""
 
-    decision = forms.ChoiceField(choices=DECISIONS, widget=forms.RadioSelect)
     reason = forms.CharField(
+        label="What the team reads",
         required=False,
-        max_length=5_000,
+        max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="The team reads it. When you reject, it is shown on the leaderboard.",
+        help_text="Needed to reject and to ask for changes. When you reject, it is also public on the leaderboard.",
     )
-    field_order = [item.key for item in CHECKLIST]
+    changes_due = forms.DateField(
+        label="Revised proof until",
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+        help_text="Needed to ask for changes.",
+    )
+    no_conflict = forms.BooleanField(
+        label="I have no conflict of interest",
+        required=False,
+        help_text="I don't work with the authors, compete with them here, or have another stake in the result.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -38,20 +68,77 @@ class ReviewForm(forms.Form):
                 widget=forms.RadioSelect,
                 required=False,
             )
-        self.order_fields(self.field_order)
+            self.fields[note_name(item.key)] = forms.CharField(
+                label="Note",
+                required=False,
+                max_length=MAX_NOTE,
+                widget=forms.Textarea(attrs={"rows": 1}),
+            )
 
-    def answers(self) -> dict[str, str]:
-        """Return the answers given so far, by item."""
-        return {item.key: self.cleaned_data[item.key] for item in CHECKLIST if self.cleaned_data[item.key]}
+    def draft(self) -> Draft:
+        """Return what was written, from a valid form."""
+        given = self.cleaned_data
+        keys = [item.key for item in CHECKLIST]
+        return Draft(
+            answers={key: Answer(given[key]) for key in keys if given[key]},
+            notes={key: given[note_name(key)] for key in keys if given[note_name(key)]},
+            reason=given["reason"],
+            changes_due=given["changes_due"],
+            declares_no_conflict=given["no_conflict"],
+        )
 
     def groups(
-        self, evidence: Mapping[str, list[Evidence]]
-    ) -> list[tuple[str, list[tuple[BoundField, list[Evidence]]]]]:
-        """Return the questions by group, each with the platform's evidence on it."""
-        return [
-            (
-                group,
-                [(self[item.key], evidence.get(item.key, [])) for item in CHECKLIST if item.group == group],
-            )
-            for group in Group
-        ]
+        self, evidence: Mapping[str, list[Evidence]], threads: Iterable[Thread]
+    ) -> list[tuple[Group, list[Question]]]:
+        """Return the questions by group, each with the platform's evidence and the messages on it."""
+        lines = {thread.item: thread.lines for thread in threads}
+
+        def question(key: str) -> Question:
+            return Question(key, self[key], self[note_name(key)], evidence.get(key, []), lines.get(key, []))
+
+        return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]
+
+
+def note_name(key: str) -> str:
+    """Return the name of the field of an item's note."""
+    return f"{key}_note"
+
+
+def initial_of(draft: Draft) -> dict[str, Any]:
+    """Return the values of the form's fields that show a draft."""
+    return {
+        **draft.answers,
+        **{note_name(key): note for key, note in draft.notes.items()},
+        "reason": draft.reason,
+        "changes_due": draft.changes_due,
+        "no_conflict": draft.declares_no_conflict,
+    }
+
+
+class MessageForm(forms.Form):
+    """A message to the other side."""
+
+    item = forms.ChoiceField(label="About", required=False, choices=[("", GENERAL), *QUESTIONS.items()])
+    text = forms.CharField(label="Message", max_length=MAX_MESSAGE, widget=forms.Textarea(attrs={"rows": 4}))
+
+
+class AppealForm(forms.Form):
+    """An appeal's text."""
+
+    text = forms.CharField(
+        label="Why the rejection is wrong", max_length=MAX_APPEAL, widget=forms.Textarea(attrs={"rows": 6})
+    )
+
+
+class AssignmentForm(forms.Form):
+    """A reviewer and the day until which they are asked to decide."""
+
+    due = forms.DateField(
+        label="Decision until", widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
+    )
+
+    def __init__(self, eligible: Iterable[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = User.objects.filter(pk__in=[user.pk for user in eligible]).order_by("name", "email")
+        self.fields["reviewer"] = forms.ModelChoiceField(queryset=offered)
+        self.order_fields(["reviewer", "due"])

@@ -1,4 +1,4 @@
-"""Reviews of privacy proofs: each reviewer answers the checklist and accepts or rejects, with a reason."""
+"""Reviews of privacy proofs: what each reviewer answered and decided, messages between them and the team, appeals."""
 
 from django.conf import settings
 from django.db import models
@@ -12,21 +12,38 @@ class Decision(models.TextChoices):
 
     PENDING = "pending", "pending"
     ACCEPTED = "accepted", "accepted"
+    CHANGES_REQUESTED = "changes_requested", "changes requested"
     REJECTED = "rejected", "rejected"
 
 
 class ProofReview(models.Model):
-    """One reviewer's verdict on one submission's proof. `checklist` maps an item's key to yes, no or n/a."""
+    """One reviewer's part in the review of one submission's proof: assigned, in draft, or decided.
+
+    Attributes:
+        checklist: The answers behind the decision: yes, no or n/a by an item's key.
+        notes: The reviewer's notes behind the decision, by an item's key; the team reads them.
+        draft: What the reviewer has written since, a `portal.reviews.drafts.Draft`; None if nothing.
+        changes_due: Until when the team is asked to revise the proof.
+        declares_no_conflict: Whether the reviewer stated, with the decision, that they have no conflict of interest.
+        due: Until when an assigned reviewer is asked to decide.
+    """
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="reviews")
     reviewer = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="proof_reviews"
     )
     checklist = models.JSONField(default=dict, blank=True)
-    decision = models.CharField(max_length=10, choices=Decision.choices, default=Decision.PENDING)
+    notes = models.JSONField(default=dict, blank=True)
+    decision = models.CharField(max_length=20, choices=Decision.choices, default=Decision.PENDING)
     reason = models.TextField(
         blank=True, help_text="Shown to the team, and on the leaderboard when rejected."
     )
+    changes_due = models.DateField(null=True, blank=True)
+    declares_no_conflict = models.BooleanField(default=False)
+    draft = models.JSONField(null=True, blank=True)
+    drafted_at = models.DateTimeField(null=True, blank=True)
+    assigned_at = models.DateTimeField(null=True, blank=True)
+    due = models.DateField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     decided_at = models.DateTimeField(null=True, blank=True)
 
@@ -41,10 +58,46 @@ class ProofReview(models.Model):
                 name="decided_reviews_have_a_time",
             ),
             models.CheckConstraint(
-                condition=~models.Q(decision="rejected") | ~models.Q(reason=""),
-                name="rejections_have_a_reason",
+                condition=~models.Q(decision__in=["rejected", "changes_requested"]) | ~models.Q(reason=""),
+                name="objections_have_a_reason",
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.reviewer} on {self.submission}: {self.decision}"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the reviewer has decided on the newest version of the proof."""
+        return self.decision != Decision.PENDING
+
+
+class ReviewMessage(models.Model):
+    """A message about a proof, from a reviewer to the team or back. `item` is a checklist item's key, or empty."""
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="review_messages")
+    item = models.CharField(max_length=40, blank=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    by_team = models.BooleanField()
+    text = models.TextField()
+    # Whether the other side got a mail about it, and not only about an earlier one.
+    is_mailed = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["created_at", "pk"]
+
+    def __str__(self) -> str:
+        return f"{'team' if self.by_team else 'reviewer'} on {self.submission}"
+
+
+class Appeal(models.Model):
+    """The one appeal that a team may make against the rejection of a submission's proof."""
+
+    submission = models.OneToOneField(Submission, on_delete=models.CASCADE, related_name="appeal")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    text = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"appeal on {self.submission}"

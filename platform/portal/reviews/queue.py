@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from portal.accounts.models import User
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, decisions_on, reviewable_submissions
+from portal.reviews.selectors import awaiting_review, decisions_on, open_appeals, reviewable_submissions
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 
@@ -35,11 +36,21 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A submission in the queue, with its verdict and the number of flagged checks of its runs."""
+    """A submission in the queue, with its verdict and the number of flagged checks of its runs.
+
+    Attributes:
+        reviewers: The names of those to whom the review is assigned.
+        due: Until when the reviewer whose queue it is was asked to decide.
+        shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
+    """
 
     submission: Submission
     verdict: Verdict
     flagged: int
+    reviewers: Sequence[str]
+    due: date | None
+    changes_due: date | None
+    shows_verdict: bool
 
 
 @dataclass(frozen=True)
@@ -56,25 +67,28 @@ class Section:
         return TITLES[self.part]
 
     @property
-    def shows_decisions(self) -> bool:
-        """Whether it says what others decided: only once the reviewer is no longer to be swayed by it."""
-        return self.part != Part.NEEDS_ME
-
-    @property
     def unlisted(self) -> int:
         """How many of the part the page doesn't list."""
         return self.total - len(self.entries)
 
 
-def part_of(status: ResultStatus, *, has_decided: bool) -> Part:
-    """Return the part of a reviewer's queue that a proof with this verdict belongs to."""
-    match status:
+def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool = False) -> Part:
+    """Return the part of a reviewer's queue that a proof with this verdict belongs to.
+
+    `selectors.awaiting_decisions` has the same rule in SQL.
+
+    Args:
+        has_decided: Whether the reviewer has.
+        is_appealed: Whether an appeal of the team is open.
+    """
+    waits_for_reviewers = Part.WAITING_FOR_REVIEWERS if has_decided else Part.NEEDS_ME
+    match found.status:
         case ResultStatus.PROVISIONAL:
-            return Part.WAITING_FOR_REVIEWERS if has_decided else Part.NEEDS_ME
+            return Part.WAITING_FOR_TEAM if found.asks_changes else waits_for_reviewers
         case ResultStatus.VERIFIED | ResultStatus.SCORED:
             return Part.DECIDED
         case _:
-            return Part.WAITING_FOR_TEAM
+            return waits_for_reviewers if is_appealed else Part.WAITING_FOR_TEAM
 
 
 def queue_of(reviewer: User) -> list[Section]:
@@ -87,10 +101,18 @@ def queue_of(reviewer: User) -> list[Section]:
     )
     found = decisions_on(required)
     verdicts = {pk: verdict(found[pk], number) for pk, number in required.items()}
-    parts = _parts(verdicts, _decided_by(reviewer))
+    decided = _decided_by(reviewer)
+    parts = _parts(verdicts, decided)
     listed = _listed([pk for pks in parts.values() for pk in pks[:PART_LENGTH]])
     return [
-        Section(part, [_entry(listed[pk], verdicts[pk]) for pk in pks[:PART_LENGTH]], len(pks))
+        Section(
+            part,
+            [
+                _entry(listed[pk], verdicts[pk], reviewer, has_decided=pk in decided)
+                for pk in pks[:PART_LENGTH]
+            ],
+            len(pks),
+        )
         for part, pks in parts.items()
     ]
 
@@ -103,8 +125,9 @@ def waiting_for(reviewer: User) -> int:
 def _parts(verdicts: Mapping[UUID, Verdict], decided: Collection[UUID]) -> dict[Part, list[UUID]]:
     """Return the submissions of every part, those that wait oldest first, the accepted ones newest first."""
     parts: dict[Part, list[UUID]] = {part: [] for part in Part}
+    appealed = set(open_appeals().values_list("submission_id", flat=True))
     for pk, found in verdicts.items():
-        parts[part_of(found.status, has_decided=pk in decided)].append(pk)
+        parts[part_of(found, has_decided=pk in decided, is_appealed=pk in appealed)].append(pk)
     parts[Part.DECIDED].reverse()
     return parts
 
@@ -120,10 +143,21 @@ def _decided_by(reviewer: User) -> set[UUID]:
 
 def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     rows = Submission.objects.filter(pk__in=submissions).select_related("team", "track")
-    rows = rows.defer("description", "track__description").prefetch_related("runs")
+    rows = rows.defer("description", "track__description")
+    reviews = ProofReview.objects.select_related("reviewer").defer("checklist", "notes", "draft")
+    rows = rows.prefetch_related("runs", Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}
 
 
-def _entry(submission: Submission, found: Verdict) -> Entry:
-    flagged = sum(run.results.flagged_checks for run in submission.runs.all())
-    return Entry(submission, found, flagged)
+def _entry(submission: Submission, found: Verdict, reviewer: User, *, has_decided: bool) -> Entry:
+    reviews = list(submission.reviews.all())
+    own = next((review for review in reviews if review.reviewer_id == reviewer.pk), None)
+    return Entry(
+        submission,
+        found,
+        flagged=sum(run.results.flagged_checks for run in submission.runs.all()),
+        reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
+        due=own.due if own and not own.is_decided else None,
+        changes_due=max((review.changes_due for review in reviews if review.changes_due), default=None),
+        shows_verdict=has_decided or found.status is ResultStatus.VERIFIED,
+    )

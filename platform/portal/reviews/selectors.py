@@ -4,16 +4,20 @@ from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
+from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
-from portal.reviews.models import Decision, ProofReview
+from portal.reviews import tallies
+from portal.reviews.models import Appeal, Decision, ProofReview
 from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
 from portal.teams.selectors import teams_ever_of
+
+PENDING = {"decision": Decision.PENDING}
 
 
 def verdict_on(submission: Submission) -> Verdict:
@@ -72,29 +76,56 @@ def judgeable_submissions(user: User) -> QuerySet[Submission]:
 
 
 def awaiting_review(reviewer: User) -> QuerySet[Submission]:
-    """Return the provisional submissions with a scored run that `reviewer` has yet to decide on, oldest first."""
-    decided = ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(
-        decision=Decision.PENDING
-    )
-    return provisional(reviewable_submissions(reviewer).filter(~Exists(decided)))
+    """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
+    return awaiting_decisions(reviewable_submissions(reviewer).filter(~Exists(_decisions_of(reviewer))))
 
 
-def provisional(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Return those of the private submissions whose scored runs are provisional, oldest first.
+def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
+    """Return those of the private submissions that wait for reviewers and not for the team, oldest first.
 
-    As `portal.reviews.verdict.verdict` decides it.
+    As `portal.reviews.queue.part_of` decides it: scored ones under review, unless changes were requested, and rejected
+    ones with an open appeal.
     """
     scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
-    accepted = Count("reviews", filter=Q(reviews__decision=Decision.ACCEPTED))
-    rejected = ProofReview.objects.filter(submission=OuterRef("pk"), decision=Decision.REJECTED)
+    is_verified = tallies.verified(F("track__required_reviews"))
+    is_under_review = Q(~tallies.rejected(), ~is_verified, changes=0)
     return (
-        submissions.filter(
-            Exists(scored), ~Exists(rejected), state=SubmissionState.SUBMITTED, published_at__isnull=False
+        tallies.tallied(
+            submissions.filter(Exists(scored), state=SubmissionState.SUBMITTED, published_at__isnull=False)
         )
-        .annotate(accepted=accepted)
-        .filter(accepted__lt=F("track__required_reviews"))
+        .filter(
+            is_under_review | Q(tallies.rejected(), Exists(open_appeals().filter(submission=OuterRef("pk"))))
+        )
         .order_by("submitted_at", "pk")
     )
+
+
+def open_appeals() -> QuerySet[Appeal]:
+    """Return the appeals after which no reviewer has rejected the proof yet."""
+    again = ProofReview.objects.filter(
+        submission=OuterRef("submission"), decision=Decision.REJECTED, decided_at__gt=OuterRef("created_at")
+    )
+    return Appeal.objects.filter(~Exists(again))
+
+
+def has_decided(submission: Submission, reviewer: User) -> bool:
+    """Return whether the reviewer has decided on the newest version of the proof."""
+    return ProofReview.objects.filter(submission=submission, reviewer=reviewer).exclude(**PENDING).exists()
+
+
+def visible_reviews(user: User) -> QuerySet[ProofReview]:
+    """Return the reviews that `user` may read: of others only where a reviewer has decided, and has no conflict."""
+    found = ProofReview.objects.filter(submission__in=reviewable_submissions(user))
+    if not is_reviewer(user):
+        return found
+    decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING)
+    return found.filter(Q(reviewer=user) | Q(submission__in=decided.values("submission")))
+
+
+def reviewer_numbers(submission: Submission) -> dict[int, int]:
+    """Return the number of each reviewer by which the team knows them, by their key."""
+    rows = submission.reviews.order_by("pk").values_list("reviewer_id", flat=True)
+    return {reviewer: number for number, reviewer in enumerate(rows, 1)}
 
 
 def readable_proofs(user: User) -> QuerySet[Artifact]:
@@ -105,6 +136,10 @@ def readable_proofs(user: User) -> QuerySet[Artifact]:
     return Artifact.objects.filter(readable, kind=ArtifactKind.PRIVACY_PROOF).select_related(
         "submission", "upload"
     )
+
+
+def _decisions_of(reviewer: User) -> QuerySet[ProofReview]:
+    return ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(**PENDING)
 
 
 def _keys(rows: QuerySet[Any]) -> list[int]:

@@ -1,22 +1,32 @@
 """Decisions on proofs."""
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
+from pydantic import ValidationError as MalformedError
 
 from portal.accounts.models import User
 from portal.accounts.selectors import is_reviewer
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.evaluation.notifications import mail_people, mail_team
-from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.checklist import CHECKLIST
+from portal.reviews.drafts import Draft, decided_draft
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
+
+MAX_CHANGES_TIME = timedelta(days=90)
+DECIDED = {
+    Decision.ACCEPTED: "accepted",
+    Decision.CHANGES_REQUESTED: "asked for changes to",
+    Decision.REJECTED: "rejected",
+}
 
 
 def may_review(submission: Submission, user: User) -> str:
@@ -29,13 +39,24 @@ def may_review(submission: Submission, user: User) -> str:
 
 
 def decide(
-    submission: Submission, decision: Decision, reason: str, checklist: Mapping[str, str], *, actor: User
+    submission: Submission,
+    decision: Decision,
+    reason: str,
+    checklist: Mapping[str, str],
+    *,
+    actor: User,
+    notes: Mapping[str, str] | None = None,
+    changes_due: date | None = None,
+    declares_no_conflict: bool = False,
 ) -> ProofReview:
     """Record `actor`'s decision on the submission's proof, in place of an earlier one of theirs.
 
     Args:
-        reason: Needed for a rejection, and to change an earlier decision. Public when it is a rejection.
+        reason: Needed unless the decision is a first acceptance. Public when it is a rejection.
         checklist: Answers by item; all of them are needed to accept.
+        notes: By item, for the team; needed where the answer is no.
+        changes_due: Until when the team is to revise the proof, where changes are requested.
+        declares_no_conflict: The reviewer's own word, beside what the history says.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
@@ -43,17 +64,15 @@ def decide(
     """
     if rejection := may_review(submission, actor):
         raise PermissionDenied(rejection)
+    given = _draft(checklist, notes or {}, reason, changes_due, declares_no_conflict=declares_no_conflict)
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
         review = ProofReview.objects.filter(submission=submission, reviewer=actor).first()
         before = review.decision if review else Decision.PENDING
-        reason = reason.strip()
-        _require_complete(submission, decision, reason, checklist, is_new=before == Decision.PENDING)
+        _require_complete(submission, decision, given, is_new=before == Decision.PENDING)
         review = review or ProofReview(submission=submission, reviewer=actor)
-        review.decision, review.reason, review.checklist = decision, reason, dict(checklist)
-        review.decided_at = timezone.now()
-        review.save()
+        _decide(review, decision, given)
         boards_changed(submission.track_id)
         record(
             actor,
@@ -61,24 +80,72 @@ def decide(
             review,
             submission=str(submission.pk),
             before=before,
-            reason=reason,
-            checklist=dict(checklist),
+            **given.model_dump(mode="json", exclude={"answers"}),
+            checklist=review.checklist,
         )
         _notify_team(review)
+    return review
+
+
+def _draft(
+    checklist: Mapping[str, str],
+    notes: Mapping[str, str],
+    reason: str,
+    changes_due: date | None,
+    *,
+    declares_no_conflict: bool,
+) -> Draft:
+    if not set(checklist) | set(notes) <= {item.key for item in CHECKLIST}:
+        raise ValidationError("An answer doesn't belong to the checklist.")
+    try:
+        return Draft.model_validate(
+            {
+                "answers": checklist,
+                "notes": notes,
+                "reason": reason,
+                "changes_due": changes_due,
+                "declares_no_conflict": declares_no_conflict,
+            }
+        )
+    except MalformedError as error:
+        raise ValidationError("An answer doesn't belong to the checklist, or a text is too long.") from error
+
+
+def _decide(review: ProofReview, decision: Decision, given: Draft) -> None:
+    review.decision, review.reason = decision, given.reason
+    review.checklist, review.notes = {**given.answers}, {**given.notes}
+    review.changes_due = given.changes_due if decision == Decision.CHANGES_REQUESTED else None
+    review.declares_no_conflict, review.draft = given.declares_no_conflict, None
+    review.decided_at = timezone.now()
+    review.save()
+
+
+def save_draft(submission: Submission, draft: Draft, *, actor: User) -> ProofReview:
+    """Keep what the reviewer has written so far, which nobody else sees. A decision that was made stays as it is.
+
+    Raises:
+        PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
+    """
+    if rejection := may_review(submission, actor):
+        raise PermissionDenied(rejection)
+    with transaction.atomic():
+        # No audit entry: nothing has changed for anybody else.
+        review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
+        review.draft, review.drafted_at = draft.model_dump(mode="json"), timezone.now()
+        review.save(update_fields=["draft", "drafted_at"])
     return review
 
 
 def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     """Take every decision on a proof back, since it was revised; receives `submissions.signals.proof_revised`.
 
-    What was decided and why stays in the audit record, and a reviewer finds their answers to the checklist.
+    What was decided and why stays in the audit record, and a reviewer finds what they wrote as a draft.
     """
     submission = artifact.submission
     decided = list(submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer"))
     for review in decided:
         before, reason = review.decision, review.reason
-        review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
-        review.save(update_fields=["decision", "reason", "decided_at"])
+        _take_back(review)
         record(
             actor,
             "proof_review.reopened",
@@ -89,7 +156,7 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
             version=artifact.version,
         )
     boards_changed(submission.track_id)
-    page = settings.SITE_URL + reverse("admin:reviews_review", args=[submission.pk])
+    page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of {submission} was uploaded. Please decide on it again."
     mail_people(
         [review.reviewer for review in decided if review.reviewer.is_active],
@@ -98,31 +165,52 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     )
 
 
-def _require_complete(
-    submission: Submission, decision: Decision, reason: str, checklist: Mapping[str, str], *, is_new: bool
-) -> None:
+def _take_back(review: ProofReview) -> None:
+    # They read the new version with what they found in the old one; the text for the team and the tick are due again.
+    if review.draft is None:
+        written = decided_draft(review).model_copy(
+            update={"reason": "", "changes_due": None, "declares_no_conflict": False}
+        )
+        review.draft = written.model_dump(mode="json")
+    review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
+    review.checklist, review.notes, review.changes_due, review.declares_no_conflict = {}, {}, None, False
+    review.save()
+
+
+def _require_complete(submission: Submission, decision: Decision, given: Draft, *, is_new: bool) -> None:
     if submission.state != SubmissionState.SUBMITTED:
         raise ValidationError(f"This submission is {submission.state}; only submitted ones are reviewed.")
-    if decision not in {Decision.ACCEPTED, Decision.REJECTED}:
-        raise ValidationError({"decision": "Accept or reject."})
-    if not reason and (decision == Decision.REJECTED or not is_new):
-        raise ValidationError(
-            {"reason": "Give the reason: the team needs to know what to fix or what changed."}
-        )
-    keys = {item.key for item in CHECKLIST}
-    if not (set(checklist) <= keys and set(checklist.values()) <= set(Answer)):
-        raise ValidationError("An answer doesn't belong to the checklist.")
-    if decision == Decision.ACCEPTED and (missing := sorted(keys - set(checklist))):
-        raise ValidationError(dict.fromkeys(missing, "An answer is needed to accept the proof."))
+    if decision == Decision.PENDING:
+        raise ValidationError("Accept, ask for changes, or reject.")
+    missing: dict[str, str] = {}
+    if not given.reason and (decision != Decision.ACCEPTED or not is_new):
+        missing["reason"] = "Give the reason: the team needs to know what to fix or what changed."
+    if decision == Decision.CHANGES_REQUESTED and not _is_in_reach(given.changes_due):
+        missing["changes_due"] = f"Give the team a day from tomorrow on, within {MAX_CHANGES_TIME.days} days."
+    if decision == Decision.ACCEPTED:
+        unanswered = {item.key for item in CHECKLIST} - set(given.answers)
+        missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
+    missing |= dict.fromkeys(given.unexplained, "A “no” needs a note: the team reads there what is missing.")
+    if missing:
+        raise ValidationError(missing)
+
+
+def _is_in_reach(due: date | None) -> bool:
+    today = timezone.now().date()
+    return due is not None and today < due <= today + MAX_CHANGES_TIME
 
 
 def _notify_team(review: ProofReview) -> None:
     submission = review.submission
     verdict = verdict_on(submission)
+    label = DECIDED[Decision(review.decision)]
     lines = [
-        f"A reviewer {review.decision} the privacy proof of {submission}.",
+        f"A reviewer {label} the privacy proof of {submission}.",
         review.reason,
-        f"The result is now {verdict.status}: {verdict.reason}.",
-        settings.SITE_URL + submission.get_absolute_url(),
+        f"Please upload a revised proof by {review.changes_due:%d %b %Y}." if review.changes_due else "",
+        f"The result is now {verdict.status.label}: {verdict.reason}.",
+        "What the reviewer noted on single questions, and a place to answer:",
+        settings.SITE_URL + reverse("reviews:team", args=[submission.pk]),
     ]
-    mail_team(submission.team, f"Proof of {submission}: {review.decision}", filter(None, lines))
+    subject = Decision(review.decision).label
+    mail_team(submission.team, f"Proof of {submission}: {subject}", filter(None, lines))

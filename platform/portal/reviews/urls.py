@@ -1,10 +1,18 @@
 from django.urls import URLPattern, URLResolver, path
 
-from portal.reviews import proof_views, views
+from portal.reviews import desk_views, proof_views, team_views, views
 
 app_name = "reviews"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.queue, name="queue"),
+    path("<uuid:submission_id>/", desk_views.desk, name="desk"),
+    path("<uuid:submission_id>/draft/", desk_views.draft, name="draft"),
+    path("<uuid:submission_id>/messages/", desk_views.message, name="message"),
+    path("<uuid:submission_id>/assign/", desk_views.assignment, name="assign"),
+    path("<uuid:submission_id>/take/", desk_views.take, name="take"),
+    path("<uuid:submission_id>/team/", team_views.team, name="team"),
+    path("<uuid:submission_id>/team/messages/", team_views.team_message, name="team_message"),
+    path("<uuid:submission_id>/team/appeal/", team_views.team_appeal, name="team_appeal"),
     path("<uuid:submission_id>/proof/", proof_views.proof, name="proof"),
     path("<uuid:submission_id>/proof/file/", proof_views.file, name="proof_file"),
     path("<uuid:submission_id>/proof/changes/", proof_views.changes, name="proof_changes"),

@@ -92,8 +92,8 @@ WRITERS = {
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
     "proofs/pages.py:draw_again",
-    "reviews/services.py:decide",
-    "reviews/services.py:reopen",
+    "reviews/services.py:_decide",
+    "reviews/services.py:_take_back",
     "submissions/proof_consent.py:publish_or_not",
     "submissions/services.py:_change",
     "submissions/services.py:disqualify",

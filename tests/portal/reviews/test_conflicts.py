@@ -129,7 +129,7 @@ def test_the_review_page_shows_the_reason_and_nothing_of_the_proof(
 ) -> None:
     make_submission(make_team(reviewer), submission.track, state=SubmissionState.SUBMITTED)
     client.force_login(reviewer)
-    page = client.get(reverse("admin:reviews_review", args=[submission.pk]))
+    page = client.get(reverse("reviews:desk", args=[submission.pk]))
     assert page.status_code == 403
     assert "A team of yours competes in this track." in page.text
     assert "proof.md" not in page.text

@@ -1,14 +1,19 @@
+from datetime import timedelta
+
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
 from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.drafts import Draft, draft_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
 from portal.reviews.services import decide
@@ -63,6 +68,11 @@ def reject(submission, reviewer, reason="No composition over rounds."):
     return decide(submission, Decision.REJECTED, reason, {}, actor=reviewer)
 
 
+def ask(submission, reviewer, reason="State the sampling.", days=14):
+    due = timezone.now().date() + timedelta(days=days)
+    return decide(submission, Decision.CHANGES_REQUESTED, reason, {}, actor=reviewer, changes_due=due)
+
+
 def test_two_acceptances_verify_the_result(submission, reviewer):
     accept(submission, reviewer)
     assert verdict_on(submission).status == ResultStatus.PROVISIONAL
@@ -109,6 +119,78 @@ def test_another_decision_needs_a_reason_and_keeps_the_history(submission, revie
     ]
 
 
+def test_a_no_needs_a_note(submission, reviewer):
+    answers = {**ALL_YES, "noise": Answer.NO}
+    with pytest.raises(ValidationError) as caught:
+        decide(
+            submission,
+            Decision.REJECTED,
+            "No.",
+            answers,
+            actor=reviewer,
+            notes={"noise": "  ", "unit": "fine"},
+        )
+    assert list(caught.value.message_dict) == ["noise"]
+    review = decide(
+        submission, Decision.ACCEPTED, "", answers, actor=reviewer, notes={"noise": "Half precision."}
+    )
+    assert review.notes == {"noise": "Half precision."}
+
+
+@pytest.mark.parametrize("days", [0, 91])
+def test_changes_are_due_within_reach(submission, reviewer, days):
+    with pytest.raises(ValidationError) as caught:
+        ask(submission, reviewer, days=days)
+    assert list(caught.value.message_dict) == ["changes_due"]
+
+
+def test_who_asks_for_changes_says_which(submission, reviewer):
+    with pytest.raises(ValidationError) as caught:
+        ask(submission, reviewer, " ")
+    assert list(caught.value.message_dict) == ["reason"]
+
+
+def test_changes_are_requested_until_the_revised_proof_is_uploaded(submission, reviewer):
+    ask(submission, reviewer)
+    verdict = verdict_on(submission)
+    assert (verdict.status, verdict.asks_changes) == (ResultStatus.PROVISIONAL, True)
+    assert list(awaiting_review(make_reviewer())) == []
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    assert not verdict_on(Submission.objects.get(pk=submission.pk)).asks_changes
+    assert list(awaiting_review(reviewer)) == [submission]
+    assert ProofReview.objects.get().changes_due is None
+
+
+def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submission, reviewer):
+    decide(
+        submission,
+        Decision.REJECTED,
+        "No.",
+        {"noise": Answer.NO},
+        actor=reviewer,
+        notes={"noise": "Half precision."},
+        declares_no_conflict=True,
+    )
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    review = ProofReview.objects.get()
+    assert (review.checklist, review.notes, review.declares_no_conflict) == ({}, {}, False)
+    assert draft_of(review) == Draft(answers={"noise": Answer.NO}, notes={"noise": "Half precision."})
+
+
+def test_a_third_reviewer_settles_a_disagreement(submission):
+    accept(submission, make_reviewer())
+    reject(submission, make_reviewer())
+    assert verdict_on(submission).is_split
+    third = make_reviewer()
+    assert list(awaiting_review(third)) == [submission]
+    reject(submission, third)
+    assert verdict_on(submission).status == ResultStatus.REJECTED
+
+
 @pytest.mark.parametrize("answers", [{"unknown": "yes"}, {"noise": "maybe"}])
 def test_answers_outside_the_checklist_are_rejected(submission, reviewer, answers):
     with pytest.raises(ValidationError):
@@ -152,8 +234,8 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     (message,) = mail.outbox
     assert message.to == [submission.created_by.email]
     assert "No composition over rounds." in message.body
-    assert "The result is now rejected" in message.body
-    assert settings.SITE_URL + submission.get_absolute_url() in message.body
+    assert "The result is now proof rejected" in message.body
+    assert settings.SITE_URL + reverse("reviews:team", args=[submission.pk]) in message.body
     assert reviewer.email not in message.body
 
 

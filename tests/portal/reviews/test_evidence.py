@@ -59,7 +59,7 @@ def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):
 def test_the_page_has_the_evidence_at_its_question(client, accounted):
     submission, _ = accounted
     client.force_login(make_reviewer())
-    page = client.get(reverse("admin:reviews_review", args=[submission.pk])).text
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     sampling = page.index("C6 providers of the clients: 18 providers")
     assert page.index("Does the sampling that is accounted for") < sampling < page.index('name="sampling"')
     assert "3 rounds: gaussian, effective noise multiplier 4" in page

@@ -4,7 +4,7 @@ from django.urls import reverse
 
 from portal.accounts.adapters import AccountAdapter
 from portal.reviews.queue import Part, part_of, queue_of, waiting_for
-from portal.reviews.verdict import ResultStatus
+from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_team, make_user
@@ -13,17 +13,26 @@ from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, s
 QUEUE = "/reviews/"
 
 
+UNDER_REVIEW = Verdict(ResultStatus.PROVISIONAL)
+CHANGES_REQUESTED = Verdict(ResultStatus.PROVISIONAL, asks_changes=True)
+REJECTED = Verdict(ResultStatus.REJECTED)
+
+
 @pytest.mark.parametrize(
-    ("status", "has_decided", "part"),
+    ("found", "has_decided", "is_appealed", "part"),
     [
-        (ResultStatus.PROVISIONAL, False, Part.NEEDS_ME),
-        (ResultStatus.PROVISIONAL, True, Part.WAITING_FOR_REVIEWERS),
-        (ResultStatus.REJECTED, False, Part.WAITING_FOR_TEAM),
-        (ResultStatus.VERIFIED, True, Part.DECIDED),
+        (UNDER_REVIEW, False, False, Part.NEEDS_ME),
+        (UNDER_REVIEW, True, False, Part.WAITING_FOR_REVIEWERS),
+        (CHANGES_REQUESTED, False, False, Part.WAITING_FOR_TEAM),
+        (CHANGES_REQUESTED, True, True, Part.WAITING_FOR_TEAM),
+        (REJECTED, False, False, Part.WAITING_FOR_TEAM),
+        (REJECTED, False, True, Part.NEEDS_ME),
+        (REJECTED, True, True, Part.WAITING_FOR_REVIEWERS),
+        (Verdict(ResultStatus.VERIFIED), False, True, Part.DECIDED),
     ],
 )
-def test_a_proof_is_in_the_part_of_those_who_have_to_act(status, has_decided, part):
-    assert part_of(status, has_decided=has_decided) == part
+def test_a_proof_is_in_the_part_of_those_who_have_to_act(found, has_decided, is_appealed, part):
+    assert part_of(found, has_decided=has_decided, is_appealed=is_appealed) == part
 
 
 @pytest.fixture
@@ -68,7 +77,7 @@ def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     change_results(submission.runs.get(), checks=[{"id": "C6", "status": "flagged"}])
     accept(submission, make_reviewer())
     page = client.get(QUEUE).text
-    assert reverse("admin:reviews_review", args=[submission.pk]) in page
+    assert reverse("reviews:desk", args=[submission.pk]) in page
     assert "1 flagged" in page
     assert "accepted by" not in page
 

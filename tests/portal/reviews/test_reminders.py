@@ -5,11 +5,25 @@ from django.core import mail
 from django.utils import timezone
 
 from portal.celery import REMIND_TASK, app
+from portal.reviews.models import ProofReview
 from portal.reviews.reminders import remind_reviewers
 from tests.portal.factories import make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
 
 pytestmark = pytest.mark.django_db
+
+
+def test_what_is_assigned_is_overdue_after_its_day(reviewer):
+    now = timezone.now()
+    for days_ago, due in ((20, 1), (3, -1)):
+        submission = scored(days_ago)
+        ProofReview.objects.create(
+            submission=submission, reviewer=reviewer, assigned_at=now, due=now.date() + timedelta(days=due)
+        )
+    remind_reviewers()
+    (sent,) = mail.outbox
+    assert "After 20 days" not in sent.body
+    assert "was due on" in sent.body
 
 
 @pytest.fixture

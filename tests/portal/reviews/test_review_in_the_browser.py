@@ -1,10 +1,12 @@
-"""The review page in a real browser: the evidence never covers the form."""
+"""The reviewers' desk in a real browser: a draft that saves itself, keys, and three reviewers who settle a proof."""
 
 import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
 from evaluator.contracts import ArtifactKind
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.verdict import ResultStatus, verdict
 from tests.portal.factories import change_results, make_artifact
 from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
 from tests.services.chromium import Chromium
@@ -21,24 +23,84 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, live_server, client, settings, tmp_path):
+def submission(settings, tmp_path):
     settings.STORE_FOLDER = tmp_path / "store"
     submission = scored_submission()
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
     checks = [{"id": "C16", "status": "failed", "expected": HASH, "found": HASH, "where": f"round 3, {HASH}"}]
     change_results(submission.runs.get(), checks=checks)
-    client.force_login(make_reviewer())
-    context = browser.new_context()
-    session = client.cookies["sessionid"].value
-    context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
-    page = context.new_page()
-    page.address = live_server.url + reverse("admin:reviews_review", args=[submission.pk])
-    yield page
-    context.close()
+    return submission
 
 
-def test_every_question_can_be_answered_beside_the_opened_checks(page):
-    page.goto(page.address)
+@pytest.fixture
+def desk(browser, live_server, client, submission):
+    """Opens the desk as a new reviewer, in a window of their own."""
+    contexts = []
+
+    def open_desk():
+        client.force_login(make_reviewer())
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        session = client.cookies["sessionid"].value
+        context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+        page = context.new_page()
+        page.goto(live_server.url + reverse("reviews:desk", args=[submission.pk]))
+        return page
+
+    yield open_desk
+    for context in contexts:
+        context.close()
+
+
+def button(page, name):
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def answer_all(page):
+    """Answer every question with yes, by keys."""
+    page.locator("#review input[type=radio]").first.focus()
+    for _ in range(16):
+        page.keyboard.press("y")
+        page.keyboard.press("j")
+
+
+def decide(page, name):
+    page.get_by_label("I have no conflict of interest").check()
+    button(page, name).click()
+    expect(page.get_by_text("is recorded")).to_be_visible()
+
+
+def test_three_reviewers_settle_a_proof(desk, submission):
+    page = desk()
+    answer_all(page)
+    note = page.locator("#item-noise").get_by_label("Note")
+    note.fill("j is a letter here")
+    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
+    expect(page.locator("#desk-state")).to_contain_text("Saved ")
+    page.reload()
+    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
+    expect(note).to_have_value("j is a letter here")
+    decide(page, "Accept")
+
+    page = desk()
+    page.locator("#item-noise").get_by_role("radio", name="no").check()
+    page.get_by_label("What the team reads").fill("The noise is too small.")
+    page.get_by_label("I have no conflict of interest").check()
+    button(page, "Reject").click()
+    expect(page.get_by_text("A “no” needs a note")).to_be_visible()
+    page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
+    decide(page, "Reject")
+
+    page = desk()
+    answer_all(page)
+    decide(page, "Accept")
+    decisions = [(Decision(one.decision), one.reason) for one in ProofReview.objects.all()]
+    assert verdict(decisions, 2).status == ResultStatus.VERIFIED
+
+
+def test_every_question_can_be_answered_beside_the_opened_checks(desk):
+    page = desk()
+    page.get_by_text("Runs and checks").click()
     page.get_by_text("Checks of the run").click()
     for width in (1280, 1600, 390):
         page.set_viewport_size({"width": width, "height": 900})

@@ -69,7 +69,7 @@ PAGES: dict[str, Callable[[Submission], str]] = {
     "status": lambda submission: submission.get_absolute_url() + "status/",
     "proof": lambda submission: reverse("reviews:proof", args=[submission.pk]),
     "admin": lambda submission: reverse("admin:submissions_submission_change", args=[submission.pk]),
-    "review": lambda submission: reverse("admin:reviews_review", args=[submission.pk]),
+    "review": lambda submission: reverse("reviews:desk", args=[submission.pk]),
 }
 # Everybody else sees none of these pages.
 ALLOWED = {

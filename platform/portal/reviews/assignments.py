@@ -1,0 +1,86 @@
+"""Who reviews which proof until when: organizers assign reviewers, and reviewers take proofs."""
+
+from datetime import date, timedelta
+
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.evaluation.notifications import mail_people
+from portal.reviews.models import ProofReview
+from portal.reviews.reminders import REVIEW_TIME, reviewers
+from portal.reviews.selectors import conflict_of_interest
+from portal.reviews.services import may_review
+from portal.submissions.models import Submission, SubmissionState
+
+ORGANIZE = "challenge.organize"
+MAX_REVIEW_TIME = timedelta(days=90)
+
+
+def may_organize(user: User) -> bool:
+    """Return whether `user` is one of the organizers who assign reviewers."""
+    return user.is_staff and user.has_perm(ORGANIZE)
+
+
+def may_assign(submission: Submission, user: User) -> str:
+    """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
+    if not may_organize(user):
+        return "Reviewers are assigned by organizers."
+    return conflict_of_interest(submission, user)
+
+
+def eligible_reviewers(submission: Submission) -> list[User]:
+    """Return those who may review the proof and have not decided on it."""
+    decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
+    found = reviewers().filter(is_active=True).exclude(pk__in=decided).order_by("name", "email")
+    return [one for one in found if not may_review(submission, one)]
+
+
+def default_due() -> date:
+    """Return the day until which a review that is taken now is expected."""
+    return timezone.now().date() + REVIEW_TIME
+
+
+def assign(submission: Submission, reviewer: User, due: date, *, actor: User) -> ProofReview:
+    """Ask `reviewer` to decide until `due`; a second time it sets another day. A reviewer may assign themselves.
+
+    Raises:
+        PermissionDenied: The actor may not assign reviewers.
+        ValidationError: The reviewer may not review it or has decided, or the day is out of reach.
+    """
+    if actor != reviewer and (rejection := may_assign(submission, actor)):
+        raise PermissionDenied(rejection)
+    if rejection := may_review(submission, reviewer):
+        # For organizers: the reason would tell about somebody else.
+        raise (
+            PermissionDenied(rejection) if actor == reviewer else ValidationError("Choose another reviewer.")
+        )
+    today = timezone.now().date()
+    if submission.state != SubmissionState.SUBMITTED:
+        raise ValidationError("Only submitted proofs are reviewed.")
+    if not today < due <= today + MAX_REVIEW_TIME:
+        raise ValidationError({"due": f"Choose a day from tomorrow on, within {MAX_REVIEW_TIME.days} days."})
+    with transaction.atomic():
+        review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=reviewer)
+        review = ProofReview.objects.select_for_update().get(pk=review.pk)
+        if review.is_decided:
+            raise ValidationError("This reviewer has decided already.")
+        review.assigned_at, review.due = timezone.now(), due
+        review.save(update_fields=["assigned_at", "due"])
+        record(
+            actor,
+            "proof_review.assigned",
+            review,
+            submission=str(submission.pk),
+            reviewer=reviewer.pk,
+            due=due.isoformat(),
+        )
+        if actor != reviewer:
+            page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
+            text = f"Please review the privacy proof of {submission} in {submission.track} by {due:%d %b %Y}."
+            mail_people([reviewer], f"Proof of {submission}: please review", [text, page])
+    return review

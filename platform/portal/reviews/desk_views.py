@@ -1,0 +1,214 @@
+"""The reviewers' desk: one proof beside the checklist, the decision on it, messages to its team, and assignment."""
+
+from functools import wraps
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.accounts.requests import UserRequest
+from portal.evaluation.results import EPSILON_COLUMNS
+from portal.evaluation.status import statuses
+from portal.limits import Limit
+from portal.reviews.access import View, for_reviewers, reviewed_submission
+from portal.reviews.assignments import assign, default_due, eligible_reviewers, may_assign, may_organize
+from portal.reviews.checklist import CHECKLIST
+from portal.reviews.decisions import decisions_for_reviewer
+from portal.reviews.drafts import Draft, draft_of
+from portal.reviews.evidence import evidence_on
+from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
+from portal.reviews.models import Decision, ProofReview
+from portal.reviews.selectors import open_appeals, verdict_on
+from portal.reviews.services import decide, may_review, save_draft
+from portal.reviews.threads import post_message, threads_for_reviewer
+from portal.submissions.models import Submission
+
+DRAFTS = Limit("review-draft", 60)
+
+
+def for_this_review(view: View) -> View:
+    """Return the view of a submission for those who may review it; others read why they may not."""
+
+    @wraps(view)
+    def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
+        submission = reviewed_submission(submission_id)
+        if rejection := may_review(submission, request.user):
+            return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
+        return view(request, submission)
+
+    return for_reviewers(checked)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_this_review
+def desk(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Show the proof beside the checklist, and record the decision that is posted."""
+    own = _own(submission, request)
+    if request.method != "POST":
+        return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
+    form = ReviewForm(request.POST)
+    if form.is_valid():
+        written = form.draft()
+        try:
+            review = _decide(request, submission, written)
+        except ValidationError as error:
+            # What was written isn't lost with the page.
+            own = save_draft(submission, written, actor=request.user)
+            form.add_error(None, error)
+        else:
+            messages.success(
+                request, f"Your decision on {submission} is recorded: {review.get_decision_display()}."
+            )
+            return redirect("reviews:queue")
+    return _desk(request, submission, own, form)
+
+
+def _decide(request: UserRequest, submission: Submission, draft: Draft) -> ProofReview:
+    decision = request.POST.get("decision")
+    if not draft.declares_no_conflict:
+        raise ValidationError(
+            {"no_conflict": "Who has a conflict of interest leaves the proof to another reviewer."}
+        )
+    return decide(
+        submission,
+        Decision(decision) if decision in Decision.values else Decision.PENDING,
+        draft.reason,
+        draft.answers,
+        actor=request.user,
+        notes=draft.notes,
+        changes_due=draft.changes_due,
+        declares_no_conflict=True,
+    )
+
+
+@require_POST
+@for_this_review
+def draft(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Keep what the reviewer has written. A script gets the bar's new text, and everybody else the page."""
+    form, is_script = ReviewForm(request.POST), "HX-Request" in request.headers
+    own, problem = _own(submission, request), ""
+    if wait_s := DRAFTS.wait_s(str(request.user.pk)):
+        problem = f"saved too often, please wait {wait_s} seconds."
+    elif form.is_valid():
+        own = save_draft(submission, form.draft(), actor=request.user)
+    else:
+        problem = " ".join(str(errors[0]) for errors in form.errors.values())
+    if is_script:
+        return render(request, "reviews/desk_saved.html", _state(own, problem))
+    if problem:
+        messages.error(request, f"Your draft isn't saved: {problem}")
+        return _desk(request, submission, own, form)
+    messages.success(request, "Your draft is saved. Nobody else sees it.")
+    return redirect("reviews:desk", submission.pk)
+
+
+@require_POST
+@for_this_review
+def message(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Post a message to the team."""
+    form = MessageForm(request.POST)
+    if form.is_valid():
+        try:
+            post_message(
+                submission, form.cleaned_data["item"], form.cleaned_data["text"], author=request.user
+            )
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, "The team can read your message now.")
+            return redirect("reviews:desk", submission.pk)
+    own = _own(submission, request)
+    return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Let an organizer assign a reviewer."""
+    if not may_organize(request.user):
+        raise PermissionDenied
+    submission = reviewed_submission(submission_id)
+    if rejection := may_assign(submission, request.user):
+        raise PermissionDenied(rejection)
+    eligible = eligible_reviewers(submission)
+    form = AssignmentForm(eligible, request.POST or None, initial={"due": default_due()})
+    if request.method == "POST" and form.is_valid():
+        reviewer, due = form.cleaned_data["reviewer"], form.cleaned_data["due"]
+        try:
+            assign(submission, reviewer, due, actor=request.user)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, f"{reviewer} is asked to decide by {due:%d %b %Y}.")
+            return redirect("reviews:assign", submission.pk)
+    assigned = [review for review in submission.reviews.all() if review.assigned_at]
+    context = {"submission": submission, "form": form, "assigned": assigned, "eligible": eligible}
+    return render(request, "reviews/assign.html", context)
+
+
+@require_POST
+@for_this_review
+def take(request: UserRequest, submission: Submission) -> HttpResponse:
+    """Assign the review to the visitor."""
+    try:
+        review = assign(submission, request.user, default_due(), actor=request.user)
+    except ValidationError as error:
+        messages.error(request, " ".join(error.messages))
+    else:
+        messages.success(request, f"The review is yours. Please decide by {review.due:%d %b %Y}.")
+    return redirect("reviews:desk", submission.pk)
+
+
+def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
+    return next(
+        (review for review in submission.reviews.all() if review.reviewer_id == request.user.pk), None
+    )
+
+
+def _state(own: ProofReview | None, problem: str = "") -> dict[str, object]:
+    """Return what the bar and the preview show: what is saved, and the problem with saving what isn't."""
+    return {
+        "draft": draft_of(own),
+        "total": len(CHECKLIST),
+        "drafted_at": own.drafted_at if own and own.draft is not None else None,
+        "problem": problem,
+    }
+
+
+def _desk(
+    request: UserRequest,
+    submission: Submission,
+    own: ProofReview | None,
+    form: ReviewForm,
+    message_form: MessageForm | None = None,
+) -> HttpResponse:
+    runs = statuses(submission.runs.all())
+    threads = threads_for_reviewer(submission, request.user)
+    has_decided = own is not None and own.is_decided
+    context = {
+        "submission": submission,
+        "form": form,
+        "runs": runs,
+        "groups": form.groups(evidence_on(submission, runs), threads),
+        "general": next((thread.lines for thread in threads if not thread.item), []),
+        "epsilon_columns": EPSILON_COLUMNS,
+        "is_insider": True,
+        "proof": submission.proof(),
+        "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
+        "own": own,
+        "has_decided": has_decided,
+        "verdict": verdict_on(submission) if has_decided else None,
+        "decisions": decisions_for_reviewer(submission, request.user),
+        "appeal": open_appeals().filter(submission=submission).first(),
+        "may_assign": not may_assign(submission, request.user),
+        "message_form": message_form or MessageForm(),
+        **_state(own),
+    }
+    has_errors = bool(form.errors) or (message_form is not None and bool(message_form.errors))
+    return render(request, "reviews/desk.html", context, status=422 if has_errors else 200)

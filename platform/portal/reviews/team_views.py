@@ -1,0 +1,94 @@
+"""The page on which a team reads what reviewers decided and asked, answers them, and appeals."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.accounts.requests import UserRequest
+from portal.reviews.access import reviewed_submission
+from portal.reviews.appeals import appeal, may_appeal
+from portal.reviews.decisions import decisions_for_team
+from portal.reviews.forms import AppealForm, MessageForm
+from portal.reviews.models import Appeal
+from portal.reviews.selectors import verdict_on
+from portal.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message, threads_for_team
+from portal.submissions.models import Submission
+
+
+@require_safe
+@never_cache
+@login_required
+def team(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Show the team what its reviewers decided and wrote."""
+    return _page(request, _own_submission(request, submission_id))
+
+
+@require_POST
+@never_cache
+@login_required
+def team_message(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Post a message to the reviewers."""
+    submission, form = _own_submission(request, submission_id), MessageForm(request.POST)
+    if form.is_valid():
+        try:
+            post_message(
+                submission, form.cleaned_data["item"], form.cleaned_data["text"], author=request.user
+            )
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, "The reviewers can read your message now.")
+            return redirect("reviews:team", submission.pk)
+    return _page(request, submission, message_form=form)
+
+
+@require_POST
+@never_cache
+@login_required
+def team_appeal(request: UserRequest, submission_id: UUID) -> HttpResponse:
+    """Appeal against the rejection."""
+    submission, form = _own_submission(request, submission_id), AppealForm(request.POST)
+    if form.is_valid():
+        try:
+            appeal(submission, form.cleaned_data["text"], author=request.user)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, "Your appeal is made. Another reviewer reads the proof.")
+            return redirect("reviews:team", submission.pk)
+    return _page(request, submission, appeal_form=form)
+
+
+def _own_submission(request: UserRequest, submission_id: UUID) -> Submission:
+    """Return the submission of the visitor's team. Raises `Http404` for all others."""
+    submission = reviewed_submission(submission_id)
+    if not is_of_team(submission, request.user):
+        raise Http404
+    return submission
+
+
+def _page(
+    request: UserRequest,
+    submission: Submission,
+    message_form: MessageForm | None = None,
+    appeal_form: AppealForm | None = None,
+) -> HttpResponse:
+    found = verdict_on(submission)
+    context = {
+        "submission": submission,
+        "verdict": found,
+        "decisions": decisions_for_team(submission),
+        "threads": threads_for_team(submission),
+        "appeal": Appeal.objects.filter(submission=submission).first(),
+        "may_appeal": may_appeal(submission, found),
+        "message_form": message_form or MessageForm(),
+        "appeal_form": appeal_form or AppealForm(),
+        "messages_per_day": MESSAGES_PER_DAY,
+    }
+    return render(request, "reviews/team.html", context, status=422 if message_form or appeal_form else 200)

@@ -1,0 +1,94 @@
+import pytest
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.urls import reverse
+
+from portal.audit.models import AuditEntry
+from portal.reviews.appeals import appeal
+from portal.reviews.models import Appeal
+from portal.reviews.selectors import awaiting_review, verdict_on
+from portal.reviews.verdict import ResultStatus
+from tests.portal.factories import make_user
+from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer()
+
+
+@pytest.fixture
+def submission(reviewer):
+    submission = scored_submission()
+    reject(submission, reviewer)
+    return submission
+
+
+def test_it_brings_the_proof_to_reviewers_who_have_not_decided(submission, reviewer):
+    other = make_reviewer()
+    assert list(awaiting_review(other)) == []
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    assert list(awaiting_review(other)) == [submission]
+    assert list(awaiting_review(reviewer)) == []
+    assert verdict_on(submission).status == ResultStatus.REJECTED
+    entry = AuditEntry.objects.get(action="appeal.made")
+    assert (entry.actor, entry.details["text"]) == (submission.created_by, "Section 3 has it.")
+
+
+def test_an_acceptance_after_it_makes_reviewers_disagree(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    accept(submission, make_reviewer())
+    assert verdict_on(submission).is_split
+
+
+def test_it_ends_when_another_reviewer_rejects(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    reject(submission, make_reviewer())
+    assert list(awaiting_review(make_reviewer())) == []
+
+
+def test_organizers_are_mailed_unless_they_are_of_the_team(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    organizer = make_user(is_staff=True)
+    mail.outbox.clear()
+    submission.created_by.is_staff = True
+    submission.created_by.save()
+    with django_capture_on_commit_callbacks(execute=True):
+        appeal(submission, "Section 3 has it.", author=submission.created_by)
+    assert {to for message in mail.outbox for to in message.to} == {reviewer.email, organizer.email}
+
+
+def test_once_for_each_submission_and_only_after_a_rejection(submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    with pytest.raises(ValidationError, match="once"):
+        appeal(submission, "Really.", author=submission.created_by)
+    accepted = scored_submission()
+    with pytest.raises(ValidationError, match="after a rejection"):
+        appeal(accepted, "Thanks.", author=accepted.created_by)
+
+
+@pytest.mark.parametrize("text", ["  ", "x" * 5_001])
+def test_it_has_a_text_of_some_length(submission, text):
+    with pytest.raises(ValidationError):
+        appeal(submission, text, author=submission.created_by)
+    assert not Appeal.objects.exists()
+
+
+def test_only_the_team_appeals(submission):
+    with pytest.raises(PermissionDenied):
+        appeal(submission, "Section 3 has it.", author=make_user())
+
+
+def test_the_teams_page_offers_it_once_and_the_desk_shows_it(client, submission):
+    client.force_login(submission.created_by)
+    page, post = (reverse(f"reviews:{name}", args=[submission.pk]) for name in ("team", "team_appeal"))
+    assert post in client.get(page).text
+    assert client.post(post, {"text": " "}).status_code == 422
+    assert client.post(post, {"text": "Section 3 has it."}).url == page
+    assert post not in client.get(page).text
+    assert client.post(post, {"text": "Again."}).status_code == 422
+    client.force_login(make_reviewer())
+    assert "Section 3 has it." in client.get(reverse("reviews:desk", args=[submission.pk])).text

@@ -1,0 +1,101 @@
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.audit.models import AuditEntry
+from portal.reviews.assignments import assign, eligible_reviewers
+from portal.reviews.models import ProofReview
+from portal.reviews.queue import Part, queue_of
+from portal.teams.models import Membership
+from tests.portal.factories import make_user
+from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def submission():
+    return scored_submission()
+
+
+@pytest.fixture
+def reviewer():
+    return make_reviewer(name="Rita Review", email="rita@example.org")
+
+
+@pytest.fixture
+def organizer():
+    organizer = make_user(is_staff=True)
+    organizer.user_permissions.add(Permission.objects.get(codename="organize"))
+    return organizer
+
+
+def day(days=10):
+    return timezone.now().date() + timedelta(days=days)
+
+
+def address(submission):
+    return reverse("reviews:assign", args=[submission.pk])
+
+
+def test_an_organizer_assigns_a_reviewer_by_a_day(
+    client, submission, reviewer, organizer, django_capture_on_commit_callbacks
+):
+    client.force_login(organizer)
+    assert "Rita Review" in client.get(address(submission)).text
+    with django_capture_on_commit_callbacks(execute=True):
+        sent = client.post(address(submission), {"reviewer": reviewer.pk, "due": day()})
+    assert sent.url == address(submission)
+    assert [message.to for message in mail.outbox] == [["rita@example.org"]]
+    assert reverse("reviews:desk", args=[submission.pk]) in mail.outbox[0].body
+    (entry,) = AuditEntry.objects.filter(action="proof_review.assigned")
+    assert (entry.actor, entry.details["reviewer"]) == (organizer, reviewer.pk)
+    (needed,) = [section for section in queue_of(reviewer) if section.part == Part.NEEDS_ME]
+    assert [(entry.reviewers, entry.due) for entry in needed.entries] == [(["Rita Review"], day())]
+
+
+def test_a_reviewer_takes_a_proof(client, submission, reviewer):
+    client.force_login(reviewer)
+    take = reverse("reviews:take", args=[submission.pk])
+    assert client.get(take).status_code == 405
+    assert client.post(take).url == reverse("reviews:desk", args=[submission.pk])
+    assert ProofReview.objects.get().due == day(14)
+    assert "Rita Review" in client.get("/reviews/").text
+
+
+def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, organizer):
+    member = make_reviewer()
+    Membership.objects.create(team=submission.team, user=member)
+    accept(submission, make_reviewer())
+    assert eligible_reviewers(submission) == [reviewer]
+    for other in (member, make_user()):
+        with pytest.raises(ValidationError, match="another reviewer"):
+            assign(submission, other, day(), actor=organizer)
+    accept(submission, reviewer)
+    with pytest.raises(ValidationError, match="decided already"):
+        assign(submission, reviewer, day(), actor=organizer)
+
+
+@pytest.mark.parametrize("days", [0, 91])
+def test_the_day_is_within_reach(client, submission, reviewer, organizer, days):
+    client.force_login(organizer)
+    page = client.post(address(submission), {"reviewer": reviewer.pk, "due": day(days)})
+    assert page.context["form"].errors.keys() == {"due"}
+    assert not ProofReview.objects.exists()
+
+
+def test_only_organizers_without_a_conflict_assign_others(client, submission, reviewer, organizer):
+    for user in (make_user(), make_user(is_staff=True), reviewer):
+        client.force_login(user)
+        assert client.post(address(submission), {"reviewer": reviewer.pk, "due": day()}).status_code == 403
+    with pytest.raises(PermissionDenied):
+        assign(submission, make_reviewer(), day(), actor=reviewer)
+    Membership.objects.create(team=submission.team, user=organizer)
+    client.force_login(organizer)
+    assert client.get(address(submission)).status_code == 403
+    assert not ProofReview.objects.exists()
