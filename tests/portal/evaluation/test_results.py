@@ -158,6 +158,8 @@ class TestVerdict:
         self.review(run, "accepted")
         assert "<strong>Verified.</strong>" in page(run)
         self.review(run, "rejected", "No composition.")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition either.")
         html = page(run)
         assert "<strong>Proof rejected</strong>" in html
         assert "No composition." in html

@@ -79,7 +79,6 @@ COLUMNS = {
 }
 # The functions that save such columns, or whole rows of these tables, by update, save, or a bulk method.
 WRITERS = {
-    "api/overview.py:change_me",  # of a person
     "audit/models.py:save",  # of audit entries
     "audit/transitions.py:move",
     "challenge/definitions.py:_save_track",

@@ -64,9 +64,9 @@ def made(track: Track, **fields: object) -> Submission:
         state=RunState.SCORED,
         budget=track.run_budgets()[0],
         epsilon=3.0,
-        joint_epsilon=17.25,
-        joint_runs=1234,
-        checks=[{"id": "C14", "status": "passed", "found": "1234 accounted"}],
+        joint_epsilon=7654.3211,
+        joint_runs=86753094213,
+        checks=[{"id": "C14", "status": "passed", "found": "86753094213 accounted"}],
     )
     # So that no page is empty.
     other = make_submission(track=track, state=SubmissionState.SUBMITTED)
@@ -83,13 +83,14 @@ def addresses(submission: Submission) -> list[str]:
         "team": SLUG,
         "name": "submissions",
         "kind": "csv",
+        "number": "1",
     }
     found = []
     for path in _paths(get_resolver().url_patterns, ""):
         slug = SLUG if path.startswith("teams/") else submission.track.slug
         address = "/" + path.replace("<slug:slug>", slug).replace("<slug>", slug)
         for name, value in values.items():
-            for converter in ("", "uuid:", "str:", "slug:", "path:"):
+            for converter in ("", "uuid:", "str:", "slug:", "path:", "int:"):
                 address = address.replace(f"<{converter}{name}>", value)
         found.append(address)
     boards = [f"/leaderboard/{submission.track.slug}/", f"/api/v1/leaderboards/{submission.track.slug}"]
@@ -150,7 +151,7 @@ def test_no_reviewer_sees_a_private_submission(track: Track) -> None:
     assert TITLE not in client.get(reverse("reviews:queue")).text
     for address in (
         reverse("reviews:proof", args=[submission.pk]),
-        reverse("admin:reviews_review", args=[submission.pk]),
+        reverse("reviews:desk", args=[submission.pk]),
         submission.get_absolute_url(),
     ):
         response = client.get(address)
@@ -177,7 +178,7 @@ def test_nothing_leads_from_an_anonymous_submission_to_its_team_until_the_team_i
     client: Client, track: Track
 ) -> None:
     submission = made(track, anonymous=True, alias="Anonymous 7f3a9c")
-    own_page, hidden = f"/teams/{SLUG}/", (TEAM, SLUG, "owls", "17.25", "1234")
+    own_page, hidden = f"/teams/{SLUG}/", (TEAM, SLUG, "owls", "7654.3211", "86753094213")
     found = places_of(client, submission, *hidden, *traces(submission), submission.alias)
     assert {address for text, address in found if text in hidden} == {own_page}
     assert {text for text, address in found if address == own_page} <= set(hidden)

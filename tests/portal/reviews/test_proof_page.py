@@ -30,8 +30,8 @@ from tests.portal.proofs.pages import add_pages
 pytestmark = pytest.mark.django_db
 
 
-def submission_with(content, filename):
-    submission = make_submission(track=make_track(Ranking.ANLS))
+def submission_with(content, filename, **fields):
+    submission = make_submission(track=make_track(Ranking.ANLS), **fields)
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, content, filename)
     return submission
 
@@ -213,9 +213,7 @@ def images_in(page):
 class TestVersions:
     @pytest.fixture
     def submission(self):
-        submission = submission_with(b"# Claim\n\nsigma is 1.\n", "proof.md")
-        submission.state, submission.submitted_at = "submitted", timezone.now()
-        submission.save()
+        submission = submission_with(b"# Claim\n\nsigma is 1.\n", "proof.md", state="submitted")
         upload = make_upload(submission.team, b"# Claim\n\nsigma is <2>.\n", "proof.md")
         add_version(submission, upload, submission.created_by)
         return submission
