@@ -114,9 +114,7 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
     form = MessageForm(request.POST)
     if form.is_valid():
         try:
-            post_message(
-                submission, form.cleaned_data["item"], form.cleaned_data["text"], author=request.user
-            )
+            post_message(submission, form.about(), form.cleaned_data["text"], author=request.user)
         except ValidationError as error:
             form.add_error(None, error)
         else:

@@ -68,10 +68,10 @@ def decide(
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
-        review = ProofReview.objects.filter(submission=submission, reviewer=actor).first()
-        before = review.decision if review else Decision.PENDING
+        # A draft that saves itself at the same moment makes the row too.
+        review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
+        before = review.decision
         _require_complete(submission, decision, given, is_new=before == Decision.PENDING)
-        review = review or ProofReview(submission=submission, reviewer=actor)
         _decide(review, decision, given)
         boards_changed(submission.track_id)
         record(
