@@ -54,9 +54,12 @@ def desk(request: UserRequest, submission: Submission) -> HttpResponse:
         return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))))
     form = ReviewForm(request.POST)
     if form.is_valid():
+        written = form.draft()
         try:
-            review = _decide(request, submission, form.draft())
+            review = _decide(request, submission, written)
         except ValidationError as error:
+            # What was written isn't lost with the page.
+            own = save_draft(submission, written, actor=request.user)
             form.add_error(None, error)
         else:
             messages.success(
@@ -96,18 +99,20 @@ def _read_version(request: UserRequest) -> int | None:
 def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     """Keep what the reviewer has written. A script gets the bar's new text, and everybody else the page."""
     form, is_script = ReviewForm(request.POST), "HX-Request" in request.headers
-    own = _own(submission, request)
+    own, problem = _own(submission, request), ""
     if wait_s := DRAFTS.wait_s(str(request.user.pk)):
-        form.add_error(None, f"Saved too often: please wait {wait_s} seconds.")
-    if form.is_valid():
+        problem = f"saved too often, please wait {wait_s} seconds."
+    elif form.is_valid():
         own = save_draft(submission, form.draft(), actor=request.user)
-        if is_script:
-            return render(request, "reviews/desk_saved.html", _state(form, own))
-        messages.success(request, "Your draft is saved. Nobody else sees it.")
-        return redirect("reviews:desk", submission.pk)
+    else:
+        problem = " ".join(str(errors[0]) for errors in form.errors.values())
     if is_script:
-        return render(request, "reviews/desk_saved.html", _state(form, own))
-    return _desk(request, submission, own, form)
+        return render(request, "reviews/desk_saved.html", _state(own, problem))
+    if problem:
+        messages.error(request, f"Your draft isn't saved: {problem}")
+        return _desk(request, submission, own, form)
+    messages.success(request, "Your draft is saved. Nobody else sees it.")
+    return redirect("reviews:desk", submission.pk)
 
 
 @require_POST
@@ -117,9 +122,7 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
     form = MessageForm(request.POST)
     if form.is_valid():
         try:
-            post_message(
-                submission, form.cleaned_data["item"], form.cleaned_data["text"], author=request.user
-            )
+            post_message(submission, form.about(), form.cleaned_data["text"], author=request.user)
         except ValidationError as error:
             form.add_error(None, error)
         else:
@@ -174,14 +177,13 @@ def _own(submission: Submission, request: UserRequest) -> ProofReview | None:
     )
 
 
-def _state(form: ReviewForm, own: ProofReview | None) -> dict[str, object]:
-    """Return what the bar shows, of what is in the form."""
-    written = form.draft() if form.is_bound and form.is_valid() else draft_of(own)
+def _state(own: ProofReview | None, problem: str = "") -> dict[str, object]:
+    """Return what the bar and the preview show: what is saved, and the problem with saving what isn't."""
     return {
-        "draft": written,
+        "draft": draft_of(own),
         "total": len(CHECKLIST),
         "drafted_at": own.drafted_at if own and own.draft is not None else None,
-        "form": form,
+        "problem": problem,
     }
 
 
@@ -197,6 +199,7 @@ def _desk(
     has_decided = own is not None and own.is_decided
     context = {
         "submission": submission,
+        "form": form,
         "runs": runs,
         "groups": form.groups(evidence_on(submission, runs), threads),
         "general": next((thread.lines for thread in threads if not thread.item), []),
@@ -211,12 +214,7 @@ def _desk(
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not may_assign(submission, request.user),
         "message_form": message_form or MessageForm(),
-        **_state(form, own),
+        **_state(own),
     }
-    return render(
-        request, "reviews/desk.html", context, status=422 if _has_errors(form, message_form) else 200
-    )
-
-
-def _has_errors(*forms: ReviewForm | MessageForm | None) -> bool:
-    return any(form is not None and form.is_bound and form.errors for form in forms)
+    has_errors = bool(form.errors) or (message_form is not None and bool(message_form.errors))
+    return render(request, "reviews/desk.html", context, status=422 if has_errors else 200)

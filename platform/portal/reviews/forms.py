@@ -118,8 +118,13 @@ def initial_of(draft: Draft) -> dict[str, Any]:
 class MessageForm(forms.Form):
     """A message to the other side."""
 
-    item = forms.ChoiceField(label="About", required=False, choices=[("", GENERAL), *QUESTIONS.items()])
+    item = forms.ChoiceField(label="About", choices=[("general", GENERAL), *QUESTIONS.items()])
     text = forms.CharField(label="Message", max_length=MAX_MESSAGE, widget=forms.Textarea(attrs={"rows": 4}))
+
+    def about(self) -> str:
+        """Return the key of the item that the message is about; empty if it is about none."""
+        item: str = self.cleaned_data["item"]
+        return item if item in QUESTIONS else ""
 
 
 class AppealForm(forms.Form):

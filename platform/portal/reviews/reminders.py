@@ -50,7 +50,7 @@ def _remind(reviewer: User, now: datetime) -> bool:
         return False
     more = [f"… and {len(lines) - MAX_LISTED} more."] if len(lines) > MAX_LISTED else []
     count = f"{len(waiting)} proof{'s' if len(waiting) > 1 else ''}"
-    text = f"Proofs that wait for your review: {len(waiting)}. New, overdue, or waiting for over {REVIEW_TIME.days} days:"
+    text = f"Proofs that wait for your review: {len(waiting)}. New, due, or waiting for over {REVIEW_TIME.days} days:"
     page = settings.SITE_URL + reverse("reviews:queue")
     mail_people([reviewer], f"{count} to review", [text, *lines[:MAX_LISTED], *more, page])
     return True

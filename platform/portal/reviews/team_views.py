@@ -37,9 +37,7 @@ def team_message(request: UserRequest, submission_id: UUID) -> HttpResponse:
     submission, form = _own_submission(request, submission_id), MessageForm(request.POST)
     if form.is_valid():
         try:
-            post_message(
-                submission, form.cleaned_data["item"], form.cleaned_data["text"], author=request.user
-            )
+            post_message(submission, form.about(), form.cleaned_data["text"], author=request.user)
         except ValidationError as error:
             form.add_error(None, error)
         else:

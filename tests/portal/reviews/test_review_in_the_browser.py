@@ -76,7 +76,7 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     note = page.locator("#item-noise").get_by_label("Note")
     note.fill("j is a letter here")
     expect(page.get_by_text("16 of 16 answered")).to_be_visible()
-    expect(page.get_by_text("Saved ")).to_be_visible()
+    expect(page.locator("#desk-state")).to_contain_text("Saved ")
     page.reload()
     expect(page.get_by_text("16 of 16 answered")).to_be_visible()
     expect(note).to_have_value("j is a letter here")
