@@ -158,11 +158,21 @@ class TestVerdict:
         self.review(run, "accepted")
         assert "<strong>Verified.</strong>" in page(run)
         self.review(run, "rejected", "No composition.")
+        assert "<strong>Verified.</strong>" in page(run)
+        self.review(run, "rejected", "No composition.")
         html = page(run)
         assert "<strong>Proof rejected</strong>" in html
         assert "No composition." in html
         assert "rank-chip" not in html
         assert html.index("Proof rejected") < html.index('id="results"') < html.index('id="description"')
+
+    def test_the_page_says_when_reviewers_disagree(self, run):
+        self.review(run, "accepted")
+        self.review(run, "rejected", "No composition.")
+        html = page(run)
+        assert "<strong>Under review: reviewers disagree, a third decides.</strong>" in html
+        assert "No composition." not in html
+        assert "rank-chip" in html
 
     def test_the_progress_of_an_evaluation_that_ended_is_for_the_team(self, run):
         assert "progress-" not in page(run)

@@ -115,9 +115,9 @@ def test_staff_without_the_permission_and_others_are_locked_out(client, submissi
 
 def test_what_others_decided_is_shown_after_ones_own_decision(client, submission, reviewer):
     accept(submission, make_reviewer())
-    assert "proof accepted by" not in client.get(address(submission)).text
+    assert "roof accepted by" not in client.get(address(submission)).text
     client.post(address(submission), ACCEPT)
-    assert "proof accepted by 2 reviewers" in client.get(address(submission)).text
+    assert "Proof accepted by 2 reviewers" in client.get(address(submission)).text
 
 
 def test_a_track_without_proofs_has_nothing_to_review(client, reviewer):
