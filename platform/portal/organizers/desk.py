@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import User
+from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
 from portal.evaluation import clock
 from portal.evaluation.dispatch import ALIVE
@@ -58,7 +59,7 @@ def desk_of(organizer: User) -> Desk:
         *needs.queue_needs(backlogs, figures.workforces(now)),
         *needs.process_needs(silences()),
         *needs.worker_needs(row.worker.name for row in workers if row.state == "silent"),
-        *needs.proof_needs(overdue_proofs(judged, now).count()),
+        *needs.proof_needs(overdue_proofs(judged, now).count(), reads_queue=is_reviewer(organizer)),
         *needs.mail_needs(outbox),
         *needs.disk_needs(figures.disk()),
     ]

@@ -94,13 +94,13 @@ def disk_needs(disk: Disk) -> list[Need]:
     ]
 
 
-def proof_needs(overdue: int) -> list[Need]:
-    """Return whether proofs wait too long for their reviewers."""
+def proof_needs(overdue: int, *, reads_queue: bool) -> list[Need]:
+    """Return whether proofs wait too long for their reviewers, with their queue for whoever may read it."""
     if not overdue:
         return []
     heading = f"{overdue} overdue proof{pluralize(overdue)}"
     text = f"Submitted more than {REVIEW_TIME.days} days ago, and not decided on by enough reviewers."
-    return [Need(heading, text, "admin:reviews_proofreview_changelist", "Proof reviews")]
+    return [Need(heading, text, "reviews:queue", "Proof reviews") if reads_queue else Need(heading, text)]
 
 
 def in_hours(seconds: float) -> str:

@@ -12,7 +12,7 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation.notifications import mail_people
 from portal.reviews.models import ProofReview
-from portal.reviews.reminders import REVIEW_TIME, reviewers
+from portal.reviews.reminders import reviewers
 from portal.reviews.selectors import conflict_of_interest
 from portal.reviews.services import may_review
 from portal.submissions.models import Submission, SubmissionState
@@ -38,11 +38,6 @@ def eligible_reviewers(submission: Submission) -> list[User]:
     decided = {review.reviewer_id for review in submission.reviews.all() if review.is_decided}
     found = reviewers().filter(is_active=True).exclude(pk__in=decided).order_by("name", "email")
     return [one for one in found if not may_review(submission, one)]
-
-
-def default_due() -> date:
-    """Return the day until which a review that is taken now is expected."""
-    return timezone.now().date() + REVIEW_TIME
 
 
 def assign(submission: Submission, reviewer: User, due: date, *, actor: User) -> ProofReview:

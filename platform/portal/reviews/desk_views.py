@@ -16,13 +16,14 @@ from portal.evaluation.results import EPSILON_COLUMNS
 from portal.evaluation.status import statuses
 from portal.limits import Limit
 from portal.reviews.access import View, for_reviewers, reviewed_submission
-from portal.reviews.assignments import assign, default_due, eligible_reviewers, may_assign, may_organize
+from portal.reviews.assignments import assign, eligible_reviewers, may_assign, may_organize
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.decisions import decisions_for_reviewer
 from portal.reviews.drafts import Draft, draft_of
 from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
 from portal.reviews.models import Decision, ProofReview
+from portal.reviews.reminders import default_due
 from portal.reviews.selectors import open_appeals, verdict_on
 from portal.reviews.services import decide, may_review, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
@@ -83,7 +84,14 @@ def _decide(request: UserRequest, submission: Submission, draft: Draft) -> Proof
         notes=draft.notes,
         changes_due=draft.changes_due,
         declares_no_conflict=True,
+        version=_read_version(request),
     )
+
+
+def _read_version(request: UserRequest) -> int | None:
+    """Return the version of the proof that the page showed; None if it doesn't say."""
+    written = request.POST.get("version", "")
+    return int(written) if written.isascii() and written.isdecimal() and len(written) < 5 else None
 
 
 @require_POST

@@ -36,6 +36,11 @@ def reviewers() -> QuerySet[User]:
     return User.objects.with_perm(permission, backend=backend).filter(is_staff=True)
 
 
+def default_due() -> date:
+    """Return the day until which a review that begins now is expected."""
+    return timezone.now().date() + REVIEW_TIME
+
+
 def _remind(reviewer: User, now: datetime) -> bool:
     waiting = list(awaiting_review(reviewer).select_related("track").prefetch_related("runs"))
     assigned = reviewer.proof_reviews.filter(due__isnull=False, submission__in=[one.pk for one in waiting])

@@ -101,11 +101,16 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
 
 
 def open_appeals() -> QuerySet[Appeal]:
-    """Return the appeals after which no reviewer has rejected the proof yet."""
+    """Return the appeals after which the proof was neither rejected again nor revised."""
     again = ProofReview.objects.filter(
         submission=OuterRef("submission"), decision=Decision.REJECTED, decided_at__gt=OuterRef("created_at")
     )
-    return Appeal.objects.filter(~Exists(again))
+    revised = Artifact.objects.filter(
+        submission=OuterRef("submission"),
+        kind=ArtifactKind.PRIVACY_PROOF,
+        created_at__gt=OuterRef("created_at"),
+    )
+    return Appeal.objects.filter(~Exists(again), ~Exists(revised))
 
 
 def has_decided(submission: Submission, reviewer: User) -> bool:

@@ -18,6 +18,7 @@ from portal.evaluation.notifications import mail_people, mail_team
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.drafts import Draft, decided_draft
 from portal.reviews.models import Decision, ProofReview
+from portal.reviews.reminders import default_due
 from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
 
@@ -48,6 +49,7 @@ def decide(
     notes: Mapping[str, str] | None = None,
     changes_due: date | None = None,
     declares_no_conflict: bool = False,
+    version: int | None = None,
 ) -> ProofReview:
     """Record `actor`'s decision on the submission's proof, in place of an earlier one of theirs.
 
@@ -57,10 +59,11 @@ def decide(
         notes: By item, for the team; needed where the answer is no.
         changes_due: Until when the team is to revise the proof, where changes are requested.
         declares_no_conflict: The reviewer's own word, beside what the history says.
+        version: Of the proof, as the actor read it; None for whichever is the newest.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
-        ValidationError: By field, what is missing.
+        ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof.
     """
     if rejection := may_review(submission, actor):
         raise PermissionDenied(rejection)
@@ -68,7 +71,12 @@ def decide(
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
+<<<<<<< HEAD
+        newest = _newest_version(submission, version)
+        # A draft may be saved for the first time at this very moment.
+=======
         # A draft that saves itself at the same moment makes the row too.
+>>>>>>> desk
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
         before = review.decision
         _require_complete(submission, decision, given, is_new=before == Decision.PENDING)
@@ -80,6 +88,7 @@ def decide(
             review,
             submission=str(submission.pk),
             before=before,
+            version=newest,
             **given.model_dump(mode="json", exclude={"answers"}),
             checklist=review.checklist,
         )
@@ -174,6 +183,9 @@ def _take_back(review: ProofReview) -> None:
         review.draft = written.model_dump(mode="json")
     review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
     review.checklist, review.notes, review.changes_due, review.declares_no_conflict = {}, {}, None, False
+    if review.due:
+        # The day was for the version before.
+        review.due = default_due()
     review.save()
 
 
@@ -193,6 +205,18 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     missing |= dict.fromkeys(given.unexplained, "A “no” needs a note: the team reads there what is missing.")
     if missing:
         raise ValidationError(missing)
+
+
+def _newest_version(submission: Submission, read: int | None) -> int | None:
+    """Return the version of the proof that is decided on. The submission is locked, so that none arrives meanwhile."""
+    proof = submission.proof()
+    newest = proof.version if proof else None
+    if read is not None and read != newest:
+        raise ValidationError(
+            "The team has uploaded a revised proof since you opened this page. It is shown now: please read it, and "
+            "decide again."
+        )
+    return newest
 
 
 def _is_in_reach(due: date | None) -> bool:

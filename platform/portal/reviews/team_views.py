@@ -16,7 +16,7 @@ from portal.reviews.appeals import appeal, may_appeal
 from portal.reviews.decisions import decisions_for_team
 from portal.reviews.forms import AppealForm, MessageForm
 from portal.reviews.models import Appeal
-from portal.reviews.selectors import verdict_on
+from portal.reviews.selectors import open_appeals, verdict_on
 from portal.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message, threads_for_team
 from portal.submissions.models import Submission
 
@@ -84,6 +84,7 @@ def _page(
         "decisions": decisions_for_team(submission),
         "threads": threads_for_team(submission),
         "appeal": Appeal.objects.filter(submission=submission).first(),
+        "appeal_is_open": open_appeals().filter(submission=submission).exists(),
         "may_appeal": may_appeal(submission, found),
         "message_form": message_form or MessageForm(),
         "appeal_form": appeal_form or AppealForm(),

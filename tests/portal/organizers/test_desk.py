@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -133,6 +134,10 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     make_run(submission, state=RunState.SCORED, budget=1.0, checks=[flagged])
     page = desk(client)
     assert "1 overdue proof" in page
+    # Who reviews no proofs isn't led to a page that they may not read.
+    assert '<p><a href="/reviews/">' not in page
+    organizer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    assert '<p><a href="/reviews/">Proof reviews</a></p>' in desk(client)
     assert "1 flagged" in page
     own = make_team(organizer)
     make_submission(own, track, state=SubmissionState.SUBMITTED)

@@ -1,14 +1,17 @@
 import pytest
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.urls import reverse
 
+from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.appeals import appeal
 from portal.reviews.models import Appeal
-from portal.reviews.selectors import awaiting_review, verdict_on
+from portal.reviews.selectors import awaiting_review, open_appeals, verdict_on
 from portal.reviews.verdict import ResultStatus
-from tests.portal.factories import make_user
+from portal.submissions.proof_versions import add_version
+from tests.portal.factories import make_artifact, make_upload, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +50,19 @@ def test_it_ends_when_another_reviewer_rejects(submission):
     appeal(submission, "Section 3 has it.", author=submission.created_by)
     reject(submission, make_reviewer())
     assert list(awaiting_review(make_reviewer())) == []
+
+
+def test_it_ends_when_the_proof_is_revised(client, submission):
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    reject(submission, make_reviewer())
+    assert not open_appeals().exists()
+    client.force_login(submission.created_by)
+    page = client.get(reverse("reviews:team", args=[submission.pk])).text
+    assert "Section 3 has it." in page
+    assert "are asked to read the proof" not in page
 
 
 def test_organizers_are_mailed_unless_they_are_of_the_team(

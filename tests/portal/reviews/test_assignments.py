@@ -4,15 +4,19 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.assignments import assign, eligible_reviewers
 from portal.reviews.models import ProofReview
 from portal.reviews.queue import Part, queue_of
+from portal.reviews.reminders import default_due
+from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
-from tests.portal.factories import make_user
+from tests.portal.factories import make_artifact, make_upload, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +45,16 @@ def day(days=10):
 
 def address(submission):
     return reverse("reviews:assign", args=[submission.pk])
+
+
+def test_a_revised_proof_has_a_new_day(submission, reviewer):
+    assign(submission, reviewer, day(2), actor=reviewer)
+    accept(submission, reviewer)
+    ProofReview.objects.update(due=day(-3))
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    assert ProofReview.objects.get().due == default_due()
 
 
 def test_an_organizer_assigns_a_reviewer_by_a_day(

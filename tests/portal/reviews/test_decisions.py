@@ -181,6 +181,17 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submissio
     assert draft_of(review) == Draft(answers={"noise": Answer.NO}, notes={"noise": "Half precision."})
 
 
+def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    with pytest.raises(ValidationError, match="revised proof"):
+        decide(submission, Decision.ACCEPTED, "", ALL_YES, actor=reviewer, version=1)
+    assert not ProofReview.objects.exists()
+    decide(submission, Decision.ACCEPTED, "", ALL_YES, actor=reviewer, version=2)
+    assert AuditEntry.objects.get(action="proof_review.accepted").details["version"] == 2
+
+
 def test_a_third_reviewer_settles_a_disagreement(submission):
     accept(submission, make_reviewer())
     reject(submission, make_reviewer())

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
@@ -10,8 +11,16 @@ from portal.reviews.checklist import CHECKLIST
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.threads import post_message
 from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
-from tests.portal.factories import change_results, make_artifact, make_epsilons, make_run, make_user
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_run,
+    make_upload,
+    make_user,
+)
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -158,6 +167,17 @@ def test_reviewers_read_every_check_in_full(client, submission, reviewer):
     assert all(text in page for text in ("17 providers", "18 providers", "round 3"))
     assert "8.7001" in page
     assert "3 trainings" in page
+
+
+def test_a_page_that_shows_an_older_version_records_nothing(client, submission, reviewer):
+    assert 'name="version" value="1"' in client.get(address(submission)).text
+    with transaction.atomic():
+        add_version(submission, make_upload(submission.team, b"better"), submission.created_by)
+    page = client.post(address(submission), {**ACCEPT, "version": "1"})
+    assert page.status_code == 422
+    assert 'name="version" value="2"' in page.text
+    assert not ProofReview.objects.exclude(decision=Decision.PENDING).exists()
+    assert client.post(address(submission), {**ACCEPT, "version": "2"}).url == QUEUE
 
 
 class TestDraft:
