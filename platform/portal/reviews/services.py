@@ -71,12 +71,8 @@ def decide(
     with transaction.atomic():
         # The submission's lock puts decisions in order, so that each mail reports the verdict after its decision.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
-<<<<<<< HEAD
         newest = _newest_version(submission, version)
         # A draft may be saved for the first time at this very moment.
-=======
-        # A draft that saves itself at the same moment makes the row too.
->>>>>>> desk
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=actor)
         before = review.decision
         _require_complete(submission, decision, given, is_new=before == Decision.PENDING)

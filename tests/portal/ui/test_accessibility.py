@@ -1,0 +1,280 @@
+"""Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
+
+A page is loaded once, in one browser, which shows it in each scheme and width. No server is started: the browser is
+handed what the test's client gets. Of the dark scheme, the colors are examined.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, resolve
+from playwright.sync_api import Browser, Page, Route
+
+from portal.accounts.models import User
+from tests.portal.accounts.codes import log_in
+from tests.portal.ui.world import PASSWORD, World, make_world
+from tests.services.chromium import Chromium
+
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
+
+SITE = "http://testserver"
+# Of pages that say what is missing.
+STATUS = {"/nothing-here/": 404, "/submissions/{withdrawn}/": 410}
+# Of Django's administration, what is not Django's.
+OURS = {"include": ["main, #content"], "exclude": ["#changelist", ".breadcrumbs"]}
+WIDTHS = (1280, 390)
+# Of the second scheme, only colors differ.
+ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+
+# The pages that each role opens. What is in braces is found in the `World`.
+PAGES = {
+    "visitor": [
+        "/",
+        "/leaderboard/",
+        "/leaderboard/track-1/",
+        "/leaderboard/track-1/progress/",
+        "/leaderboard/track-2/",
+        "/leaderboard/track-2/?epsilon=4",
+        "/tracks/",
+        "/tracks/track-1/",
+        "/tracks/track-2/",
+        "/privacy/calculator/",
+        "/docs/",
+        "/docs/privacy/",
+        "/docs/formats/",
+        "/about/contact/",
+        "/about/cite/",
+        "/news/",
+        "/news/open/",
+        "/data/",
+        "/data/terms/{terms}/",
+        "/teams/{team}/",
+        "/submissions/{scored}/",
+        "/submissions/{private}/",
+        "/submissions/{withdrawn}/",
+        "/account/login/",
+        "/account/signup/",
+        "/account/inactive/",
+        "/account/password/reset/",
+        "/account/password/reset/done/",
+        "/account/password/reset/key/1-nonsense/",
+        "/account/password/reset/key/done/",
+        "/account/confirm-email/",
+        "/account/confirm-email/nonsense/",
+        "/api/v1/docs",
+        "/nothing-here/",
+    ],
+    "newcomer": ["/team/", "/team/create/", "/team/join/{secret}/", "/submissions/"],
+    "invited by organizers": ["/account/password/set/"],
+    "participant": [
+        "/",
+        "/account/",
+        "/account/tokens/",
+        "/account/email/",
+        "/account/password/change/",
+        "/account/logout/",
+        "/account/reauthenticate/",
+        "/account/2fa/",
+        "/account/2fa/totp/activate/",
+        "/account/2fa/webauthn/",
+        "/account/2fa/webauthn/add/",
+        "/team/",
+        "/team/edit/",
+        "/submissions/",
+        "/submissions/create/?track=track-1",
+        "/submissions/{draft}/",
+        "/submissions/{draft}/edit/",
+        "/submissions/{queued}/",
+        "/submissions/{failed}/",
+        "/submissions/{scored}/",
+        "/submissions/{scored}/edit/",
+        "/submissions/{private}/",
+        "/reviews/{private}/proof/",
+    ],
+    "reviewer": [
+        "/reviews/",
+        "/reviews/{private}/proof/",
+        "/admin/",
+        "/admin/reviews/proofreview/",
+        "/admin/reviews/proofreview/submission/{private}/",
+    ],
+    "organizer": [
+        "/organize/",
+        "/organize/tracks/track-1/",
+        "/organize/tracks/track-2/",
+        "/organize/runs/",
+        "/organize/runs/{run}/",
+        "/organize/exports/",
+        "/organize/announcement/",
+        "/account/2fa/",
+        "/admin/evaluation/evaluation/",
+        "/admin/evaluation/evaluation/failed/",
+        "/admin/reviews/proofreview/submission/{foreign}/",
+    ],
+}
+
+# The names of addresses that show no page.
+NO_PAGE = {
+    "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
+    "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
+    "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
+    "submissions:bibtex", "submissions:badge", "submissions:eval_results", "organizers:export",
+    "mfa_download_recovery_codes", "mfa_login_webauthn",
+    # A part of the page of a submission.
+    "submissions:status",
+}  # fmt: skip
+# Those that take forms only, and lead to a page.
+FORMS = {
+    "accounts:revoke",
+    "teams:leave", "teams:invite", "teams:revoke", "teams:join", "teams:remove", "teams:hand_over",
+    "teams:add_key", "teams:revoke_key",
+    "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
+    "submissions:withdraw", "submissions:cancel",
+    "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
+    "organizers:refund", "organizers:mark",
+}  # fmt: skip
+# Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
+STEPS = {
+    "mfa_deactivate_totp",
+    "mfa_view_recovery_codes",
+    "mfa_generate_recovery_codes",
+    "account_confirm_login_code",
+    "mfa_authenticate",
+    "mfa_reauthenticate",
+    "mfa_reauthenticate_webauthn",
+    "mfa_remove_webauthn",
+    "mfa_edit_webauthn",
+}
+# Every page of Django's administration of a model looks like the others, and is Django's own.
+ADMIN_FRAME = {
+    "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n", "view_on_site", "app_list",
+    "user_permissions", "auth_user_password_change", "accounts_user_password_change",
+}  # fmt: skip
+ADMIN_OF_DJANGO = ("_changelist", "_add", "_history", "_delete", "_change")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def world(settings: Any, tmp_path: Any) -> World:
+    settings.STORE_FOLDER = tmp_path / "store"
+    return make_world()
+
+
+@pytest.mark.parametrize("role", PAGES)
+def test_every_page_follows_wcag_2_2_aa(browser: Browser, client: Client, world: World, role: str) -> None:
+    if role != "visitor":
+        log_in_as(client, world.people[role])
+    page = browser.new_page(viewport={"width": WIDTHS[0], "height": 900}, reduced_motion="reduce")
+    page.route("**/*", answer_nothing_but_static_files)
+    try:
+        found = [
+            problem
+            for path in PAGES[role]
+            for problem in problems_of(page, client, path.format(**world.ids), STATUS.get(path, 200))
+        ]
+    finally:
+        page.close()
+    assert not found, "\n".join(["", *found])
+
+
+def log_in_as(client: Client, person: User) -> None:
+    """Log in by form, since some pages ask for a login of late, unless the person has no password yet."""
+    if person.has_usable_password():
+        log_in(client, person, PASSWORD)
+    else:
+        client.force_login(person)
+
+
+def answer_nothing_but_static_files(route: Route) -> None:
+    path = urlsplit(route.request.url).path
+    if path.startswith("/static/"):
+        route.fulfill(path=finders.find(path.removeprefix("/static/")))
+    else:
+        route.abort()
+
+
+def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[str]:
+    """Yield what is wrong with a page: each violation, and at each width whether it has to be scrolled sideways."""
+    response = client.get(path)
+    if response.status_code != status:
+        yield f"{path}: status {response.status_code} {response.headers.get('Location', '')}"
+        return
+    # axe is a script, and there are pages whose policy allows none.
+    headers = {name: value for name, value in response.items() if name != "Content-Security-Policy"}
+    body = response.getvalue()
+    # Not by the test's client, which would ask the database from inside the browser's event loop.
+    page.route(SITE + path, lambda route: route.fulfill(headers=headers, body=body), times=1)
+    page.goto(SITE + path, timeout=20_000)
+    # Colors on their way from one scheme to the other belong to neither.
+    page.add_style_tag(content="* { transition: none !important; }")
+    page.evaluate(AXE_SCRIPT)
+    context = OURS if path.startswith("/admin/") else None
+    schemes: list[tuple[Literal["light", "dark"], Any]] = [("light", ALL_RULES), ("dark", COLORS)]
+    for scheme, rules in schemes:
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            for violation in page.evaluate(RUN_AXE, [context, rules]):
+                yield f"{path} ({scheme}, {width}): {violation}"
+            if too_wide := page.evaluate(TOO_WIDE, width):
+                yield f"{path} ({width}): is scrolled sideways: {too_wide}"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+
+
+RUN_AXE = """async ([context, rules]) => {
+    const { violations } = await axe.run(context ?? document, { runOnly: rules, resultTypes: ["violations"] });
+    return violations.flatMap(({ id, nodes }) =>
+        nodes.slice(0, 3).map(({ target, failureSummary, html }) =>
+            `${id} at ${target.join(" ")}: ${failureSummary.split("\\n").slice(1).join(";")} ${html.slice(0, 160)}`));
+}"""
+
+
+# The innermost elements that make the page wider than the window.
+TOO_WIDE = """(width) => {
+    if (document.documentElement.scrollWidth <= width) return null;
+    const isWide = (element) => element.getBoundingClientRect().right > width;
+    const wide = [...document.body.querySelectorAll("*")].filter((e) => isWide(e) && ![...e.children].some(isWide));
+    return wide.slice(0, 3).map((element) => element.outerHTML.slice(0, 160)).join("; ");
+}"""
+
+
+def test_every_address_is_looked_at_or_named_as_no_page(world: World) -> None:
+    looked_at = {
+        resolve(path.partition("?")[0].format(**world.ids)).view_name
+        for paths in PAGES.values()
+        for path in paths
+        if path != "/nothing-here/"
+    }
+    unknown = set(names(get_resolver())) - looked_at - NO_PAGE - FORMS - STEPS
+    assert not unknown
+    # What is gone is not kept in the lists.
+    assert not (NO_PAGE | FORMS | STEPS) - set(names(get_resolver()))
+    assert not looked_at & (NO_PAGE | FORMS | STEPS)
+
+
+def names(resolver: URLResolver, namespace: str = "") -> Iterator[str]:
+    """Yield the names of all addresses but the API's, redirections, and the administration of models."""
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLPattern):
+            name = f"{namespace}{pattern.name}"
+            if pattern.name and not (namespace == "admin:" and is_of_django(pattern.name)):
+                yield name
+        elif pattern.namespace != "api":
+            yield from names(pattern, f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace)
+
+
+def is_of_django(name: str) -> bool:
+    """Whether an address of the administration shows a page that Django brings."""
+    return name.endswith(ADMIN_OF_DJANGO) or name in ADMIN_FRAME

@@ -1,0 +1,168 @@
+"""A site with something on every page: what each role has to be shown."""
+
+import re
+from dataclasses import dataclass
+
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from django.contrib.auth.models import Permission
+from django.core import mail
+from django.core.management import call_command
+from django.utils import timezone
+
+from evaluator.contracts import ArtifactKind, Outcome, Step
+from portal.accounts.models import User
+from portal.accounts.services import create_token, vouch_for_address
+from portal.challenge.models import Track
+from portal.downloads.models import Terms
+from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.news.models import NewsItem
+from portal.reviews.checklist import CHECKLIST, Answer
+from portal.reviews.models import Decision
+from portal.reviews.services import decide
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.services import withdraw
+from portal.teams.models import Team
+from portal.teams.services import invite
+from tests.portal.factories import (
+    change_results,
+    make_artifact,
+    make_epsilons,
+    make_key,
+    make_run,
+    make_submission,
+    make_team,
+    make_token,
+    make_user,
+    owner_of,
+)
+
+PASSWORD = "rose-hill-42-x"
+HASH = "0123456789abcdef" * 4
+# As long as a title may be, without a place to break it.
+LONG_TITLE = "Federated" * 13
+
+
+@dataclass(frozen=True)
+class World:
+    """The people, by role, and what addresses are made of."""
+
+    people: dict[str, User]
+    ids: dict[str, str]
+
+
+def make_world() -> World:
+    """Return a site on which participants, reviewers and organizers have been at work."""
+    call_command("load_tracks")
+    people = make_people()
+    team = make_team(people["participant"], name="Receipts Lab", slug="receipts")
+    other = make_team(name="Other", slug="other")
+    ids = {
+        "team": team.slug,
+        "terms": str(terms_and_news().pk),
+        "secret": invite_newcomer(team, people["newcomer"]),
+    }
+    submissions = make_submissions(team, people["reviewer"])
+    foreign = private_submission(other)
+    submissions["foreign"] = foreign
+    ids |= {name: str(submission.pk) for name, submission in submissions.items()}
+    ids["run"] = str(foreign.runs.get().pk)
+    return World(people, ids)
+
+
+def make_people() -> dict[str, User]:
+    """Return one person of each role, who logs in by form."""
+    people = {
+        "newcomer": make_user(password=PASSWORD),
+        "invited by organizers": make_user(),
+        "participant": make_user(password=PASSWORD),
+        "reviewer": make_user(password=PASSWORD, is_staff=True),
+        "organizer": make_user(password=PASSWORD, is_staff=True, is_superuser=True),
+    }
+    people["reviewer"].user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    RecoveryCodes.activate(people["organizer"])
+    for user in people.values():
+        vouch_for_address(user)
+    return people
+
+
+def terms_and_news() -> Terms:
+    NewsItem.objects.create(title="The tracks are open", slug="open", text="# Dates\n\n*Now*, and `later`.")
+    return Terms.objects.create(title="Data agreement", version="1", text="# Agreement\n\nNo redistribution.")
+
+
+def invite_newcomer(team: Team, newcomer: User) -> str:
+    """Invite a person, who has no team yet, and return the secret of the link."""
+    invite(team, newcomer.email, by=owner_of(team))
+    found = re.search(r"/team/join/([^/]+)/", str(mail.outbox[-1].body))
+    assert found is not None
+    return found[1]
+
+
+def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
+    """Return the team's submissions in every state that has a page of its own."""
+    track = Track.objects.get(slug="track-1")
+    make_key(team)
+    make_token(team, Track.objects.get(slug="track-2"))
+    create_token(owner_of(team), "laptop")
+    draft = make_submission(team, track, title="A draft")
+    make_artifact(make_run(draft), ArtifactKind.CHECKPOINT, b"weights", "model.safetensors")
+    scored = submitted(
+        team, track, title=LONG_TITLE, description="# Method\n\n*FedAvg* and $x^2$.\n\n    code"
+    )
+    make_run(scored, state=RunState.SCORED, anls=0.91, bytes_total=12345678)
+    queued = submitted(team, track, title="Queued")
+    make_run(queued, state=RunState.QUEUED)
+    failed = submitted(team, track, title="Rejected")
+    reject(make_run(failed, state=RunState.REJECTED))
+    withdrawn = submitted(team, track, title="Withdrawn")
+    make_run(withdrawn, state=RunState.SCORED, anls=0.95, bytes_total=1000)
+    withdraw(withdrawn, owner_of(team))
+    private = private_submission(team)
+    decide(private, Decision.ACCEPTED, "", {item.key: Answer.YES for item in CHECKLIST}, actor=reviewer)
+    return {
+        "draft": draft,
+        "scored": scored,
+        "queued": queued,
+        "failed": failed,
+        "withdrawn": withdrawn,
+        "private": private,
+    }
+
+
+def submitted(team: Team, track: Track, **fields: str) -> Submission:
+    return make_submission(team, track, state=SubmissionState.SUBMITTED, **fields)
+
+
+def private_submission(team: Team) -> Submission:
+    """Return a submission with a proof, a ranked run and a check that failed."""
+    submission = submitted(team, Track.objects.get(slug="track-2"), title="DP-FedAvg")
+    run = make_run(submission, budget=1.0, state=RunState.SCORED, anls=0.8, epsilon=0.9)
+    make_artifact(
+        submission,
+        ArtifactKind.PRIVACY_PROOF,
+        b"# Theorem\n\n$$x^2$$\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+        "proof.md",
+    )
+    checks = [{"id": "C16", "status": "failed", "expected": HASH, "found": HASH, "where": f"round 3, {HASH}"}]
+    change_results(run, checks=checks, epsilons=make_epsilons(0.9, 1.4, 1.6))
+    return submission
+
+
+def reject(run: Run) -> None:
+    problems = [
+        {
+            "code": "E_CHECKPOINT_NOT_FINITE",
+            "message": "NaN.",
+            "where": HASH,
+            "expected": "finite",
+            "found": "nan",
+        }
+    ]
+    evaluation = Evaluation.objects.create(
+        run=run, attempt=1, state=EvaluationState.REJECTED, step=Step.VALIDATE, finished_at=timezone.now()
+    )
+    StepReport.objects.create(
+        evaluation=evaluation, step=Step.VALIDATE, outcome=Outcome.REJECTED, problems=problems
+    )
+    queue, _ = StepQueue.objects.get_or_create(name="validation")
+    Worker.objects.create(queue=queue, name="worker-1@a-long-host-name.example", seen_at=timezone.now())
