@@ -81,9 +81,7 @@ PAGES = {
         "/account/logout/",
         "/account/reauthenticate/",
         "/account/2fa/",
-        "/account/2fa/totp/activate/",
         "/account/2fa/webauthn/",
-        "/account/2fa/webauthn/add/",
         "/team/",
         "/team/edit/",
         "/submissions/",
@@ -141,7 +139,9 @@ FORMS = {
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
+    "mfa_activate_totp",
     "mfa_deactivate_totp",
+    "mfa_add_webauthn",
     "mfa_view_recovery_codes",
     "mfa_generate_recovery_codes",
     "account_confirm_login_code",
