@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 SITE = "http://testserver"
 # Of pages that say what is missing.
-STATUS = {"/nothing-here/": 404, "/submissions/{withdrawn}/": 410}
+STATUS = {"/nothing-here/": 404, "/submissions/{withdrawn}/": 410, "/account/linked/login/error/": 401}
 # Of Django's administration, what is not Django's.
 OURS = {"include": ["main, #content"], "exclude": ["#changelist", ".breadcrumbs"]}
 WIDTHS = (1280, 390)
@@ -39,6 +39,8 @@ PAGES = {
         "/leaderboard/",
         "/leaderboard/track-1/",
         "/leaderboard/track-1/progress/",
+        "/leaderboard/track-2/compare/",
+        "/leaderboard/track-2/compare/?method={private}&method={public}",
         "/leaderboard/track-2/",
         "/leaderboard/track-2/?epsilon=4",
         "/tracks/",
@@ -58,6 +60,8 @@ PAGES = {
         "/submissions/{scored}/",
         "/submissions/{private}/",
         "/submissions/{withdrawn}/",
+        "/submissions/{public}/proof/",
+        "/unsubscribe/{unsubscribe}/",
         "/account/login/",
         "/account/signup/",
         "/account/inactive/",
@@ -67,6 +71,8 @@ PAGES = {
         "/account/password/reset/key/done/",
         "/account/confirm-email/",
         "/account/confirm-email/nonsense/",
+        "/account/linked/login/cancelled/",
+        "/account/linked/login/error/",
         "/api/v1/docs",
         "/nothing-here/",
     ],
@@ -79,6 +85,8 @@ PAGES = {
         "/account/email/",
         "/account/password/change/",
         "/account/logout/",
+        "/account/linked/",
+        "/account/notifications/",
         "/account/reauthenticate/",
         "/account/2fa/",
         "/account/2fa/webauthn/",
@@ -94,18 +102,23 @@ PAGES = {
         "/submissions/{scored}/edit/",
         "/submissions/{private}/",
         "/reviews/{private}/proof/",
+        "/reviews/{private}/team/",
     ],
     "reviewer": [
         "/reviews/",
+        "/reviews/{foreign}/",
+        "/reviews/{private}/",
         "/reviews/{private}/proof/",
+        "/reviews/{foreign}/proof/changes/?from=1&to=2",
         "/admin/",
         "/admin/reviews/proofreview/",
-        "/admin/reviews/proofreview/submission/{private}/",
     ],
     "organizer": [
         "/organize/",
         "/organize/tracks/track-1/",
         "/organize/tracks/track-2/",
+        "/organize/tracks/track-2/phases/add/",
+        "/organize/tracks/track-2/phases/{phase}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
         "/organize/exports/",
@@ -113,7 +126,7 @@ PAGES = {
         "/account/2fa/",
         "/admin/evaluation/evaluation/",
         "/admin/evaluation/evaluation/failed/",
-        "/admin/reviews/proofreview/submission/{foreign}/",
+        "/reviews/{foreign}/assign/",
     ],
 }
 
@@ -122,7 +135,8 @@ NO_PAGE = {
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "downloads:file", "uploads:part", "uploads:file",
-    "submissions:bibtex", "submissions:badge", "submissions:eval_results", "organizers:export",
+    "submissions:bibtex", "submissions:citation", "submissions:badge", "submissions:eval_results",
+    "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "organizers:export",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # A part of the page of a submission.
     "submissions:status",
@@ -133,9 +147,12 @@ FORMS = {
     "teams:leave", "teams:invite", "teams:revoke", "teams:join", "teams:remove", "teams:hand_over",
     "teams:add_key", "teams:revoke_key",
     "submissions:add_run", "submissions:remove_run", "submissions:submit", "submissions:copy",
-    "submissions:withdraw", "submissions:cancel",
+    "submissions:withdraw", "submissions:cancel", "submissions:publish", "submissions:give_name",
+    "submissions:publish_proof",
+    "reviews:draft", "reviews:message", "reviews:take", "reviews:team_message", "reviews:team_appeal",
+    "notifications:read", "notifications:choose", "notifications:open",
     "organizers:queue_failed", "organizers:evaluate", "organizers:disqualify", "organizers:requalify",
-    "organizers:refund", "organizers:mark",
+    "organizers:refund", "organizers:mark", "organizers:remove_phase",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
@@ -150,6 +167,11 @@ STEPS = {
     "mfa_reauthenticate_webauthn",
     "mfa_remove_webauthn",
     "mfa_edit_webauthn",
+    "github_login",
+    "github_callback",
+    "orcid_login",
+    "orcid_callback",
+    "socialaccount_signup",
 }
 # Every page of Django's administration of a model looks like the others, and is Django's own.
 ADMIN_FRAME = {

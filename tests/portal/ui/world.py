@@ -12,14 +12,19 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind, Outcome, Step
 from portal.accounts.models import User
 from portal.accounts.services import create_token, vouch_for_address
-from portal.challenge.models import Track
+from portal.challenge.models import Phase, Track
 from portal.downloads.models import Terms
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.news.models import NewsItem
+from portal.notifications.kinds import Kind
+from portal.notifications.models import Notification
+from portal.notifications.preferences import link_token
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.models import Decision
 from portal.reviews.services import decide
+from portal.reviews.threads import post_message
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
+from portal.submissions.proof_versions import add_version
 from portal.submissions.services import withdraw
 from portal.teams.models import Team
 from portal.teams.services import invite
@@ -32,6 +37,7 @@ from tests.portal.factories import (
     make_submission,
     make_team,
     make_token,
+    make_upload,
     make_user,
     owner_of,
 )
@@ -66,6 +72,9 @@ def make_world() -> World:
     submissions["foreign"] = foreign
     ids |= {name: str(submission.pk) for name, submission in submissions.items()}
     ids["run"] = str(foreign.runs.get().pk)
+    add_version(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
+    ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
+    ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
 
 
@@ -118,7 +127,12 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
     make_run(withdrawn, state=RunState.SCORED, anls=0.95, bytes_total=1000)
     withdraw(withdrawn, owner_of(team))
     private = private_submission(team)
-    decide(private, Decision.ACCEPTED, "", {item.key: Answer.YES for item in CHECKLIST}, actor=reviewer)
+    accept(private, reviewer)
+    post_message(private, "noise", "Which deviation has it?", author=reviewer)
+    public = private_submission(make_team(name="Public", slug="public"), publishes_proof=True)
+    for person in (reviewer, make_reviewer()):
+        accept(public, person)
+    Notification.objects.create(user=owner_of(team), kind=Kind.RESULTS, subject="DP-FedAvg is scored")
     return {
         "draft": draft,
         "scored": scored,
@@ -126,16 +140,28 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
         "failed": failed,
         "withdrawn": withdrawn,
         "private": private,
+        "public": public,
     }
 
 
-def submitted(team: Team, track: Track, **fields: str) -> Submission:
+def make_reviewer() -> User:
+    reviewer = make_user(is_staff=True)
+    reviewer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    return reviewer
+
+
+def accept(submission: Submission, reviewer: User) -> None:
+    answers = {item.key: Answer.YES for item in CHECKLIST}
+    decide(submission, Decision.ACCEPTED, "", answers, actor=reviewer, declares_no_conflict=True)
+
+
+def submitted(team: Team, track: Track, **fields: object) -> Submission:
     return make_submission(team, track, state=SubmissionState.SUBMITTED, **fields)
 
 
-def private_submission(team: Team) -> Submission:
+def private_submission(team: Team, **fields: object) -> Submission:
     """Return a submission with a proof, a ranked run and a check that failed."""
-    submission = submitted(team, Track.objects.get(slug="track-2"), title="DP-FedAvg")
+    submission = submitted(team, Track.objects.get(slug="track-2"), title="DP-FedAvg", **fields)
     run = make_run(submission, budget=1.0, state=RunState.SCORED, anls=0.8, epsilon=0.9)
     make_artifact(
         submission,
