@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Count, F, Q, QuerySet
 
 from portal.challenge.models import Track
-from portal.reviews.models import Decision
+from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import Submission
 
 
@@ -35,13 +35,20 @@ def verified(required: int | F) -> Q:
 
 def rejected_in(track: Track) -> "QuerySet[Submission, Any]":
     """Return the keys of the track's submissions whose proof is rejected."""
-    return _tallied_in(track).filter(rejected()).values("pk")
+    return tallied(_with(track, Decision.REJECTED)).filter(rejected()).values("pk")
 
 
 def verified_in(track: Track) -> "QuerySet[Submission, Any]":
     """Return the keys of the track's submissions whose results are verified."""
-    return _tallied_in(track).filter(verified(track.required_reviews)).values("pk")
+    found = _with(track, Decision.ACCEPTED) if track.required_reviews else _all_in(track)
+    return tallied(found).filter(verified(track.required_reviews)).values("pk")
 
 
-def _tallied_in(track: Track) -> "QuerySet[Submission, Any]":
-    return tallied(Submission.objects.filter(track=track).order_by().values("pk"))
+def _with(track: Track, decision: Decision) -> "QuerySet[Submission, Any]":
+    """Return those without which there is no such verdict, so that the reviews of few are counted."""
+    decided = ProofReview.objects.filter(decision=decision).values("submission")
+    return _all_in(track).filter(pk__in=decided)
+
+
+def _all_in(track: Track) -> "QuerySet[Submission, Any]":
+    return Submission.objects.filter(track=track).order_by().values("pk")
