@@ -1,4 +1,4 @@
-"""ORCID iDs, by which researchers are told apart: https://support.orcid.org/hc/en-us/articles/360006897674."""
+"""ORCID iDs, by which researchers are distinguished: https://support.orcid.org/hc/en-us/articles/360006897674."""
 
 import re
 
