@@ -8,8 +8,9 @@ from django.urls import reverse
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation.notifications import mail_people
+from portal.reviews.assignments import may_assign
 from portal.reviews.models import Appeal
-from portal.reviews.selectors import conflict_of_interest, verdict_on
+from portal.reviews.selectors import verdict_on
 from portal.reviews.threads import is_of_team
 from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Submission, SubmissionState
@@ -49,9 +50,9 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
 
 def _mail_organizers(found: Appeal) -> None:
     submission = found.submission
-    organizers = User.objects.filter(is_staff=True, is_active=True)
+    staff = User.objects.filter(is_staff=True, is_active=True)
     mail_people(
-        [one for one in organizers if not conflict_of_interest(submission, one)],
+        [one for one in staff if not may_assign(submission, one)],
         f"Proof of {submission}: appeal",
         [
             f"The team of {submission} appeals against the rejection of its privacy proof. A reviewer who has not "

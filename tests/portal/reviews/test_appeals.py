@@ -11,7 +11,7 @@ from portal.reviews.models import Appeal
 from portal.reviews.selectors import awaiting_review, open_appeals, verdict_on
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.proof_versions import add_version
-from tests.portal.factories import make_artifact, make_upload, make_user
+from tests.portal.factories import make_artifact, make_organizer, make_upload, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 pytestmark = pytest.mark.django_db
@@ -65,16 +65,15 @@ def test_it_ends_when_the_proof_is_revised(client, submission):
     assert "are asked to read the proof" not in page
 
 
-def test_organizers_are_mailed_unless_they_are_of_the_team(
-    submission, reviewer, django_capture_on_commit_callbacks
-):
-    organizer = make_user(is_staff=True)
+def test_those_are_mailed_who_may_assign_a_reviewer(submission, django_capture_on_commit_callbacks):
+    organizer = make_organizer("organize")
     mail.outbox.clear()
     submission.created_by.is_staff = True
     submission.created_by.save()
+    submission.created_by.user_permissions.set(organizer.user_permissions.all())
     with django_capture_on_commit_callbacks(execute=True):
         appeal(submission, "Section 3 has it.", author=submission.created_by)
-    assert {to for message in mail.outbox for to in message.to} == {reviewer.email, organizer.email}
+    assert {to for message in mail.outbox for to in message.to} == {organizer.email}
 
 
 def test_once_for_each_submission_and_only_after_a_rejection(submission):
