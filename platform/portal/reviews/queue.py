@@ -1,5 +1,6 @@
 """The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -10,9 +11,11 @@ from django.db.models import Prefetch, QuerySet
 
 from portal.accounts.models import User
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, decisions_on, open_appeals, reviewable_submissions
-from portal.reviews.verdict import ResultStatus, Verdict, verdict
+from portal.reviews.selectors import awaiting_review, open_appeals, reviewable_submissions, verdict_on
+from portal.reviews.tallies import tallied
+from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict_of
 from portal.submissions.models import Run, Submission, SubmissionState
+from portal.submissions.results_field import FlaggedChecks
 
 PART_LENGTH = 50
 
@@ -93,22 +96,15 @@ def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool = False) -> 
 
 def queue_of(reviewer: User) -> list[Section]:
     """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
-    required = dict(
-        reviewable_submissions(reviewer)
-        .filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
-        .order_by("submitted_at", "pk")
-        .values_list("pk", "track__required_reviews")
-    )
-    found = decisions_on(required)
-    verdicts = {pk: verdict(found[pk], number) for pk, number in required.items()}
     decided = _decided_by(reviewer)
-    parts = _parts(verdicts, decided)
-    listed = _listed([pk for pks in parts.values() for pk in pks[:PART_LENGTH]])
+    parts = _parts(_without_reasons(reviewer), decided)
+    shown = [pk for pks in parts.values() for pk in pks[:PART_LENGTH]]
+    listed, flagged = _listed(shown), _flagged(shown)
     return [
         Section(
             part,
             [
-                _entry(listed[pk], verdicts[pk], reviewer, has_decided=pk in decided)
+                _entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided)
                 for pk in pks[:PART_LENGTH]
             ],
             len(pks),
@@ -120,6 +116,17 @@ def queue_of(reviewer: User) -> list[Section]:
 def waiting_for(reviewer: User) -> int:
     """Return how many proofs need the reviewer's decision."""
     return awaiting_review(reviewer).count()
+
+
+def _without_reasons(reviewer: User) -> dict[UUID, Verdict]:
+    """Return the verdict on each proof, oldest first, from counts: the reasons of thousands are read by nobody."""
+    scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
+    rows = tallied(scored).order_by("submitted_at", "pk")
+    columns = ("pk", "track__required_reviews", "accepted", "rejected", "changes")
+    return {
+        pk: verdict_of(Tally(accepted, rejected, changes), required, [])
+        for pk, required, accepted, rejected, changes in rows.values_list(*columns)
+    }
 
 
 def _parts(verdicts: Mapping[UUID, Verdict], decided: Collection[UUID]) -> dict[Part, list[UUID]]:
@@ -145,17 +152,26 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     rows = Submission.objects.filter(pk__in=submissions).select_related("team", "track")
     rows = rows.defer("description", "track__description")
     reviews = ProofReview.objects.select_related("reviewer").defer("checklist", "notes", "draft")
-    rows = rows.prefetch_related("runs", Prefetch("reviews", reviews.order_by("pk")))
+    rows = rows.prefetch_related(Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}
 
 
-def _entry(submission: Submission, found: Verdict, reviewer: User, *, has_decided: bool) -> Entry:
-    reviews = list(submission.reviews.all())
+def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
+    """Return how many checks of each submission's runs are flagged, without loading what the checks found."""
+    flagged: Counter[UUID] = Counter()
+    runs = Run.objects.filter(submission__in=submissions).values_list("submission", FlaggedChecks("results"))
+    for submission, count in runs:
+        flagged[submission] += count or 0
+    return flagged
+
+
+def _entry(submission: Submission, flagged: int, reviewer: User, *, has_decided: bool) -> Entry:
+    reviews, found = list(submission.reviews.all()), verdict_on(submission)
     own = next((review for review in reviews if review.reviewer_id == reviewer.pk), None)
     return Entry(
         submission,
         found,
-        flagged=sum(run.results.flagged_checks for run in submission.runs.all()),
+        flagged=flagged,
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
         due=own.due if own and not own.is_decided else None,
         changes_due=max((review.changes_due for review in reviews if review.changes_due), default=None),
