@@ -4,20 +4,18 @@ import hashlib
 from http import HTTPStatus
 from uuid import UUID
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from evaluator.errors import ProblemError
 from portal.accounts.requests import UserRequest
 from portal.evaluation import services
 from portal.evaluation.polling import poll_s, progress_version
 from portal.evaluation.status import RunStatus, statuses
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.selectors import sees_private
-from portal.submissions.views import own_or_404, shown_submission
+from portal.submissions.views import attempt, own_or_404, shown_submission
 
 
 @require_safe
@@ -40,12 +38,8 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 def cancel(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Make a draft again of what waits for its evaluation."""
     submission = own_or_404(request, submission_id)
-    try:
-        services.cancel(submission, actor=request.user)
-    except ProblemError as error:
-        messages.error(request, f"{error.problem.message} {error.problem.next_step}")
-    else:
-        messages.success(request, "The submission is canceled and is a draft again. The quota slot is free.")
+    done = "The submission is canceled and is a draft again. The quota slot is free."
+    attempt(request, lambda: services.cancel(submission, actor=request.user), done)
     return redirect(submission)
 
 

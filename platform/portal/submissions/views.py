@@ -1,5 +1,6 @@
 """The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 from django.conf import settings
@@ -152,12 +153,7 @@ def submit(request: UserRequest, submission_id: UUID) -> HttpResponse:
 def publish_proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Agree that the privacy proof is public while the result is verified, or take that back."""
     submission = own_or_404(request, submission_id)
-    try:
-        publish_or_not(submission, PUBLISH in request.POST, request.user)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    else:
-        messages.success(request, "Saved.")
+    attempt(request, lambda: publish_or_not(submission, PUBLISH in request.POST, request.user), "Saved.")
     return redirect(submission)
 
 
@@ -166,12 +162,8 @@ def publish_proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
 def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Withdraw a submission, or delete a draft."""
     submission = own_or_404(request, submission_id)
-    try:
-        services.withdraw(submission, request.user)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    else:
-        messages.success(request, f"“{submission.title}” is withdrawn.")
+    done = f"“{submission.title}” is withdrawn."
+    attempt(request, lambda: services.withdraw(submission, request.user), done)
     return redirect("submissions:list")
 
 
@@ -180,12 +172,8 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
 def publish(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Make a private submission public."""
     submission = own_or_404(request, submission_id)
-    try:
-        publication.publish(submission, request.user)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    else:
-        messages.success(request, f"“{submission.title}” is public.")
+    done = f"“{submission.title}” is public."
+    attempt(request, lambda: publication.publish(submission, request.user), done)
     return redirect(submission)
 
 
@@ -194,13 +182,19 @@ def publish(request: UserRequest, submission_id: UUID) -> HttpResponse:
 def give_name(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Name the team of an anonymous submission."""
     submission = own_or_404(request, submission_id)
-    try:
-        publication.give_name(submission, request.user)
-    except ProblemError as error:
-        messages.error(request, error.problem.message)
-    else:
-        messages.success(request, f"“{submission.title}” names your team.")
+    done = f"“{submission.title}” names your team."
+    attempt(request, lambda: publication.give_name(submission, request.user), done)
     return redirect(submission)
+
+
+def attempt(request: HttpRequest, action: Callable[[], object], done: str) -> None:
+    """Do what a button asks for, and say on the next page that it is done, or what is wrong and what to do next."""
+    try:
+        action()
+    except ProblemError as error:
+        messages.error(request, f"{error.problem.message} {error.problem.next_step}".strip())
+    else:
+        messages.success(request, done)
 
 
 def shown_submission(request: HttpRequest, submission_id: UUID) -> Submission:
