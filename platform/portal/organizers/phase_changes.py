@@ -48,17 +48,16 @@ def changes_of(before: Phase | None, edited: Phase) -> dict[str, tuple[Any, Any]
 
 def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview:
     """Return what it would do to store the edited phase, in place of the one `before` or as a new one."""
-    track, stored = edited.track, list(edited.track.phases.all())
+    stored = list(edited.track.phases.all())
     phases = [*(phase for phase in stored if phase != before), edited]
-    sentences = opening_sentences(
-        track,
-        closed_because(stored, now, paused=track.paused),
-        closed_because(phases, now, paused=track.paused),
-    )
-    limits = tuple(_slots(some, now) for some in (stored, phases))
-    if limits[0] != limits[1]:
-        sentences.append(quota_sentence(recent_times(track, now), (limits[0], limits[1]), now))
+    sentences = _track_sentences(edited.track, stored, phases, now)
     return Preview(phase_note(before, edited), [*sentences, *_publication_sentences(before, edited, now)])
+
+
+def removal_sentences(phase: Phase, now: datetime) -> list[str]:
+    """Return what it would do to remove a phase in which nothing was submitted."""
+    stored = list(phase.track.phases.all())
+    return _track_sentences(phase.track, stored, [one for one in stored if one != phase], now)
 
 
 def phase_note(before: Phase | None, edited: Phase) -> str:
@@ -114,6 +113,21 @@ def remove_phase(phase: Phase, *, actor: User) -> bool:
 def may_remove(phase: Phase) -> bool:
     """Return whether the phase is empty, and not the only one of its track."""
     return phase.track.phases.count() > 1 and not phase.submissions.exists()
+
+
+def _track_sentences(
+    track: Track, before: Sequence[Phase], after: Sequence[Phase], now: datetime
+) -> list[str]:
+    """Return what it means for the track's teams that other phases follow each other."""
+    sentences = opening_sentences(
+        track,
+        closed_because(before, now, paused=track.paused),
+        closed_because(after, now, paused=track.paused),
+    )
+    limits = _slots(before, now), _slots(after, now)
+    if limits[0] != limits[1]:
+        sentences.append(quota_sentence(recent_times(track, now), limits, now))
+    return sentences
 
 
 def _slots(phases: Sequence[Phase], now: datetime) -> int:

@@ -12,7 +12,14 @@ from portal.accounts.requests import UserRequest
 from portal.challenge.models import Phase, Track
 from portal.organizers.access import for_organizers
 from portal.organizers.forms import PhaseForm
-from portal.organizers.phase_changes import changes_of, may_remove, preview_phase, remove_phase, save_phase
+from portal.organizers.phase_changes import (
+    changes_of,
+    may_remove,
+    preview_phase,
+    removal_sentences,
+    remove_phase,
+    save_phase,
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -49,6 +56,11 @@ def _found(slug: str, phase_id: int) -> Phase:
     return found
 
 
+def _removal_warning(stored: Phase) -> str:
+    effect = " ".join(removal_sentences(stored, timezone.now()))
+    return f"Nothing was submitted in it. {effect} The removal is noted publicly."
+
+
 def _edit(request: UserRequest, track: Track, stored: Phase | None, edited: Phase) -> HttpResponseBase:
     """Show the form of a phase; a POST shows what it does, and stores it once it carries what was shown."""
     form = PhaseForm(request.POST or None, instance=edited)
@@ -56,7 +68,7 @@ def _edit(request: UserRequest, track: Track, stored: Phase | None, edited: Phas
         "track": track,
         "phase": stored,
         "form": form,
-        "may_remove": stored is not None and may_remove(stored),
+        "removal": _removal_warning(stored) if stored is not None and may_remove(stored) else "",
     }
     if request.method != "POST" or not form.is_valid():
         return render(request, "organizers/phase.html", context)

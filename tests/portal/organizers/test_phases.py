@@ -185,3 +185,14 @@ def test_the_pages_need_their_permission_an_existing_phase_and_a_known_method(
         assert client.post(path, fields(phase)).status_code == 403
     client.logout()
     assert client.get(paths[0]).status_code == 302
+
+
+def test_removing_the_phase_that_runs_says_first_that_the_track_closes(
+    client: Client, organizer, track
+) -> None:
+    running = track.phases.get()
+    make_phase(track, starts_at=running.ends_at)
+    make_submission(track=track)
+    page = client.get(address(running)).text
+    assert "Teams can’t submit now: It opens on" in page.replace("&#x27;", "’")
+    assert "1 draft" in page
