@@ -470,3 +470,14 @@ def test_the_annex_states_the_data_and_the_record_does_not(private: RunFolder, d
     assert annex.data_sha256 == manifest_sha256(Dataset(data, "train"))
     assert annex.data_sha256 not in private.file(ArtifactKind.TRAINING_RECORD).read_text()
     assert not hasattr(record.run, "data_sha256")
+
+
+def test_a_run_that_reads_less_than_will_be_judged_says_what_that_cuts(
+    base: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trained("fedavg", base, data, tmp_path / "whole", ["max_input_tokens=512"])
+    assert "tokens" not in capfd.readouterr().err
+    trained("fedavg", base, data, tmp_path / "cut", ["max_input_tokens=16"])
+    printed = capfd.readouterr().err
+    assert re.search(r"[1-9]\d* of \d+ questions with their pages are longer than the 16 tokens", printed)
+    assert "max_input_tokens is 16, and the checkpoint will be judged with" in printed
