@@ -18,7 +18,7 @@ from portal.operations import figures
 from portal.organizers import needs
 from portal.organizers.days import Bars, bars, daily_submissions
 from portal.organizers.failures import Failure, failures
-from portal.reviews.reminders import REVIEW_TIME
+from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
 from portal.submissions.results_field import FlaggedChecks

@@ -9,7 +9,7 @@ from django.template.defaultfilters import pluralize
 
 from portal.liveness.models import Process
 from portal.operations.figures import Backlog, Disk, Outbox, Workforce
-from portal.reviews.reminders import REVIEW_TIME
+from portal.reviews.deadlines import REVIEW_TIME
 
 # A queue whose oldest step waits longer is slow.
 QUEUE_TIME = timedelta(hours=6)
@@ -99,7 +99,7 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> list[Need]:
     if not overdue:
         return []
     heading = f"{overdue} overdue proof{pluralize(overdue)}"
-    text = f"Submitted more than {REVIEW_TIME.days} days ago, and not decided on by enough reviewers."
+    text = f"Public for more than {REVIEW_TIME.days} days, and not decided on by enough reviewers."
     return [Need(heading, text, "reviews:queue", "Proof reviews") if reads_queue else Need(heading, text)]
 
 

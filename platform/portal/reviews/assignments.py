@@ -1,6 +1,6 @@
 """Who reviews which proof until when: organizers assign reviewers, and reviewers take proofs."""
 
-from datetime import date, timedelta
+from datetime import date
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -11,14 +11,13 @@ from django.utils import timezone
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.evaluation.notifications import mail_people
+from portal.reviews.deadlines import MAX_TIME, is_in_reach
 from portal.reviews.models import ProofReview
-from portal.reviews.reminders import reviewers
-from portal.reviews.selectors import conflict_of_interest
+from portal.reviews.selectors import conflict_of_interest, reviewers
 from portal.reviews.services import may_review
 from portal.submissions.models import Submission, SubmissionState
 
 ORGANIZE = "challenge.organize"
-MAX_REVIEW_TIME = timedelta(days=90)
 
 
 def may_organize(user: User) -> bool:
@@ -54,11 +53,10 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
         raise (
             PermissionDenied(rejection) if actor == reviewer else ValidationError("Choose another reviewer.")
         )
-    today = timezone.now().date()
     if submission.state != SubmissionState.SUBMITTED:
         raise ValidationError("Only submitted proofs are reviewed.")
-    if not today < due <= today + MAX_REVIEW_TIME:
-        raise ValidationError({"due": f"Choose a day from tomorrow on, within {MAX_REVIEW_TIME.days} days."})
+    if not is_in_reach(due):
+        raise ValidationError({"due": f"Choose a day from tomorrow on, within {MAX_TIME.days} days."})
     with transaction.atomic():
         review, _ = ProofReview.objects.get_or_create(submission=submission, reviewer=reviewer)
         review = ProofReview.objects.select_for_update().get(pk=review.pk)

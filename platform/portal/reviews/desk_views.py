@@ -18,12 +18,12 @@ from portal.limits import Limit
 from portal.reviews.access import View, for_reviewers, reviewed_submission
 from portal.reviews.assignments import assign, eligible_reviewers, may_assign, may_organize
 from portal.reviews.checklist import CHECKLIST
+from portal.reviews.deadlines import default_due
 from portal.reviews.decisions import decisions_for_reviewer
 from portal.reviews.drafts import Draft, draft_of
 from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.reminders import default_due
 from portal.reviews.selectors import open_appeals, verdict_on
 from portal.reviews.services import decide, may_review, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer

@@ -3,19 +3,16 @@
 from datetime import date, datetime, timedelta
 
 from django.conf import settings
-from django.contrib.auth.models import Permission
-from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.evaluation.notifications import mail_people
-from portal.reviews.selectors import awaiting_review
+from portal.reviews.deadlines import REVIEW_TIME
+from portal.reviews.selectors import awaiting_review, reviewers
 from portal.submissions.models import Submission
 
 NEW = timedelta(days=1)
-# How long a decision may take.
-REVIEW_TIME = timedelta(days=14)
 # A mail lists so many; the rest is on the page.
 MAX_LISTED = 10
 
@@ -27,18 +24,6 @@ def remind_reviewers(now: datetime | None = None) -> int:
     """
     now = now or timezone.now()
     return sum(_remind(reviewer, now) for reviewer in reviewers())
-
-
-def reviewers() -> QuerySet[User]:
-    """Return everyone who may review proofs."""
-    permission = Permission.objects.get(content_type__app_label="reviews", codename="review_proofs")
-    backend = "django.contrib.auth.backends.ModelBackend"
-    return User.objects.with_perm(permission, backend=backend).filter(is_staff=True)
-
-
-def default_due() -> date:
-    """Return the day until which a review that begins now is expected."""
-    return timezone.now().date() + REVIEW_TIME
 
 
 def _remind(reviewer: User, now: datetime) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import Permission
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from evaluator.contracts import ArtifactKind
@@ -56,6 +57,13 @@ def conflict_of_interest(submission: Submission, user: User) -> str:
     if competed_tracks(user).filter(pk=submission.track_id).exists():
         return "A team of yours competes in this track."
     return ""
+
+
+def reviewers() -> QuerySet[User]:
+    """Return everyone who may review proofs."""
+    permission = Permission.objects.get(content_type__app_label="reviews", codename="review_proofs")
+    backend = "django.contrib.auth.backends.ModelBackend"
+    return User.objects.with_perm(permission, backend=backend).filter(is_staff=True)
 
 
 def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:

@@ -1,7 +1,7 @@
 """Decisions on proofs."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import date
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -16,13 +16,12 @@ from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.evaluation.notifications import mail_people, mail_team
 from portal.reviews.checklist import CHECKLIST
+from portal.reviews.deadlines import MAX_TIME, default_due, is_in_reach
 from portal.reviews.drafts import Draft, decided_draft
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.reminders import default_due
 from portal.reviews.selectors import conflict_of_interest, verdict_on
 from portal.submissions.models import Artifact, Submission, SubmissionState
 
-MAX_CHANGES_TIME = timedelta(days=90)
 DECIDED = {
     Decision.ACCEPTED: "accepted",
     Decision.CHANGES_REQUESTED: "asked for changes to",
@@ -193,8 +192,8 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
     missing: dict[str, str] = {}
     if not given.reason and (decision != Decision.ACCEPTED or not is_new):
         missing["reason"] = "Give the reason: the team needs to know what to fix or what changed."
-    if decision == Decision.CHANGES_REQUESTED and not _is_in_reach(given.changes_due):
-        missing["changes_due"] = f"Give the team a day from tomorrow on, within {MAX_CHANGES_TIME.days} days."
+    if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
+        missing["changes_due"] = f"Give the team a day from tomorrow on, within {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
@@ -213,11 +212,6 @@ def _newest_version(submission: Submission, read: int | None) -> int | None:
             "decide again."
         )
     return newest
-
-
-def _is_in_reach(due: date | None) -> bool:
-    today = timezone.now().date()
-    return due is not None and today < due <= today + MAX_CHANGES_TIME
 
 
 def _notify_team(review: ProofReview) -> None:

@@ -11,9 +11,9 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.reviews.assignments import assign, eligible_reviewers
+from portal.reviews.deadlines import default_due
 from portal.reviews.models import ProofReview
 from portal.reviews.queue import Part, queue_of
-from portal.reviews.reminders import default_due
 from portal.submissions.proof_versions import add_version
 from portal.teams.models import Membership
 from tests.portal.factories import make_artifact, make_upload, make_user
