@@ -171,13 +171,19 @@ def test_a_dropped_file_is_uploaded(open_page, complaints):
 
 
 def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
-    page = open_page()
+    page, held, early = open_page(), [], ""
+    # The page hears late what it asked for after the first file: the second one is attached in the meantime.
+    page.route(page.url, lambda route: held.append(route) if len(held) < 3 else route.continue_())
     files = {"checkpoint": ("model.safetensors", weights()), "communication_log": ("log.csv", LOG)}
     for kind, (name, content) in files.items():
         (tmp_path / name).write_bytes(content)
         choose(page, kind, tmp_path / name)
         expect(draft_file(page, kind).get_by_text("is uploaded.")).to_be_visible(timeout=30_000)
+        early = early or page.request.get(page.url).text()
+    for route in held:
+        route.fulfill(body=early, content_type="text/html")
     expect(page.locator("#submit")).to_contain_text("The draft is complete.")
+    expect(page.locator("#progress")).to_contain_text("2 of 2 files")
     page.get_by_role("button", name="Submit").click()
     expect(page.locator(".badge-queued")).to_be_visible()
     expect(page.locator("#status")).to_contain_text("you’re next in the queue")
