@@ -15,7 +15,7 @@ INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pyth
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements clean
+.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,10 @@ requirements: $(BIN)/uv  ## renew what the images install, after a change of pyp
 	@$(IMAGE_PINS) docker/requirements/build.in -o docker/requirements/build.txt
 	@$(IMAGE_PINS) --extra site --no-emit-package psycopg2-binary pyproject.toml docker/requirements/site.in -o docker/requirements/site.txt
 	@$(IMAGE_PINS) --extra worker --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/worker.txt
+	@$(IMAGE_PINS) --extra kit --no-emit-package torch $(TORCH) pyproject.toml -o docker/requirements/kit.txt
+
+release: $(VENV)/.test  ## build wheel, source distribution and bills of materials in dist/, and try them in an empty environment (DRAFT=1 before the changelog names the version)
+	@$(BIN)/python -m tests.release dist $(if $(DRAFT),--draft) --torch="$(TORCH)"
 
 clean:  ## remove what the demo and the tests made (not the virtual environment)
 	@rm -rf var .mypy_cache .ruff_cache .hypothesis

@@ -176,7 +176,7 @@ def pins(path: Path) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9][\w.-]*)==(\S+)", path.read_text(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", ["site", "worker", "build"])
+@pytest.mark.parametrize("name", ["site", "worker", "kit", "build"])
 def test_what_images_install_has_the_projects_versions_and_hashes(name: str) -> None:
     path = DOCKER / "requirements" / f"{name}.txt"
     constraints = pins(ROOT / "constraints.txt")
@@ -187,7 +187,7 @@ def test_what_images_install_has_the_projects_versions_and_hashes(name: str) -> 
     assert path.read_text().count("--hash=sha256:") >= len(found)
 
 
-@pytest.mark.parametrize("extra", ["site", "worker"])
+@pytest.mark.parametrize("extra", ["site", "worker", "kit"])
 def test_images_install_all_that_the_project_needs(extra: str) -> None:
     import tomllib
 

@@ -171,7 +171,8 @@ def test_a_dropped_file_is_uploaded(open_page, complaints):
 
 
 def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complaints):
-    page, held, early = open_page(), [], ""
+    page, early = open_page(), ""
+    held: list[Any] = []
     # The page hears late what it asked for after the first file: the second one is attached in the meantime.
     page.route(page.url, lambda route: held.append(route) if len(held) < 3 else route.continue_())
     files = {"checkpoint": ("model.safetensors", weights()), "communication_log": ("log.csv", LOG)}
