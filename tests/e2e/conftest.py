@@ -58,18 +58,34 @@ def train_openly(folder: Path) -> None:
     pfl("train", "fedavg", *where, "--set", "rounds=1")
 
 
+def start_stack(stack: Stack, trained: Path) -> None:
+    """Start a site that holds the small run's base weights and test set."""
+    shutil.copytree(trained / "base", stack.evaluator_home / "references" / "vt5-small")
+    shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "test_sets" / "small")
+    overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0"]
+    stack.start(["load_tracks", *(word for override in overrides for word in ("--set", override))])
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Iterator[Stack]:
+    """A site on the embedded back ends, for the tests of the group "site": each brings teams of its own."""
+    stack = Stack(tmp_path_factory.mktemp("site"))
+    try:
+        start_stack(stack, trained)
+        yield stack
+    finally:
+        stack.stop()
+
+
 @pytest.fixture
 def new_stack(tmp_path: Path, trained: Path) -> Iterator[Callable[..., Stack]]:
-    """Starts sites that hold the small run's base weights and test set; `variables` name other back ends."""
+    """Starts sites of a test's own; `variables` name other back ends."""
     stacks: list[Stack] = []
 
     def start(**variables: str) -> Stack:
         stack = Stack(tmp_path / f"site-{len(stacks)}", variables=variables)
         stacks.append(stack)
-        shutil.copytree(trained / "base", stack.evaluator_home / "references" / "vt5-small")
-        shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "test_sets" / "small")
-        overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0"]
-        stack.start(["load_tracks", *(word for override in overrides for word in ("--set", override))])
+        start_stack(stack, trained)
         return stack
 
     yield start

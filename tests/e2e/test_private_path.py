@@ -1,6 +1,5 @@
 """A private run through the command line: what the site takes from its team, and from nobody else."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,19 +7,18 @@ import pytest
 from portal.standalone.stack import Stack
 from tests.e2e.conftest import make_participant, pfl, train_privately
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("site")]
 
 
 def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
-    new_stack: Callable[..., Stack], trained: Path, tmp_path: Path
+    site: Stack, trained: Path, tmp_path: Path
 ) -> None:
-    stack = new_stack()
     proof = tmp_path / "proof.md"
     proof.write_text("Because the noise is large enough.")
 
     def access(team: str) -> dict[str, str]:
-        token = make_participant(stack, f"{team}@lab.example", team)
-        return {"PFL_SITE": stack.url, "PFL_TOKEN": token, "PFL_KEY": str(tmp_path / f"{team}.pem")}
+        token = make_participant(site, f"{team}@lab.example", team)
+        return {"PFL_SITE": site.url, "PFL_TOKEN": token, "PFL_KEY": str(tmp_path / f"{team}.pem")}
 
     ada, eve = access("ada"), access("eve")
     command = ["--track", "track-2", "--proof", proof, "--wait"]
