@@ -1,12 +1,14 @@
 """What others build on: JSON with its schema, a feed, badges, and results for the Hub."""
 
 import xml.etree.ElementTree as ElementTree
+from datetime import date
 
 import pytest
 import yaml
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
+from huggingface_hub import parse_eval_result_entries
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from portal.audit.versions import boards_changed
@@ -91,11 +93,13 @@ def test_results_for_the_hub_name_its_data_set_and_the_page(client, run, setting
     address = reverse("submissions:eval_results", args=[run.submission.pk])
     assert client.get(address).status_code == 404
     settings.HUB_DATASET = "organization/pfl-docvqa"
-    (entry,) = yaml.safe_load(client.get(address).text)
-    assert entry["dataset"] == {"id": "organization/pfl-docvqa", "task_id": "privacy-epsilon-4"}
-    assert entry["value"] == 0.1234
-    assert entry["source"]["url"] == settings.SITE_URL + run.submission.get_absolute_url()
-    assert "under review" in entry["notes"]
+    # The reader of the Hub's own client.
+    (entry,) = parse_eval_result_entries(yaml.safe_load(client.get(address).text))
+    assert (entry.dataset_id, entry.task_id) == ("organization/pfl-docvqa", "privacy-epsilon-4")
+    assert entry.value == 0.1234
+    assert date.fromisoformat(entry.date) == run.scored_at.date()
+    assert entry.source_url == settings.SITE_URL + run.submission.get_absolute_url()
+    assert "under review" in entry.notes
 
 
 def test_a_team_page_lists_its_results_with_their_ranks(client, run):
