@@ -127,7 +127,10 @@ def attack(
     check_both_kinds(features.is_member)
     splits = [split(features.is_member, seed) for seed in seeds]
     if features.g4 is None:
-        methods = [method for method in methods if method in (Method.AZK, Method.APK)]
+        # Each ensemble's attack stands alone.
+        methods = [
+            method for method in (Method.AZK, Method.APK) if any(m.startswith(method) for m in methods)
+        ]
     shape = (len(seeds), len(features.names))
     said = {method: np.full(shape, np.nan) for method in methods}
     shares = {method: np.full(shape, np.nan) for method in methods}

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.leakage.statistics import Bools, Floats
@@ -129,7 +130,9 @@ def provider_features(asked: Asked, *, min_questions: int = 1) -> ProviderFeatur
     )
 
 
-def _memorized(memorization: Memorization | None, place: Floats, count: int, kept: Bools) -> Floats | None:
+def _memorized(
+    memorization: Memorization | None, place: NDArray[np.intp], count: int, kept: Bools
+) -> Floats | None:
     """Return G4: means over those questions of a provider that the test was made for; 0 and 1 where it was for none."""
     if memorization is None:
         return None

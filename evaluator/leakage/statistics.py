@@ -26,8 +26,8 @@ Bools = NDArray[np.bool_]
 
 RESAMPLES = 2000
 LEVEL = 0.95
-# Resamples at once: 2,000 providers then take 8 MB.
-CHUNK = 500
+# Resamples at once: of 2,000 providers, each array of them has 3 MB.
+CHUNK = 200
 
 
 class Statistic(StrEnum):
