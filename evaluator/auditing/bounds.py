@@ -6,7 +6,7 @@ from the scores themselves would have to be paid for.
 
 - Of (ε, δ)-DP: Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run" (2023), Theorem 5.2. No
   assumption about the mechanism.
-- Of Gaussian DP: Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run" (2024), section 4.
+- Of Gaussian DP: Mahloujifar, Melis and Chaudhuri, "Auditing f-Differential Privacy in One Run" (2024).
   About twice as strong, and about the claimed mechanism: it refutes that the run is μ-GDP.
 
 A bound is a statement about this one run's training, wrong with probability at most α. "Not refuted" says nothing.

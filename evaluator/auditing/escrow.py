@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from evaluator.docvqa.dataset import Dataset, first_line
 from evaluator.errors import ErrorCode, ProblemError
 
-FORMAT = "pfl-canaries/1"
 LEAST_CANARIES = 100
 # Of the canaries: so many are in the training and sampled at all even where few rounds sample few providers.
 GUESS_SHARE = 0.2
@@ -31,7 +30,7 @@ class Escrow(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal["pfl-canaries/1"] = FORMAT
+    format: Literal["pfl-canaries/1"] = "pfl-canaries/1"
     data_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     guesses: int = Field(ge=1)
     is_released: dict[str, bool]
