@@ -89,6 +89,12 @@ class ErrorCode(StrEnum):
     REPLAY_MISMATCH = "E_REPLAY_MISMATCH"
     REPLAY_TRAINING = "E_REPLAY_TRAINING"
 
+    LEAKAGE_PROVIDERS = "E_LEAKAGE_PROVIDERS"
+    LEAKAGE_LABELS = "E_LEAKAGE_LABELS"
+    LEAKAGE_EXTRA = "E_LEAKAGE_EXTRA"
+    AUDIT_CANARIES = "E_AUDIT_CANARIES"
+    AUDIT_ESCROW = "E_AUDIT_ESCROW"
+
     UPLOAD_PART = "E_UPLOAD_PART"
     UPLOAD_STATE = "E_UPLOAD_STATE"
     UPLOAD_INCOMPLETE = "E_UPLOAD_INCOMPLETE"
@@ -429,6 +435,26 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.REPLAY_MISMATCH: Explanation(
         "The replayed round gives another noised sum, and neither clipping nor noise alone explains it.",
         "Check that data, code and settings are those of the run, and that nothing in the method draws from elsewhere.",
+    ),
+    ErrorCode.LEAKAGE_PROVIDERS: Explanation(
+        "There are too few providers to tell members from nonmembers by.",
+        "Use data with more providers of both kinds, or require fewer questions of each.",
+    ),
+    ErrorCode.LEAKAGE_LABELS: Explanation(
+        "The data doesn't say which providers were trained on.",
+        "Name the training providers as `clients` in dataset.json, as `pfl data` does.",
+    ),
+    ErrorCode.LEAKAGE_EXTRA: Explanation(
+        "The published attacks need scikit-learn, which is not installed.",
+        "Install it: pip install -c constraints.txt -e '.[leakage]'",
+    ),
+    ErrorCode.AUDIT_CANARIES: Explanation(
+        "The canaries can't be made, or are too few to say anything about a run.",
+        "Make 400 to 1,000 canaries with `pfl data canaries`, in data whose provider names leave room for them.",
+    ),
+    ErrorCode.AUDIT_ESCROW: Explanation(
+        "The escrow file can't be read, or belongs to other canaries.",
+        "Use the file that `pfl data canaries` wrote together with the data that was released.",
     ),
     ErrorCode.REFERENCE_FORMAT: Explanation(
         "The folder is not a VT5 model: its configuration or its tokenizer can't be read.",

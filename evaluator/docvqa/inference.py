@@ -173,10 +173,19 @@ class Answerer:
             done += len(answers)
 
     def answer(
-        self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
+        self,
+        loaded: LoadedShard,
+        on_progress: Callable[[int], None] = lambda _: None,
+        *,
+        features: Tensor | None = None,
     ) -> list[tuple[str, float]]:
-        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done."""
-        features = self._features(loaded.pixels, on_progress)
+        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done.
+
+        Args:
+            features: What `features` returned for the shard's pages; computed where it isn't given.
+        """
+        if features is None:
+            features = self.features(loaded.pixels, on_progress)
         answers: dict[int, Answer] = {}
         for places, some in self._answers(loaded.texts, features, loaded.page_rows):
             answers.update(zip(places, some, strict=True))
@@ -186,7 +195,7 @@ class Answerer:
             for place in range(len(loaded.texts))
         ]
 
-    def _features(self, pixels: Tensor, on_progress: Callable[[int], None]) -> Tensor:
+    def features(self, pixels: Tensor, on_progress: Callable[[int], None] = lambda _: None) -> Tensor:
         """Return the image tower's output (P, V, dv), which stays on the device."""
         visual_tokens = self._model.config.visual.tokens
         parts = []

@@ -142,6 +142,33 @@ def export(folder: Source, out: Out, force: Force = False) -> None:
 
 
 @app.command()
+def canaries(
+    source: Source,
+    out: Out,
+    count: Annotated[
+        int, typer.Option(min=100, max=1000, help="Canaries, of whom secret coins release about half.")
+    ] = 400,
+    pages: Annotated[int, typer.Option(min=1, max=20, help="Pages of each canary.")] = 4,
+    force: Force = False,
+) -> None:
+    """Copy the data folder SOURCE to OUT/public with canaries among its training providers; OUT/escrow has their coins.
+
+    Whoever reads OUT/escrow can pass every audit: only the organizers keep it. `pfl leakage` audits a run with it.
+    """
+    from starter_kit.data.canaries import ESCROW, CanarySettings, add_canaries
+    from starter_kit.data.folders import PUBLIC, atomic_folder
+
+    settings = CanarySettings(canaries=count, pages=pages)
+    with (
+        _exit_on_problem(),
+        progress("Drawing canaries") as on_progress,
+        atomic_folder(out, force=force, entries=frozenset({PUBLIC, ESCROW})) as fresh,
+    ):
+        summary = add_canaries(source, fresh / PUBLIC, fresh / ESCROW, settings, on_progress)
+    _print_summary(summary)
+
+
+@app.command()
 def inspect(folder: Source) -> None:
     """Count what the data folder FOLDER holds, and check it."""
     from starter_kit.data.inspection import inspect_folder

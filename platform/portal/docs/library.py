@@ -56,6 +56,7 @@ GROUPS = (
             "leaderboards",
             "replay",
             "conformance",
+            "auditing",
             "reproduction",
             "published-settings",
             "proofs/README",

@@ -128,7 +128,7 @@ def generate(
         (folder / "images").mkdir(exist_ok=True)
         with SplitWriter(folder, split) as writer:
             for number, provider in enumerate(split_providers):
-                writer.add(*_page(folder, settings, split, number, provider))
+                writer.add(*write_page(folder, settings, split, number, provider))
                 done += 1
                 on_progress(done, total)
         tallies[split] = writer.tally
@@ -163,9 +163,10 @@ def _held_out(
     return plan
 
 
-def _page(
+def write_page(
     folder: Path, settings: SyntheticSettings, split: str, number: int, provider: Provider
 ) -> tuple[Page, list[Question]]:
+    """Write the image of a split's page of that number, an invoice of `provider`; return the page and its questions."""
     rng = data_stream(settings.seed, split, number)
     invoice = write_invoice(provider, rng)
     sheet = draw_invoice(invoice, settings.width_px, settings.height_px)

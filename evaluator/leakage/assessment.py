@@ -1,0 +1,106 @@
+"""All attacks on one model, by the features of its providers: the statistics of a report."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from evaluator.errors import ProblemError
+from evaluator.leakage.attacks import Attacked, Method, attack
+from evaluator.leakage.features import TARGET_SETS, Asked, ProviderFeatures, provider_features
+from evaluator.leakage.likelihood import Calibration, gains
+from evaluator.leakage.results import LIKELIHOOD, AttackResult, LeakageResult, Measure, ProviderScore
+from evaluator.leakage.statistics import RESAMPLES, Attack, Bools, Statistic, difference, estimate
+
+
+def assess(
+    asked: Asked,
+    references: Sequence[ProviderFeatures] = (),
+    *,
+    target_sets: Sequence[int] = TARGET_SETS,
+    methods: Sequence[Method] = tuple(Method),
+    resamples: int = RESAMPLES,
+    search: bool = False,
+) -> LeakageResult:
+    """Return what the attacks find: ours on all providers, the published ones on the target sets.
+
+    A target set with too few providers is left out, and the result says so.
+
+    Args:
+        references: Features of reference models, for the calibration; without them our own attack's threshold is the
+            median of the scores, which no label enters.
+
+    Raises:
+        ProblemError: (`E_LEAKAGE_PROVIDERS`, `E_LEAKAGE_LABELS`, `E_LEAKAGE_EXTRA`) There is nothing to assess.
+    """
+    features = provider_features(asked)
+    scores = Calibration.of(references).scores(features) if references else gains(features)
+    ours = Attack(scores, features.is_member, 0.0 if references else float(np.median(scores)))
+    # The base weights gained nothing: our attack has nothing to tell providers by.
+    before = Attack(np.zeros(len(scores)), features.is_member, 0.0)
+    attacks = [_result(LIKELIHOOD, 0, ours, before, resamples)]
+    left_out = []
+    for s in target_sets:
+        try:
+            attacks += _published(asked, s, methods, resamples, search)
+        except ProblemError as error:
+            left_out.append(f"T_{s}: {error.problem.code}, {error.problem.found}")
+    return LeakageResult(
+        questions=len(asked.providers),
+        providers=[
+            ProviderScore(provider=name, is_member=bool(member), questions=int(count), score=float(score))
+            for name, member, count, score in zip(
+                features.names, features.is_member, features.questions, scores, strict=True
+            )
+        ],
+        attacks=attacks,
+        without_loss=int((~np.isfinite(asked.submitted.loss)).sum()),
+        references=len(references),
+        left_out=left_out,
+    )
+
+
+def _published(
+    asked: Asked, s: int, methods: Sequence[Method], resamples: int, search: bool
+) -> Iterator[AttackResult]:
+    features = provider_features(asked, min_questions=s)
+    base_features = provider_features(asked.of_base(), min_questions=s)
+    before = {found.method: found for found in attack(base_features, methods, search=search)}
+    alone = {found.method[:3]: found for found in before.values()}
+    for found in attack(features, methods, search=search):
+        # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble.
+        base = before.get(found.method) or alone[found.method[:3]]
+        yield _result(
+            found.method, s, _as_attack(found), _as_attack(base), resamples, accuracy=found.accuracy
+        )
+
+
+def _as_attack(found: Attacked) -> Attack:
+    return Attack(found.scores, found.is_member, 0.5)
+
+
+def _result(
+    name: str,
+    s: int,
+    found: Attack,
+    base: Attack,
+    resamples: int,
+    accuracy: tuple[float | None, float | None] = (None, None),
+) -> AttackResult:
+    is_member: Bools = found.is_member
+    members = int(is_member.sum())
+    return AttackResult(
+        attack=name,
+        target_set=s,
+        members=members,
+        nonmembers=len(is_member) - members,
+        accuracy=accuracy[0],
+        accuracy_spread=accuracy[1],
+        chance=max(members, len(is_member) - members) / len(is_member),
+        measures={
+            statistic: Measure.of(
+                estimate(found, statistic, resamples=resamples),
+                difference(found, base, statistic, resamples=resamples),
+            )
+            for statistic in Statistic
+        },
+    )

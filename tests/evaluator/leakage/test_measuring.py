@@ -1,0 +1,152 @@
+"""A real model that is overfitted to half of the providers: its losses, what it memorized, and the attacks on it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from evaluator.docvqa.dataset import Box, Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.docvqa.loading import Loader, shards
+from evaluator.docvqa.reference import create_reference
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.leakage.assessment import assess
+from evaluator.leakage.attacks import Method
+from evaluator.leakage.features import Answers, Asked, provider_features
+from evaluator.leakage.hiding import Hiding
+from evaluator.leakage.measuring import Measurer, row_losses
+from evaluator.leakage.memorization import (
+    ask_hidden,
+    changes,
+    exact_test,
+    memorization,
+    memorized_questions,
+    recall,
+    recalled_providers,
+)
+from evaluator.leakage.results import LIKELIHOOD
+from evaluator.leakage.statistics import Statistic
+
+PROVIDERS = [
+    first + second for first in ("Ash", "Bir", "Ced", "Dog") for second in ("by", "ton", "ley", "ham")
+]
+STEPS = 90
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """A page of each provider with its name and number; every other one is of the training."""
+    folder = tmp_path_factory.mktemp("leakage") / "data"
+    (folder / "images").mkdir(parents=True)
+    pages, questions = [], []
+    for number, name in enumerate(PROVIDERS):
+        page = f"page{number}_0"
+        # A tint that the blurring of words leaves, as a logo would be.
+        Image.new("RGB", (32, 32), (15 * number, 255 - 15 * number, 99)).save(
+            folder / "images" / f"{page}.jpg"
+        )
+        words = [name, "row", str(number)]
+        boxes: list[Box] = [(0.3 * n, 0.1, 0.3 * n + 0.2, 0.2) for n in range(3)]
+        pages.append(Page(page=page, provider=name, words=words, boxes=boxes))
+        for key, answer in (("provider_name", name), ("number", str(number))):
+            questions.append(
+                Question(
+                    question_id=f"{page}-{key}", page=page, question=f"{key}?", answers=[answer], key=key
+                )
+            )
+    write_split(folder, "test", pages, questions)
+    write_info(folder, DatasetInfo(name="leakage", clients={0: PROVIDERS[::2]}))
+    return Dataset(folder, "test")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("leakage") / "base"
+    create_reference(folder, [*PROVIDERS, "provider_name? number? row"], seed=3, vocab_size=300)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measurers(base: Path, dataset: Dataset) -> tuple[Measurer, Measurer]:
+    """The model that was trained on every other provider, and the base weights."""
+    tokenizer = Tokenizer.from_folder(base)
+    trained = VT5.from_folder(base).eval()
+    chosen = [q for q in dataset.questions if dataset.pages[q.page].provider in PROVIDERS[::2]]
+    size = trained.config.visual.image_size
+    loader = Loader(dataset, chosen, tokenizer, image_size=size, max_input_tokens=32)
+    (loaded,) = loader.load(shards(chosen, len(dataset.pages)))
+    with torch.no_grad():
+        features = trained.page_features(loaded.pixels)
+    batch = Batch.pad(
+        loaded.texts,
+        features[loaded.page_rows],
+        tokenizer.encode_answers([chosen[index].answers[0].lower() for index in loaded.shard.questions]),
+    )
+    optimizer = torch.optim.Adam(trained.trainable_parameters().values(), lr=3e-3)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        trained.loss(batch).backward()
+        optimizer.step()
+    return Measurer(trained, tokenizer), Measurer(VT5.from_folder(base), tokenizer)
+
+
+def test_a_rows_loss_is_the_mean_over_its_own_tokens() -> None:
+    logits = torch.zeros(2, 2, 4)
+    logits[0, 0, 1] = 5.0
+    labels = torch.tensor([[1, 2], [3, -100]])
+    first = (-5 + np.log(np.exp(5) + 3) + np.log(4)) / 2
+    assert row_losses(logits, labels).tolist() == pytest.approx([first, np.log(4)])
+
+
+def test_what_a_model_was_trained_on_is_found(
+    measurers: tuple[Measurer, Measurer], dataset: Dataset, tmp_path: Path
+) -> None:
+    trained, before = (measurer.measure(dataset).scored(dataset.questions) for measurer in measurers)
+    owners = [dataset.pages[question.page].provider for question in dataset.questions]
+    is_member = {name: place % 2 == 0 for place, name in enumerate(PROVIDERS)}
+    asked = Asked(owners, is_member, trained, before)
+    found = assess(asked, target_sets=[0, 5], methods=[Method.AZK], resamples=200)
+    ours = found.strongest
+    assert ours.attack == LIKELIHOOD
+    assert ours.measures[Statistic.AUC].value > 0.9
+    assert not ours.measures[Statistic.AUC].above_base.covers_zero
+    # No provider has five questions.
+    assert [left[:24] for left in found.left_out] == ["T_5: E_LEAKAGE_PROVIDERS"]
+    assert {attack.attack for attack in found.attacks} == {"AZK", LIKELIHOOD}
+
+    # Hidden: names, of which the model knows those of members.
+    questions = memorized_questions(dataset)
+    assert {question.key for question in questions} == {"provider_name"}
+    hidden, untrained = ask_hidden(measurers, dataset, questions, Hiding.EVIDENCE, tmp_path / "hidden")
+    member = np.array([place % 2 == 0 for place in range(len(PROVIDERS))])
+    assert recall(hidden, member).accuracy > recall(hidden, ~member).accuracy
+    assert recall(untrained, member).accuracy == 0
+    assert set(recalled_providers(hidden, PROVIDERS)) <= set(PROVIDERS[::2])
+
+    changed = changes(measurers[0], dataset, tmp_path / "changes")
+    asked = Asked(owners, is_member, trained, before, memorization(dataset, questions, hidden, changed))
+    g4 = provider_features(asked).g4
+    assert g4 is not None
+    assert g4[:, 0].sum() == pytest.approx(hidden.nls.sum())
+
+
+def test_fishers_test_is_exact() -> None:
+    # Of 4 members 3, of 4 others none: C(4,3)·C(4,0)/C(8,3).
+    assert exact_test(4, 3, 4, 0) == pytest.approx(4 / 56)
+    assert exact_test(4, 0, 4, 0) == 1
+
+
+def test_recall_counts_confident_answers_by_themselves() -> None:
+    answers = Answers(
+        accuracy=np.array([1.0, 0, 1, 0]),
+        nls=np.array([1.0, 0.6, 1, 0]),
+        loss=np.zeros(4),
+        confidence=np.array([0.9, 0.95, 0.2, 0.1]),
+    )
+    found = recall(answers, np.array([True, True, True, False]))
+    assert (found.documents, found.confident) == (3, 2)
+    assert (found.accuracy, found.anls) == pytest.approx((2 / 3, 2.6 / 3))
+    assert (found.confident_accuracy, found.confident_anls) == pytest.approx((1 / 2, 0.8))
+    assert np.isnan(recall(answers, np.zeros(4, dtype=bool)).accuracy)
