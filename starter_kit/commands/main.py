@@ -18,6 +18,7 @@ VERBS = {
     "data": "Make, import, export and inspect data sets.",
     "base": "Write base weights for trials.",
     "methods": "List the methods and the configs that come with the kit.",
+    "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
     "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
