@@ -154,7 +154,9 @@ def _read_config(path: Path) -> AdapterConfig:
         return AdapterConfig.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise _unreadable(
-            path, "the settings of LoRA adapters, without DoRA, trained biases or copied layers", first_line(error)
+            path,
+            "the settings of LoRA adapters, without DoRA, trained biases or copied layers",
+            first_line(error),
         ) from error
 
 

@@ -17,10 +17,8 @@ from evaluator.checkpoints.inspection import architecture_problems
 from evaluator.checkpoints.sharding import INDEX, check_same, join, read_index, shard_names
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.pipeline import WEIGHTS
-from starter_kit.compression.peft_files import is_adapter
 from starter_kit.weights.base_weights import read_base
 from starter_kit.weights.isolation import Ended, NotIsolatedError, run_with_network, run_without_network
-from starter_kit.weights.merging import merge
 
 PICKLED = "pytorch_model.bin"
 PICKLED_INDEX = "pytorch_model.bin.index.json"
@@ -94,7 +92,10 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     """
     target = _target(out)
     expected = untied(read_base(base)) if base else None
-    if is_adapter(source):
+    if any(source.glob("adapter_config.json")):
+        # Imported here: it needs torch in this process, which takes seconds to load.
+        from starter_kit.weights.merging import merge
+
         with _written(target):
             merge(source, target, base=base, report=report)
         return target

@@ -117,7 +117,11 @@ def test_a_tied_tensor_beside_adapters_is_not_stored_for_peft(base: Path, tmp_pa
         ({"bias": "all"}, {}, ErrorCode.CHECKPOINT_FORMAT),
         ({}, {"x.lora_A.weight": torch.ones(2, 3)}, ErrorCode.CHECKPOINT_FORMAT),
         ({}, {"x.lora_embedding_A": torch.ones(2, 3)}, ErrorCode.CHECKPOINT_FORMAT),
-        ({}, {"x.lora_A.weight": torch.ones(2, 3), "x.lora_B.weight": torch.ones(3, 1)}, ErrorCode.CHECKPOINT_FORMAT),
+        (
+            {},
+            {"x.lora_A.weight": torch.ones(2, 3), "x.lora_B.weight": torch.ones(3, 1)},
+            ErrorCode.CHECKPOINT_FORMAT,
+        ),
     ],
     ids=["DoRA", "another kind", "biases", "one of a pair", "an embedding", "ranks that differ"],
 )
