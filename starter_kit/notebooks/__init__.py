@@ -16,7 +16,7 @@ def load_ipython_extension(shell: "InteractiveShell") -> None:
     """Register `%pfl`; IPython calls it for `%load_ext starter_kit.notebooks`."""
     # tqdm, which transformers imports, asks for widgets that nothing here shows.
     warnings.filterwarnings("ignore", message="IProgress not found")
-    shell.register_magic_function(pfl, "line")
+    shell.register_magic_function(pfl, "line")  # type: ignore[arg-type]  # a decorator hides its signature
 
 
 def pfl(line: str) -> None:
