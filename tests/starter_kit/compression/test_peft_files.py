@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import peft
 import pytest
@@ -33,7 +34,7 @@ def tensors_of(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.detach() for name, tensor in model.named_parameters()}
 
 
-def random_adapter(model: VT5, **settings: object) -> peft.PeftModel:
+def random_adapter(model: VT5, **settings: Any) -> peft.PeftModel:
     """Adapters of PEFT in the model, of which none is zero, and a layer in full."""
     torch.manual_seed(5)
 
