@@ -15,7 +15,7 @@ INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pyth
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit clean
+.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,9 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
 	@$(BIN)/python -c 'from pathlib import Path; from starter_kit.conformance.page import renewed; print(renewed(Path("docs/conformance.json")), end="")' > docs/conformance.md
 	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
+
+notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw
+	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.notebooks docs/notebooks
 
 constraints: $(BIN)/uv  ## renew the pins
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version 3.11 --all-extras pyproject.toml --upgrade $(TORCH) -o constraints.txt.new

@@ -77,6 +77,7 @@ def test_an_installed_wheel_holds_the_three_parts_and_leaves_platform_alone(tmp_
     assert {"portal", "evaluator", "starter_kit"} <= {path.name for path in site.iterdir()}
     assert not (site / "platform").exists()
     assert (site / "portal" / "ui" / "templates" / "ui" / "base.html").exists()
+    assert (site / "starter_kit" / "notebooks" / "first-submission.ipynb").exists()
     assert (site / "portal" / "docs" / "pages" / "proofs" / "fl-provider-dp.md").exists()
     check = f"import sys; sys.path.insert(0, {str(site)!r}); import portal.celery, evaluator.worker; {SAYS_STDLIB}"
     result = run(sys.executable, "-c", check, cwd=tmp_path)

@@ -97,6 +97,10 @@ class VT5Config(BaseModel):
             return {**data, **data[OWN_KEY]}
         return data
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values by name: libraries such as PEFT ask a model's configuration for them by this method."""
+        return self.model_dump()
+
 
 def tiny_config(vocab_size: int) -> VT5Config:
     """Return a model of the same make with under half a million weights, for demonstrations and tests.

@@ -19,6 +19,7 @@ from starter_kit.commands.options import (
     Changes,
     DataFolder,
     KeyFile,
+    Loggers,
     NewRun,
     RecordTrack,
     Resume,
@@ -59,6 +60,7 @@ def server(
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds that a client has for its reply.")
     ] = 600.0,
+    log_to: Loggers = None,
     resume: Resume = False,
     track: RecordTrack = "track-2",
     run_token: RunToken = None,
@@ -71,11 +73,13 @@ def server(
         _require_flower()
         from starter_kit.engines.flower.address import Address, server_tls
         from starter_kit.engines.flower.superlink import ServerOptions, over_own_superlink
+        from starter_kit.reporting.logger_choice import loggers_of
         from starter_kit.settings.configuration import load_settings
 
         settings = load_settings(config, changes or [])
         require_free_folder(out, resume=resume)
         client = connect_if_known(site, token)
+        loggers = loggers_of(log_to or [])
         tls = server_tls(certificate, certificate_key, authority)
         options = ServerOptions(Address(host, port), tls, node_keys)
         home = out.with_name(f"{out.name}.flower")
@@ -87,6 +91,7 @@ def server(
                 resume=resume,
                 credentials=credentials_of(key, run_token, track, client, resumed=resume),
                 open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
+                loggers=loggers,
             )
 
 

@@ -18,6 +18,7 @@ VERBS = {
     "data": "Make, import, export and inspect data sets.",
     "base": "Write base weights for trials.",
     "methods": "List the methods and the configs that come with the kit.",
+    "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
     "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
@@ -31,6 +32,7 @@ VERBS = {
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
     "replay": "Open a round of a replayable run for the organizers, and replay it as they do.",
     "check": "Run the checks that the workers run, on your own disk, and list everything that they would reject.",
+    "export": "Write a run as other libraries expect it: Hugging Face's, with a model card, and PEFT's.",
     "convert": "Turn a pickled or sharded checkpoint into the one safetensors file that the benchmark takes.",
     "key": "Make, show and register the key that signs your training records.",
     "token": "Request a token for one training run. `pfl train` requests one itself if it knows the site.",

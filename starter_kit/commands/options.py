@@ -57,6 +57,13 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting to change, such as rounds=5; may be given several times."),
 ]
+Loggers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        help="Send the rounds to tensorboard=FOLDER, wandb=PROJECT or mlflow=ADDRESS; may be given several times.",
+    ),
+]
 RecordTrack = Annotated[str, typer.Option("--track", help="Track of the training record and its run token.")]
 RunToken = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from starter_kit.commands.options import (
     Changes,
     DataFolder,
     KeyFile,
+    Loggers,
     NewRun,
     RecordTrack,
     Resume,
@@ -41,6 +42,7 @@ def train(
     processes: Annotated[
         int, typer.Option(min=1, help="Processes in which clients train, each with a model of its own.")
     ] = 1,
+    log_to: Loggers = None,
     run_token: RunToken = None,
     key: KeyFile = None,
     site: Site = "",
@@ -50,6 +52,7 @@ def train(
 
     The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
     """
+    from starter_kit.reporting.logger_choice import loggers_of
     from starter_kit.settings.configuration import load_settings
 
     with exit_on_problem():
@@ -58,6 +61,7 @@ def train(
         )
         require_free_folder(out, resume=resume)
         client = connect_if_known(site, token)
+        loggers = loggers_of(log_to or [])
 
         # What trains takes seconds to load: mistakes are reported before.
         from starter_kit.engines.processes import in_processes
@@ -70,4 +74,5 @@ def train(
             resume=resume,
             credentials=credentials_of(key, run_token, track, client, resumed=resume),
             open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
+            loggers=loggers,
         )

@@ -1,6 +1,6 @@
 """A training run as `pfl train` and `pfl federate server` make it: reported on the terminal from start to end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from starter_kit.console import log, print_lines
 from starter_kit.secure_aggregation import NOT_AUDITED
 
 if TYPE_CHECKING:  # what trains takes seconds to load, and mistakes are reported before
+    from starter_kit.reporting.loggers import RunLogger
+    from starter_kit.reporting.metrics import RoundMetrics
     from starter_kit.runs.training import OpenEngine
     from starter_kit.settings.run_settings import RunSettings
     from starter_kit.site.client import SiteClient
@@ -35,22 +37,32 @@ def run_training(
     credentials: "Callable[[], Credentials]",
     resume: bool,
     open_engine: "OpenEngine",
+    loggers: "Sequence[RunLogger]" = (),
 ) -> None:
     """Train with progress on the terminal, report the run on a page, and print the outcome.
 
     The file of an own method is kept with the run.
 
+    Args:
+        loggers: Where the rounds are sent besides.
+
     Raises:
         ProblemError: See `starter_kit.runs.training.train`.
     """
+    from starter_kit.reporting.metrics import SUMMARY, read_summary
     from starter_kit.reporting.report import write_report
+    from starter_kit.runs.logged_rounds import logged_rounds
     from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
     from starter_kit.settings.own_methods import own_file
 
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
-    with _reported_interruption(files.out), show_progress(settings.experiment) as watcher:
+    with (
+        _reported_interruption(files.out),
+        show_progress(settings.experiment) as shown,
+        logged_rounds(shown, loggers, settings, _earlier(files.out, resume=resume)) as watcher,
+    ):
         train(
             settings,
             data=files.data,
@@ -62,6 +74,7 @@ def run_training(
             resume=resume,
             open_engine=open_engine,
         )
+        watcher.complete(read_summary(files.out / SUMMARY))
     if file := own_file(type(settings)):
         file.keep(files.out)
     write_report(files.out)
@@ -113,6 +126,14 @@ def _unfinished(out: Path) -> tuple[Path, int]:
 
     folder = out.with_name(f"{out.name}.unfinished")
     return folder, len(read_metrics(folder / METRICS)) if (folder / METRICS).is_file() else 0
+
+
+def _earlier(out: Path, *, resume: bool) -> "Sequence[RoundMetrics]":
+    """The rounds of the run that is resumed; none of another."""
+    from starter_kit.reporting.metrics import METRICS, read_metrics
+
+    path = _unfinished(out)[0] / METRICS
+    return read_metrics(path) if resume and path.is_file() else ()
 
 
 @contextmanager

@@ -56,6 +56,7 @@ class Adapters:
         stream: The source of the initial values of A: the same for every party of a run.
 
     Attributes:
+        settings: As given.
         parameters: `<layer>.lora_A.weight` and `<layer>.lora_B.weight` for each layer, in the model's order.
 
     Raises:
@@ -63,6 +64,7 @@ class Adapters:
     """
 
     def __init__(self, model: nn.Module, settings: LoRA, stream: Stream) -> None:
+        self.settings = settings
         self._scale = settings.scale
         self._dropout = settings.dropout
         self._layers = _targets(model, settings.targets)

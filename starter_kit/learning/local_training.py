@@ -15,6 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
+from starter_kit.learning.pacing import Pace
 from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
@@ -47,6 +48,10 @@ class LocalTraining(BaseModel):
         epochs: Passes over the examples, each in a new random order.
         max_steps: Stop after so many optimizer steps, if set.
         batch_size: Examples in a step.
+        schedule: How the learning rate falls from the first step of a local training to its last; each begins again.
+        warmup_steps: Steps in which the learning rate first rises to its full size.
+        max_gradient_norm: The bound on the L2 norm of a step's gradient; null for none. What privacy is measured by is
+            the clip norm of the whole update, which it doesn't change.
         weight_decay: AdamW's weight decay.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
         momentum: SGD's momentum.
@@ -62,11 +67,24 @@ class LocalTraining(BaseModel):
     batch_size: int = Field(default=16, ge=1)
     optimizer: Literal["adamw", "sgd", "shampoo"] = "adamw"
     learning_rate: float = Field(gt=0)
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: int = Field(default=0, ge=0)
+    max_gradient_norm: float | None = Field(default=None, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     adam_epsilon: float = Field(default=1e-8, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)
     shampoo: ShampooSettings = ShampooSettings()
     providers_at_once: int | None = Field(default=None, ge=1)
+
+    @property
+    def paces_steps(self) -> bool:
+        """Whether the learning rate differs from step to step."""
+        return self.schedule != "constant" or self.warmup_steps > 0
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether a step treats each number by itself and all steps alike, so that providers can share a stack."""
+        return self.optimizer != "shampoo" and not self.paces_steps and self.max_gradient_norm is None
 
     @model_validator(mode="after")
     def _momentum_is_used(self) -> Self:
@@ -119,12 +137,14 @@ class Learner:
             return Trained(torch.zeros_like(weights), None)
         self.tensors.write(weights)
         optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
+        pace = Pace(optimizer, local, len(examples))
         losses = []
         with seeded(stream.number, self.tensors.cuda_devices):
             for batch in batches(examples, local, stream):
                 optimizer.zero_grad()
                 loss = self._loss(batch)
                 torch.autograd.backward(loss)
+                pace.prepare_step()
                 optimizer.step()
                 losses.append(loss.detach())
         optimizer.zero_grad()

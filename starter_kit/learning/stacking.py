@@ -16,7 +16,8 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 - tensors other than adapters are trained, such as box and image layers in full: stacks of those are large;
 - dropout is on: the masks of a batch follow from one seed, so that one provider's would depend on the others' examples;
 - the model reads batches in the published way, so that a row's padding, and thereby its output, depends on the others;
-- the optimizer is Shampoo, which is not elementwise.
+- the optimizer is Shampoo, which is not elementwise;
+- gradients are clipped, or the learning rate changes from step to step: both would need a factor for each provider.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +38,6 @@ CPU_MEMORY_BYTES = 1 << 29
 GPU_MEMORY_SHARE = 4
 # The share of that memory that can be used: an allocator loses the rest to fragmentation, as sizes vary by step.
 USABLE = 0.9
-ELEMENTWISE = ("adamw", "sgd")
 
 # The batches of one provider.
 Batches = list[list[int]]
@@ -69,7 +69,7 @@ def make_learner(model: TrainableModel, documents: GroupedExamples, local: Local
         or model.dropout
         or model.config.published_batching
         or local is None
-        or local.optimizer not in ELEMENTWISE
+        or not local.is_elementwise
     ):
         return Learner(model.tensors, documents.loss)
     return StackedLearner(model.tensors, documents, model.adapters)
@@ -95,10 +95,10 @@ class StackedLearner(Learner):
         """Yield the change (d,) that each provider's own training from `weights` (d,) makes, in their order.
 
         Raises:
-            ValueError: The optimizer is not elementwise.
+            ValueError: The steps are not elementwise.
         """
-        if local.optimizer not in ELEMENTWISE:
-            raise ValueError(f"providers can't be stacked under {local.optimizer}")
+        if not local.is_elementwise:
+            raise ValueError(f"providers can't be stacked under {local.optimizer} with steps that differ")
         if not any(providers.values()):
             yield from (torch.zeros_like(weights) for _ in providers)
             return

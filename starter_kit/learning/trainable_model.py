@@ -7,12 +7,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from evaluator.checkpoints.header import SHARED_EMBEDDING
 from evaluator.docvqa.architecture import VT5Config
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
 from starter_kit.compression.lora import Adapters, LoRA
+from starter_kit.compression.peft_files import write_adapter
 from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.linear import use_fast_linear
 from starter_kit.learning.tensors import TrainableTensors
@@ -125,6 +127,26 @@ class TrainableModel:
         """Write the model at `weights` (d,) into `folder`, with only the tensors of the reference architecture."""
         with self._reference_at(weights) as model:
             model.save(folder)
+
+    def save_adapters(self, weights: Tensor, folder: Path, *, base: str) -> None:
+        """Write the adapters at `weights` (d,), and the layers that are trained beside them, as PEFT stores them.
+
+        Does nothing without adapters, or where a tied tensor is trained: PEFT would untie it.
+
+        Args:
+            base: What the files say about the base weights.
+        """
+        if self.adapters is None or SHARED_EMBEDDING in self.tensors.parameters:
+            return
+        self.tensors.write(weights)
+        trained = self.tensors.parameters
+        layers = {name.rpartition(".")[0] for name in trained.keys() - self.adapters.parameters.keys()}
+        beside = {
+            name: tensor
+            for name, tensor in self._model.named_parameters()
+            if name.rpartition(".")[0] in layers
+        }
+        write_adapter(folder, self.adapters.settings, {**self.adapters.parameters, **beside}, base=base)
 
     @contextmanager
     def _reference_at(self, weights: Tensor) -> Iterator[VT5]:

@@ -6,13 +6,16 @@ the numbers of a private run are stamped with their round instead.
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.extras import import_extra
+from starter_kit.reporting.loggers import LoggedRun
 from starter_kit.reporting.metrics import (
     METRICS,
     SUMMARY,
     RoundMetrics,
+    RunSummary,
     check_private,
     read_metrics,
     read_summary,
@@ -52,13 +55,49 @@ class EventWriter:
                 self._writer.add_scalar(tag, value, metrics.round, walltime=stamp)
         self._writer.flush()
 
+    def close(self) -> None:
+        """Close the files."""
+        self._writer.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._writer.close()
+        self.close()
+
+
+class TensorBoardLogger:
+    """Writes the rounds of a run into a folder of its name below `folder`, for TensorBoard to show while it trains.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) TensorBoard is not installed.
+    """
+
+    name = "tensorboard"
+    # Numbers of private runs are stamped with their round.
+    shows_time = False
+    errors: tuple[type[Exception], ...] = ()
+
+    def __init__(self, folder: Path) -> None:
+        import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
+        self._folder = folder
+        self._events: EventWriter | None = None
+
+    def open(self, run: LoggedRun) -> None:
+        """Begin the run. Raises `ProblemError` as `EventWriter` does."""
+        self._events = EventWriter(self._folder / run.name)
+
+    def write(self, metrics: RoundMetrics) -> None:
+        """Write a round."""
+        if self._events:
+            self._events.write(metrics)
+
+    def close(self, summary: RunSummary | None) -> None:
+        """End the run."""
+        if self._events:
+            self._events.close()
 
 
 def write_events(folder: Path, log_dir: Path) -> None:
@@ -72,19 +111,9 @@ def write_events(folder: Path, log_dir: Path) -> None:
 
 
 def _summary_writer(log_dir: Path) -> "SummaryWriter":
+    module: Any = import_extra("torch.utils.tensorboard", "tensorboard", "TensorBoard")
     try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ProblemError.of(
-            ErrorCode.CONFIGURATION,
-            message="TensorBoard is not installed.",
-            where="TensorBoard",
-            expected="the package tensorboard",
-            found=error,
-            next_step="Install it with `pip install -c constraints.txt -e '.[tensorboard]'`, or leave it out.",
-        ) from error
-    try:
-        return SummaryWriter(str(log_dir))
+        return cast("SummaryWriter", module.SummaryWriter(str(log_dir)))
     except OSError as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,

@@ -18,6 +18,8 @@ FILES = {
     ArtifactKind.TRAINING_ANNEX: "training_annex.jsonl",
 }
 SETTINGS = "settings.yaml"
+# The trained adapters, as PEFT stores them.
+ADAPTER = "adapter"
 # The opening of a replayable run's round, for the organizers only.
 OPENING = "round_opening.bin"
 

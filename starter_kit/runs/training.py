@@ -121,6 +121,7 @@ class Training:
         self.writer.finish(
             self.setup.model,
             state.weights,
+            self.setup.base_sha256,
             lambda sha256: run_summary(self.setup, self.writer.metrics, state, self.spending, sha256),
         )
 

@@ -11,7 +11,7 @@ from starter_kit.federation.rounds import Round
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary, write_line, write_summary
-from starter_kit.runs.folder import FILES
+from starter_kit.runs.folder import ADAPTER, FILES
 from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
 from starter_kit.runs.resuming import ResumeFolder, RunState
@@ -63,16 +63,20 @@ class RunWriter:
             fsync_path(self._paths.metrics)
             self._resume.save(state)
 
-    def finish(self, model: TrainableModel, weights: Tensor, summary: Callable[[str], RunSummary]) -> None:
+    def finish(
+        self, model: TrainableModel, weights: Tensor, base_sha256: str, summary: Callable[[str], RunSummary]
+    ) -> None:
         """Write the checkpoint and the results of the whole run, and give the folder its proper name.
 
         Args:
             weights: The trained vector (d,) after the last round.
+            base_sha256: Of the base weights, which the adapters' files name.
             summary: Makes the summary of a run whose checkpoint has the given SHA-256.
         """
         unfinished = self._paths.unfinished
         with writing_run(self._paths):
             model.save(weights, unfinished)
+            model.save_adapters(weights, unfinished / ADAPTER, base=f"SHA-256 {base_sha256}")
             checkpoint = unfinished / FILES[ArtifactKind.CHECKPOINT]
             if self._record:
                 self._record.finish(checkpoint)

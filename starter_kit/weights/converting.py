@@ -5,7 +5,8 @@ content and without network, and writes safetensors; this one checks what it wro
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,9 +80,10 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     """Write the float32 safetensors file of the checkpoint `source`; return its path.
 
     Args:
-        source: A file, or a folder as published, which may itself be named like a file.
+        source: A file, or a folder as published, which may itself be named like a file; or the folder of a PEFT
+            adapter, which is added to the base weights.
         out: The file to write where it ends in `.safetensors`, else the folder to write `model.safetensors` into.
-        base: Folder of base weights, whose names and shapes the result must have.
+        base: Folder of base weights, whose names and shapes the result must have; an adapter needs them.
         allow_network: Read pickles even if the reading process has network access.
         report: Called with each line that the user should see.
 
@@ -90,17 +92,36 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
     """
     target = _target(out)
     expected = untied(read_base(base)) if base else None
+    if any(source.glob("adapter_config.json")):
+        # Imported here: it needs torch in this process, which takes seconds to load.
+        from starter_kit.weights.merging import merge
+
+        with _written(target):
+            merge(source, target, base=base, report=report)
+        return target
     found = find(source)
     for file in found.files:
         report(f"reading {file}")
+    with (
+        _written(target),
+        tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder,
+    ):
+        weights = _read_apart(found, Path(folder), allow_network=allow_network, report=report)
+        header = read_header(weights)
+        if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
+            raise ProblemError(*problems[:MAX_PROBLEMS])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        weights.replace(target)
+    parameters = sum(tensor.numel for tensor in header.tensors.values())
+    report(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
+    return target
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[None]:
+    """Report what keeps the block from writing `target`."""
     try:
-        with tempfile.TemporaryDirectory(dir=_existing_folder(target), prefix=".pfl-convert-") as folder:
-            weights = _read_apart(found, Path(folder), allow_network=allow_network, report=report)
-            header = read_header(weights)
-            if expected is not None and (problems := [*architecture_problems(header.tensors, expected)]):
-                raise ProblemError(*problems[:MAX_PROBLEMS])
-            target.parent.mkdir(parents=True, exist_ok=True)
-            weights.replace(target)
+        yield
     except OSError as error:
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
@@ -110,9 +131,6 @@ def convert(source: Path, out: Path, *, base: Path | None, allow_network: bool, 
             found=error.strerror,
             next_step="Make room, or name another folder.",
         ) from error
-    parameters = sum(tensor.numel for tensor in header.tensors.values())
-    report(f"{target}: {len(header.tensors)} tensors, {parameters:,} parameters")
-    return target
 
 
 def find(source: Path) -> Source:

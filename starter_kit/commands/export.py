@@ -1,0 +1,52 @@
+"""`pfl export`: a run as other libraries expect it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import BaseFolder, RunDirectory
+from starter_kit.console import exit_on_problem, print_lines
+
+app = new_app("Write a run as other libraries expect it: Hugging Face's, with a model card, and PEFT's.")
+
+Out = Annotated[Path, typer.Argument(help="New folder to write.", show_default=False)]
+License = Annotated[
+    str, typer.Option("--license", help="License of the model, such as gpl-3.0.", show_default=False)
+]
+BaseModel = Annotated[
+    str, typer.Option(help="Name of the base model at the Hub, for the card.", show_default=False)
+]
+Data = Annotated[str, typer.Option(help="Name of the data set at the Hub, for the card.", show_default=False)]
+
+
+@app.command()
+def hf(
+    run: RunDirectory,
+    out: Out,
+    base: BaseFolder,
+    license_: License = "",
+    base_model: BaseModel = "",
+    dataset: Data = "",
+) -> None:
+    """Write the whole model of a run for the Hugging Face Hub: weights, tokenizer, model card and public evidence."""
+    from starter_kit.exporting.folders import export_hub_folder
+    from starter_kit.exporting.model_card import Origin
+
+    with exit_on_problem():
+        card = export_hub_folder(run, out, base, Origin(license_, base_model, dataset))
+    print_lines(f"{card}: read it before you publish", f"Publish it: hf upload YOU/NAME {out}")
+
+
+@app.command()
+def peft(
+    run: RunDirectory, out: Out, license_: License = "", base_model: BaseModel = "", dataset: Data = ""
+) -> None:
+    """Write the adapters of a run as PEFT loads them. `pfl convert` adds such adapters to base weights."""
+    from starter_kit.exporting.folders import export_adapter
+    from starter_kit.exporting.model_card import Origin
+
+    with exit_on_problem():
+        card = export_adapter(run, out, Origin(license_, base_model, dataset))
+    print_lines(f"{card}: read it before you publish", f"Publish it: hf upload YOU/NAME {out}")
