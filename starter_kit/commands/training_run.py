@@ -46,7 +46,7 @@ def run_training(
     from starter_kit.reporting.report import write_report
     from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
-    from starter_kit.settings.own_methods import own_file
+    from starter_kit.settings.own_methods import own_files
 
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
@@ -62,7 +62,7 @@ def run_training(
             resume=resume,
             open_engine=open_engine,
         )
-    if file := own_file(type(settings)):
+    for file in own_files(settings):
         file.keep(files.out)
     write_report(files.out)
     print_lines(*_outcome(files.out, settings.rounds))

@@ -16,7 +16,8 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 - tensors other than adapters are trained, such as box and image layers in full: stacks of those are large;
 - dropout is on: the masks of a batch follow from one seed, so that one provider's would depend on the others' examples;
 - the model reads batches in the published way, so that a row's padding, and thereby its output, depends on the others;
-- the optimizer is Shampoo, which is not elementwise.
+- the optimizer is Shampoo, which is not elementwise, or a plug-in, which may not be;
+- a hook corrects the gradients, and sees one provider's parameters.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ def make_learner(model: TrainableModel, documents: GroupedExamples, local: Local
         or model.config.published_batching
         or local is None
         or local.optimizer not in ELEMENTWISE
+        or local.hook is not None
     ):
         return Learner(model.tensors, documents.loss)
     return StackedLearner(model.tensors, documents, model.adapters)
