@@ -42,6 +42,7 @@ def run_own_file(path: Path, *, again: bool = True) -> OwnFile:
     Raises:
         ProblemError: (`E_CONFIGURATION`) The file can't be read, or it fails.
     """
+    module = None
     try:
         module = OwnFile(path)
         known = sys.modules.get(module.__name__)
@@ -51,7 +52,10 @@ def run_own_file(path: Path, *, again: bool = True) -> OwnFile:
         sys.modules[module.__name__] = module
         exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (as the user requested)
     except (Exception, SystemExit) as error:
-        # A script that calls sys.exit() would otherwise end the command without a message.
+        # Nothing finds a module of which half was run. And a script that calls sys.exit() would otherwise end the
+        # command without a message.
+        if module is not None:
+            sys.modules.pop(module.__name__, None)
         raise ProblemError.of(
             ErrorCode.CONFIGURATION,
             message="A Python file that the settings name can't be run.",

@@ -1,6 +1,7 @@
 """Plug-ins: a codec, a local optimizer, a hook of local training or a server optimizer, each in one Python file.
 
-A plug-in is a class whose fields are its settings. Settings name it where it is used, alone or with settings of its own:
+A plug-in is a class whose fields are its settings. Settings name it where it is used, alone or with settings of its
+own:
 
     codec: topk
     codec: {type: topk, fraction: 0.01}
@@ -129,7 +130,10 @@ class PluginKind:
             return self.plugin_class(name)
         module = self._own_file(values, config, where)
         found = getattr(module, self.class_name, None)
-        if not (isinstance(found, type) and issubclass(found, self.base)) or found.__module__ != module.__name__:
+        if (
+            not (isinstance(found, type) and issubclass(found, self.base))
+            or found.__module__ != module.__name__
+        ):
             raise self._no_class(where, module, f"no class {self.class_name} that is derived from it")
         if inspect.isabstract(found):
             raise self._no_class(where, module, f"one without {', '.join(sorted(found.__abstractmethods__))}")

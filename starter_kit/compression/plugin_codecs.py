@@ -2,8 +2,8 @@
 
 A client's update is encoded as the codec likes, with state that the client keeps: what one message leaves out may go
 into a later one. A model travels as the difference from the weights that every party starts with, by default exactly:
-as float32, and without a byte where there is no difference. So the first download is free, since base weights are public
-and adapters follow from the seed. Messages count with the bytes that are sent.
+as float32, and without a byte where there is no difference. So the first download is free, since base weights are
+public and adapters follow from the seed. Messages count with the bytes that are sent.
 """
 
 from abc import abstractmethod
@@ -23,8 +23,8 @@ SOME = 1009
 class CodecPlugin(Plugin):
     """A codec in a file of its own: a class `Codec` that is derived from this one.
 
-    It may rely on this: `decode` gets the bytes that `encode` returned, the sizes are the same, and nothing
-    else travels. Encoding must not draw from generators that others use; where it needs randomness, seed it from what it
+    It may rely on this: `decode` gets the bytes that `encode` returned, the sizes are the same, and nothing else
+    travels. Encoding must not draw from generators that others use; where it needs randomness, seed it from what it
     encodes.
 
     Attributes:
@@ -57,7 +57,6 @@ class CodecPlugin(Plugin):
     def decode_model(self, message: bytes, size: int) -> Tensor:
         """Return the difference (size,), float32. Raises ValueError for what `encode_model` can't have written."""
         return Float32().decode(message, size) if message else torch.zeros(size)
-
 
     def try_out(self) -> None:
         state: dict[str, Tensor] = {}

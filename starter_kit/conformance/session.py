@@ -22,8 +22,8 @@ from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import Kept
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import (
+    NOTHING,
     Aggregation,
-    Beside,
     Channel,
     Client,
     ClientUpdate,
@@ -105,7 +105,7 @@ class Session:
             raise unsupported("settings of a private method, derived from PrivateSettings", settings.method)
         self.federation = federation
         self.plan = settings.plan(federation.clients)
-        if self.plan.beside != Beside():
+        if self.plan.beside != NOTHING:
             raise unsupported("messages as long as the model", "a method that sends more")
         self.claims: Claims = claims_of(self.plan, settings.clip_norm)
         self.printed = io.StringIO()

@@ -82,7 +82,9 @@ class _SetupInputs:
     def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_SetupInputs":
         file = own_file(type(settings))
         files = {own.path: own.sha256 for own in own_files(settings)}
-        return cls(str(file.path) if file else settings.method, files, settings.model_dump(), data, base, threads)
+        return cls(
+            str(file.path) if file else settings.method, files, settings.model_dump(), data, base, threads
+        )
 
     def setup(self) -> RunSetup:
         """Return the setup of the run.

@@ -67,6 +67,9 @@ class Beside:
         return (whole - self.numbers) // (1 + self.vectors)
 
 
+NOTHING = Beside()
+
+
 @dataclass(frozen=True)
 class ClientTask:
     """The input of a client's part of one round.
@@ -346,7 +349,7 @@ class Participant:
         learner: Learner,
         aggregation: Aggregation,
         stream: Stream,
-        beside: Beside = Beside(),
+        beside: Beside = NOTHING,
     ) -> None:
         self._beside = beside
         self._method = method
@@ -460,7 +463,7 @@ class Server:
     needs_all: bool = False
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
-    beside: Beside = Beside()
+    beside: Beside = NOTHING
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.

@@ -22,16 +22,18 @@ class Wire:
 
     def pack_model(self, weights: Tensor) -> bytes:
         """Return the message for the model `weights` (d,)."""
-        if isinstance(codec := self.codec, CodecPlugin):
+        codec = self.codec
+        if isinstance(codec, CodecPlugin):
             return encoded(codec, codec.encode_model, weights - self.start)
-        return self.codec.encode(weights if self.codec.exact else weights - self.start)
+        return codec.encode(weights if codec.exact else weights - self.start)
 
     def unpack_model(self, message: bytes) -> Tensor:
         """Return the model (d,). Raises ValueError for a message of another size."""
-        if isinstance(codec := self.codec, CodecPlugin):
+        codec = self.codec
+        if isinstance(codec, CodecPlugin):
             return self.start + decoded(codec, codec.decode_model, message, len(self.start))
-        vector = self.codec.decode(message, len(self.start))
-        return vector if self.codec.exact else self.start + vector
+        vector = codec.decode(message, len(self.start))
+        return vector if codec.exact else self.start + vector
 
     def pack_update(self, update: Tensor, state: dict[str, Tensor] | None = None) -> bytes:
         """Return the message for `update` (d,).
@@ -42,14 +44,16 @@ class Wire:
         Raises:
             ProblemError: (`E_CHECKPOINT_NOT_FINITE`) The codec is lossy, and the update is not finite.
         """
-        if not self.codec.exact and not update.isfinite().all():
+        codec = self.codec
+        if not codec.exact and not update.isfinite().all():
             raise ProblemError.of(ErrorCode.CHECKPOINT_NOT_FINITE, where="a client's update")
-        if isinstance(codec := self.codec, CodecPlugin):
+        if isinstance(codec, CodecPlugin):
             return encoded(codec, codec.encode, update, {} if state is None else state)
-        return self.codec.encode(update)
+        return codec.encode(update)
 
     def unpack_update(self, message: bytes) -> Tensor:
         """Return the update (d,). Raises ValueError for a message of another size."""
-        if isinstance(codec := self.codec, CodecPlugin):
+        codec = self.codec
+        if isinstance(codec, CodecPlugin):
             return decoded(codec, codec.decode, message, len(self.start))
-        return self.codec.decode(message, len(self.start))
+        return codec.decode(message, len(self.start))

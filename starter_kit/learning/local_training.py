@@ -69,9 +69,9 @@ class LocalTraining(BaseModel):
     epochs: int = Field(default=1, ge=1)
     max_steps: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=16, ge=1)
-    optimizer: Annotated[
-        Literal["adamw", "sgd", "shampoo"] | OptimizerPlugin, OPTIMIZERS.reader, WRITER
-    ] = "adamw"
+    optimizer: Annotated[Literal["adamw", "sgd", "shampoo"] | OptimizerPlugin, OPTIMIZERS.reader, WRITER] = (
+        "adamw"
+    )
     learning_rate: float = Field(gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     adam_epsilon: float = Field(default=1e-8, gt=0)

@@ -99,7 +99,9 @@ class HookPlugin(Plugin):
     def try_out(self) -> None:
         parameter = Parameter(torch.ones(2, 2))
         parameter.grad = torch.ones(2, 2)
-        step = LocalStep(1, [parameter, Parameter(torch.ones(1))], [torch.zeros(2, 2), torch.ones(1)], 0.1, {})
+        step = LocalStep(
+            1, [parameter, Parameter(torch.ones(1))], [torch.zeros(2, 2), torch.ones(1)], 0.1, {}
+        )
         self.correct(step)
         self.finish(step)
         if not parameter.grad.isfinite().all():

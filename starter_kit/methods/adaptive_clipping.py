@@ -1,10 +1,10 @@
 """FL-PROVIDER-DP with a clip norm that follows a quantile of the updates' norms (Andrew et al. 2021, arXiv:1905.03871).
 
-Guarantees (ε, δ) for one provider, added or removed, as FL-PROVIDER-DP does with noise drawn by the server; the proof is
-in docs/proofs/adaptive-clipping.md. In each round, with the round's clip norm C, public, from C = `clip_norm` on,
+Guarantees (ε, δ) for one provider, added or removed, as FL-PROVIDER-DP does with noise drawn by the server; the proof
+is in docs/proofs/adaptive-clipping.md. In each round, with the round's clip norm C, public, from C = `clip_norm` on,
 
-1. providers are sampled, trained and clipped to C as there; beside its clipped update, each adds b − 1/2, where b is 1 if
-   its update was not longer than C and 0 otherwise;
+1. providers are sampled, trained and clipped to C as there; beside its clipped update, each adds b − 1/2, where b is
+   1 if its update was not longer than C and 0 otherwise;
 2. the server adds N(0, σ_Δ²·C²) to each coordinate of the sum of updates and N(0, σ_b²) to the sum of b − 1/2;
 3. with M, the expected number of sampled providers, w ← w + η·u/M for the noised sum u, and for the noised sum v of
    b − 1/2,
@@ -13,7 +13,7 @@ in docs/proofs/adaptive-clipping.md. In each round, with the round's clip norm C
 
 Divided by their noise, both releases of a round are one Gaussian mechanism: a provider moves the first by at most 1/σ_Δ
 and the second by 1/(2σ_b), so that together they have the noise multiplier σ with σ⁻² = σ_Δ⁻² + (2σ_b)⁻². σ is what the
-budget determines and the accountant sees; σ_b is `count_noise`·M, and σ_Δ follows.
+budget determines and the accountant sees. With κ, the `count_share`, σ_Δ = σ/√(1 − κ) and σ_b = σ/(2√κ).
 
 A training record has one clip norm for the run, one vector as long as the model for a round and nothing of a second
 release, so this method writes none: its run reports ε and can't be submitted to track 2.
@@ -28,7 +28,6 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.noise import Placement
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
@@ -50,17 +49,22 @@ class AdaptiveClipping(ProviderDP):
     Attributes:
         quantile: γ.
         clip_learning_rate: η_C.
-        count_std: σ_b.
+        count_share: κ.
     """
 
     quantile: float
     clip_learning_rate: float
-    count_std: float
+    count_share: float
 
     @property
     def update_multiplier(self) -> float:
-        """σ_Δ, the noise of updates over the clip norm: what σ_b leaves of the budget."""
-        return (self.noise.noise.multiplier**-2 - (2 * self.count_std) ** -2) ** -0.5
+        """σ_Δ, the noise of updates over the clip norm."""
+        return float(self.noise.noise.multiplier / (1 - self.count_share) ** 0.5)
+
+    @property
+    def count_std(self) -> float:
+        """σ_b, the noise of the sum of b − 1/2."""
+        return float(self.noise.noise.multiplier / (2 * self.count_share**0.5))
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
         # What travels is the logarithm of C over the first C, so that both sides begin with zero.
@@ -101,7 +105,7 @@ class Settings(fl_provider_dp.Settings):
         clip_norm: The clip norm of the first round.
         quantile: γ, the share of updates that are to be no longer than the clip norm.
         clip_learning_rate: η_C, how fast the clip norm follows.
-        count_noise: σ_b over the expected number of providers of a round.
+        count_share: κ, the share of σ⁻² that the second release uses up.
         max_weight_noise: Fixed, because the noise of later rounds is not known before.
         server_optimizer: Fixed, because the server's rule is part of the method.
     """
@@ -112,32 +116,25 @@ class Settings(fl_provider_dp.Settings):
 
     quantile: float = Field(default=0.5, gt=0, lt=1)
     clip_learning_rate: float = Field(default=0.2, gt=0)
-    count_noise: float = Field(default=0.05, gt=0)
+    count_share: float = Field(default=0.05, gt=0, lt=1)
     max_weight_noise: None = None
     server_optimizer: None = None
 
     @model_validator(mode="after")
     def _the_server_draws_both_noises(self) -> Self:
         if self.placement is not Placement.SERVER:
-            raise ValueError("adaptive clipping works with placement server, which draws the noise of both sums")
+            raise ValueError(
+                "adaptive clipping works with placement server, which draws the noise of both sums"
+            )
         return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return replace(super().plan(clients), record_terms=None, beside=Beside(numbers=1))
 
     def extend(self, method: ProviderDP, clients: int) -> AdaptiveClipping:
-        count_std = self.count_noise * method.divisor
-        if not 2 * count_std > method.noise.noise.multiplier:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where="count_noise",
-                expected=f"above {method.noise.noise.multiplier / (2 * method.divisor):.3g}: below that, the second "
-                "statistic alone would use up the budget",
-                found=self.count_noise,
-            )
         return AdaptiveClipping(
             **vars(method),
             quantile=self.quantile,
             clip_learning_rate=self.clip_learning_rate,
-            count_std=count_std,
+            count_share=self.count_share,
         )

@@ -122,8 +122,8 @@ class Settings(RecordedSettings):
     def _one_rule_moves_the_model(self) -> Self:
         if self.server_optimizer and (self.server_learning_rate != 1 or self.max_weight_noise is not None):
             raise ValueError(
-                f"server_optimizer {self.server_optimizer} has a learning rate of its own; leave server_learning_rate at "
-                "1 and max_weight_noise at null"
+                f"server_optimizer {self.server_optimizer} has a learning rate of its own; leave server_learning_rate "
+                "at 1 and max_weight_noise at null"
             )
         return self
 
@@ -224,9 +224,7 @@ class Settings(RecordedSettings):
         if self.max_weight_noise is not None:
             per_round = noise.std_in_sum(sampling.clients(len(clients)).most) * rate / divisor
             rate /= max(1.0, per_round * math.sqrt(self.rounds) / self.max_weight_noise)
-        return ProviderDP(
-            sampling, noise, divisor, self.local, rate, server_optimizer=self.server_optimizer
-        )
+        return ProviderDP(sampling, noise, divisor, self.local, rate, server_optimizer=self.server_optimizer)
 
     def _coordinate_bound(self, method: ProviderDP, clients: Sequence[Client]) -> float:
         """Return the largest value of a coordinate: the sum of a client's clipped updates and the largest noise."""

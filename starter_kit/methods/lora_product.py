@@ -5,15 +5,15 @@ product of their mean factors: for two clients,
 
     (B₁A₁ + B₂A₂)/2 − ((B₁+B₂)/2)·((A₁+A₂)/2) = (B₁ − B₂)·(A₁ − A₂)/4.
 
-fedavg averages the factors, and so moves the model by something else than the mean of what the clients did, the more the
-further their factors are apart. Here the server takes the mean P of the products, and sends factors of rank r with the
-smallest distance from it: with P = U·S·Vᵀ, of which the r largest singular values stay,
+fedavg averages the factors, and so moves the model by something else than the mean of what the clients did, the more
+the further their factors are apart. Here the server takes the mean P of the products, and sends factors of rank r with
+the smallest distance from it: with P = U·S·Vᵀ, of which the r largest singular values stay,
 
     A ← Vᵀ/√3      B ← √3·U·S
 
-Nothing is lost where the rank of P is at most r, as with one client a round; otherwise the singular values beyond r are.
-A has rows of the length that they begin with; where a singular value is zero, B has a zero column, as new adapters do.
-Other trained tensors are averaged as in fedavg. Clients send factors as well: messages are those of `lora`.
+Nothing is lost where the rank of P is at most r, as with one client a round; otherwise the singular values beyond r
+are. A has rows of the length that they begin with; where a singular value is zero, B has a zero column, as new adapters
+do. Other trained tensors are averaged as in fedavg. Clients send factors as well: messages are those of `lora`.
 """
 
 import math

@@ -1,7 +1,7 @@
 """SCAFFOLD (Karimireddy et al. 2020, arXiv:1910.06378): control variates against the drift of unlike clients.
 
-The server has a control variate c, each client k one of its own c_k, all zero at first. In each round K of the N clients,
-drawn uniformly, receive the model w with c. A client
+The server has a control variate c, each client k one of its own c_k, all zero at first. In each round K of the N
+clients, drawn uniformly, receive the model w with c. A client
 
 1. takes s local steps of size λ from y = w, each along g − c_k + c with the step's gradient g;
 2. sets c_k⁺ = c_k − c + (w − y)/(s·λ), which is option II of the source;
@@ -46,7 +46,11 @@ class Settings(fedavg.Settings):
     @model_validator(mode="after")
     def _steps_are_those_of_the_equations(self) -> Self:
         if self.local.optimizer != "sgd" or self.local.momentum:
-            raise ValueError("SCAFFOLD's control variates follow from plain steps; set local.optimizer to sgd, without momentum")
+            raise ValueError(
+                "SCAFFOLD's control variates follow from plain steps; set local.optimizer to sgd, without momentum"
+            )
+        if self.local.hook is not None:
+            raise ValueError("SCAFFOLD corrects each step by itself; leave local.hook at null")
         return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:

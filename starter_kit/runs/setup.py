@@ -23,7 +23,7 @@ from starter_kit.console import log
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import Aggregation, Beside, KnowsLayout, Method, Participant
+from starter_kit.federation.rounds import NOTHING, Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.documents import Documents
@@ -106,7 +106,7 @@ class RunSetup:
         Raises:
             ProblemError: (`E_CONFIGURATION`) It sends more than the record of its run can state.
         """
-        if self.plan.beside != Beside() and self.plan.record_terms:
+        if self.plan.beside != NOTHING and self.plan.record_terms:
             raise ProblemError.of(
                 ErrorCode.CONFIGURATION,
                 where="method",

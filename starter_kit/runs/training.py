@@ -74,7 +74,9 @@ def train(
     setup = RunSetup(settings, data=data, base=base)
     _check_before_writing(setup)
     if setup.guarantee and not setup.record_terms:
-        log(f"{settings.method} writes no training record: its run can't be submitted to a track that asks for one")
+        log(
+            f"{settings.method} writes no training record: its run can't be submitted to a track that asks for one"
+        )
     with open_run(out, snapshot(settings), setup.inputs, resume=resume) as run, ExitStack() as stack:
         if isinstance(run, Complete):
             return

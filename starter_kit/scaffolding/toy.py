@@ -12,7 +12,7 @@ from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import Beside, Client, Method, Participant, Round, Server
+from starter_kit.federation.rounds import NOTHING, Beside, Client, Method, Participant, Round, Server
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.tensors import TrainableTensors
@@ -61,7 +61,7 @@ class Toy:
         seed: int = 7,
         *,
         messages: Codec | CodecPlugin | None = None,
-        beside: Beside = Beside(),
+        beside: Beside = NOTHING,
     ) -> Server:
         """Build the whole federation in this process, and return its server.
 

@@ -67,7 +67,9 @@ def load_settings(
     if file := own_file(settings):
         values = _with_known_file(values, file, path)
     try:
-        loaded = settings.model_validate_json(json.dumps(values, default=str), strict=True, context={CONFIG: path, ORIGINS: origins})
+        loaded = settings.model_validate_json(
+            json.dumps(values, default=str), strict=True, context={CONFIG: path, ORIGINS: origins}
+        )
     except ValidationError as error:
         raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
     # Two files of one name are rejected here.
@@ -96,7 +98,10 @@ def find_config(config: str) -> Path:
 def config_names() -> list[str]:
     """Return the names of the kit's own configs: `fedavg` for the tiny model, `full/fedavg` for the real one,
     `plugins/topk` for an example of a plug-in."""
-    return [*_names_in(TINY), *(f"{folder}/{name}" for folder in (EXAMPLES, "full") for name in _names_in(folder))]
+    return [
+        *_names_in(TINY),
+        *(f"{folder}/{name}" for folder in (EXAMPLES, "full") for name in _names_in(folder)),
+    ]
 
 
 def _names_in(folder: str) -> list[str]:
@@ -121,11 +126,8 @@ def settings_class(method: object, config: Path) -> type[RunSettings]:
     Raises:
         ProblemError: (`E_CONFIGURATION`) There is no such method, its file fails or has no class `Settings` of its own.
     """
-    module: ModuleType
-    if method in method_names():
-        module = method_module(str(method))
-    else:
-        module = run_own_file(_find_method_file(method, config))
+    kits = method in method_names()
+    module = method_module(str(method)) if kits else run_own_file(_find_method_file(method, config))
     settings = getattr(module, "Settings", None)
     if (
         not (isinstance(settings, type) and issubclass(settings, RunSettings))

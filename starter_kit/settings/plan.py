@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.records.server_steps import ServerStep
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.rounds import Beside, Client, Method
+from starter_kit.federation.rounds import NOTHING, Beside, Client, Method
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Plan:
     guarantee: Guarantee | None = None
     record_terms: RecordTerms | None = None
     needs_every_client: bool = False
-    beside: Beside = Beside()
+    beside: Beside = NOTHING
 
     @property
     def clients_in_a_round(self) -> int:

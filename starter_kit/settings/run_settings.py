@@ -84,8 +84,8 @@ class RunSettings(BaseModel, ABC):
         # A method's own Settings may name any other.
         if not isinstance(self.codec, CodecPlugin) and self.codec not in BUILT_IN:
             raise ValueError(
-                f"codec {self.codec} of the method's Settings is none of {', '.join([*BUILT_IN, *CODECS.names])}; name a "
-                "file with a class Codec instead, which `pfl new NAME --codec` writes"
+                f"codec {self.codec} of the method's Settings is none of {', '.join([*BUILT_IN, *CODECS.names])}; name "
+                "a file with a class Codec instead, which `pfl new NAME --codec` writes"
             )
         return self
 

@@ -35,7 +35,9 @@ class Codec(CodecPlugin):
         values = change.detach().numpy()
         blocks = np.pad(values, (0, -len(values) % BLOCK)).reshape(-1, BLOCK)
         largest = np.abs(blocks).max(axis=1)
-        scales = np.where(largest < SMALLEST, np.float32(0), np.maximum(largest / LEVELS, SMALLEST)).astype("<f4")
+        scales = np.where(largest < SMALLEST, np.float32(0), np.maximum(largest / LEVELS, SMALLEST)).astype(
+            "<f4"
+        )
         divisors = np.where(scales == 0, np.float32(np.inf), scales)
         codes = np.rint(blocks / divisors[:, np.newaxis]).astype(np.int8)
         return scales.tobytes() + codes.reshape(-1)[: len(values)].tobytes()

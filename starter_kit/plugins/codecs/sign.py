@@ -1,10 +1,11 @@
 """One bit for each number of an update, with error feedback (EF-signSGD, Karimireddy et al. 2019, arXiv:1901.09847).
 
 With what the client left out before, e, an update u becomes v = u + e. Sent are the signs of v, with 0 as plus, and one
-scale for each block of 4096, the mean absolute value s of the block: the decoder gives s·sign(v), and v − s·sign(v) is e
-from then on. The message is
+scale for each block of 4096, the mean absolute value s of the block: the decoder gives s·sign(v), and v − s·sign(v) is
+e from then on. The message is
 
-    ceil(d/4096) scales s, float32, little-endian, then ceil(d/8) bytes of signs, the first in the highest bit; 1 is minus.
+    ceil(d/4096) scales s, float32, little-endian, then ceil(d/8) bytes of signs, the first in the highest bit; 1 is
+    minus.
 
 Models travel exactly, as their difference from what all parties start with.
 """
@@ -28,7 +29,7 @@ class Codec(CodecPlugin):
 
     def encode(self, update: Tensor, state: dict[str, Tensor]) -> bytes:
         whole = update + state[ERROR] if ERROR in state else update
-        scales = torch.stack([block.abs().mean() for block in whole.split(BLOCK)])
+        scales = torch.stack([block.abs().mean() for block in torch.split(whole, BLOCK)])
         message = scales.numpy().astype("<f4").tobytes() + np.packbits((whole < 0).numpy()).tobytes()
         state[ERROR] = whole - self.decode(message, len(whole))
         return message

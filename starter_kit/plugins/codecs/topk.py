@@ -80,5 +80,7 @@ def _dense(message: bytes, count: int, size: int) -> Tensor:
     if count and (places[-1] >= size or (np.diff(places) <= 0).any()):
         raise ValueError("places of a sparse message ascend, below the number of coordinates")
     vector = torch.zeros(size)
-    vector[torch.from_numpy(places)] = torch.from_numpy(np.frombuffer(message, "<f4", offset=4 * count).copy())
+    vector[torch.from_numpy(places)] = torch.from_numpy(
+        np.frombuffer(message, "<f4", offset=4 * count).copy()
+    )
     return vector
