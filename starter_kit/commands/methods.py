@@ -13,17 +13,38 @@ if TYPE_CHECKING:
 
 app = new_app()
 
+# The title of each table, with the folder of its configs.
+TITLES = {
+    "For the tiny model": "",
+    "Examples of plug-ins, for the tiny model": "plugins",
+    "For the real model and data": "full",
+}
+
 
 @app.command()
 def methods() -> None:
-    """List the methods and the configs that come with the kit."""
+    """List the methods, the configs and the plug-ins that come with the kit."""
     from starter_kit.settings.method_list import kit_configs
+    from starter_kit.settings.plugin_list import kit_plugins
 
     configs = kit_configs()
-    console.print(_table("For the tiny model", [config for config in configs if "/" not in config.name]))
-    console.print(_table("For the real model and data", [config for config in configs if "/" in config.name]))
+    for title, folder in TITLES.items():
+        console.print(
+            _table(title, [config for config in configs if config.name.rpartition("/")[0] == folder])
+        )
+    plugins = Table(
+        Column("setting", no_wrap=True),
+        Column("plug-in", no_wrap=True),
+        "what it is, and its source",
+        title="Plug-ins",
+        title_justify="left",
+    )
+    for plugin in kit_plugins():
+        plugins.add_row(*map(Text, (plugin.kind.setting, plugin.name, plugin.about)))
+    console.print(plugins)
     print_lines(
         "Train one:        pfl train CONFIG --data data/public --base base --out save/run",
+        "One of your own:  pfl new NAME, for a plug-in with --codec, --optimizer, --hook or --server-optimizer",
         "What it computes: docs/methods.md; its settings: docs/settings.md; the real model: docs/full-size.md",
     )
 

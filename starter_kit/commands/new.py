@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.app import new_app
 from starter_kit.console import exit_on_problem, print_lines
 
@@ -13,17 +14,34 @@ app = new_app()
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Name of the method, such as my_method.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="Name of the method or plug-in, such as my_method.", show_default=False)
+    ],
     private: Annotated[
         bool, typer.Option("--private", help="Start with provider-level privacy, and with its proof.")
     ] = False,
+    method: Annotated[bool, typer.Option("--method", help="A method; the default.")] = False,
+    codec: Annotated[bool, typer.Option("--codec", help="A codec: how messages become bytes.")] = False,
+    optimizer: Annotated[bool, typer.Option("--optimizer", help="A local optimizer.")] = False,
+    hook: Annotated[bool, typer.Option("--hook", help="A correction of local gradients.")] = False,
+    server_optimizer: Annotated[bool, typer.Option("--server-optimizer", help="A server optimizer.")] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
 ) -> None:
-    """Start a method of your own: a file that works, its config and its test. Nothing is overwritten."""
-    from starter_kit.scaffolding.writing import write_method
+    """Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is overwritten."""
+    from starter_kit.scaffolding.writing import write_method, write_plugin
+    from starter_kit.settings.plugin_list import KINDS
 
+    given = {
+        "--method": method or private,
+        "--codec": codec,
+        "--optimizer": optimizer,
+        "--hook": hook,
+        "--server-optimizer": server_optimizer,
+    }
     with exit_on_problem():
-        files = write_method(name, out, private=private)
+        asked = _one_of([option for option, is_given in given.items() if is_given])
+        kind = next((kind for kind in KINDS if kind.option == asked), None)
+        files = write_plugin(name, out, kind) if kind else write_method(name, out, private=private)
     test, config, proof = out / f"test_{name}.py", out / f"{name}.yaml", out / f"{name}_proof.md"
     print_lines(
         *files,
@@ -32,3 +50,17 @@ def new(
     )
     if private:
         print_lines(f"Prove it: {proof} says what holds now; `pfl submit` takes it as --proof")
+
+
+def _one_of(asked: list[str]) -> str:
+    """Return the option that was given, if any. Raises `ProblemError` for several."""
+    if len(asked) > 1:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            message="These options don't go together.",
+            where="pfl new",
+            expected="one kind of file; --private is for methods",
+            found=", ".join(asked),
+            next_step="Start them one after another.",
+        )
+    return asked[0] if asked else "--method"

@@ -54,7 +54,7 @@ def run_training(
     from starter_kit.runs.logged_rounds import logged_rounds
     from starter_kit.runs.progress import show_progress
     from starter_kit.runs.training import train
-    from starter_kit.settings.own_methods import own_file
+    from starter_kit.settings.own_methods import own_files
 
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
@@ -75,7 +75,7 @@ def run_training(
             open_engine=open_engine,
         )
         watcher.complete(read_summary(files.out / SUMMARY))
-    if file := own_file(type(settings)):
+    for file in own_files(settings):
         file.keep(files.out)
     write_report(files.out)
     print_lines(*_outcome(files.out, settings.rounds))

@@ -1,6 +1,7 @@
 """Codecs: how a vector of parameters becomes the bytes of a message, and comes back.
 
-A message carries values only. Both sides know the number of coordinates d, and a message of another length is rejected.
+These two are built in; `plugin_codecs` has the protocol of others. A message carries values only. Both sides know the
+number of coordinates d, and a message of another length is rejected.
 """
 
 from typing import Protocol
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor
 
 from starter_kit.compression import nf4
+
+BUILT_IN = ("float32", "nf4")
 
 
 class Codec(Protocol):

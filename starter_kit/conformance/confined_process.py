@@ -11,6 +11,8 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.conformance.exchange import CLAIMS, Answer, Description, Member, Question, Seen
 from starter_kit.conformance.session import Session
 from starter_kit.conformance.variants import uncompressed, with_noise, without_participants
+from starter_kit.own_files import file_of
+from starter_kit.plugin import plugins_in
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
 
@@ -56,9 +58,13 @@ def _settings(question: Question) -> RunSettings | None:
 def _description(settings: RunSettings | None) -> Description:
     if settings is None:
         return Description(exists=False)
+    local = settings.local if isinstance(settings, LocalTrainingSettings) else None
+    # The harness never loads a participant's file.
+    if local and any(file_of(type(plugin)) for _, plugin in plugins_in(local)):
+        local = None
     return Description(
         values=settings.model_dump(mode="json"),
-        local=settings.local if isinstance(settings, LocalTrainingSettings) else None,
+        local=local,
         is_masked=settings.secure_aggregation is not None,
     )
 

@@ -8,6 +8,7 @@ from starter_kit.conformance.examination import examine
 from starter_kit.conformance.mutants.catalog import CATALOG, SETTINGS, Mutant
 from starter_kit.conformance.processes import examine_apart
 from starter_kit.conformance.results import Group, Inputs, Result
+from starter_kit.settings.configuration import EXAMPLES
 from starter_kit.settings.method_list import kit_configs
 
 
@@ -81,5 +82,7 @@ def count_honest(
 
 
 def private_configs() -> list[str]:
-    """Return the names of the kit's private configs."""
-    return [config.name for config in kit_configs() if config.unit]
+    """Return the names of the kit's private configs, without the examples of plug-ins."""
+    return [
+        config.name for config in kit_configs() if config.unit and not config.name.startswith(f"{EXAMPLES}/")
+    ]

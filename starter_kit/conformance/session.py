@@ -14,6 +14,7 @@ from torch import Tensor
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
+from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.conformance.claims import Claims, claims_of, unsupported
 from starter_kit.conformance.statistics import Array
 from starter_kit.conformance.synthetic import Federation, SyntheticLearner
@@ -21,6 +22,7 @@ from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.client_state import Kept
 from starter_kit.federation.plain_aggregation import PlainAggregation
 from starter_kit.federation.rounds import (
+    NOTHING,
     Aggregation,
     Channel,
     Client,
@@ -103,6 +105,8 @@ class Session:
             raise unsupported("settings of a private method, derived from PrivateSettings", settings.method)
         self.federation = federation
         self.plan = settings.plan(federation.clients)
+        if self.plan.beside != NOTHING:
+            raise unsupported("messages as long as the model", "a method that sends more")
         self.claims: Claims = claims_of(self.plan, settings.clip_norm)
         self.printed = io.StringIO()
         self._weights = torch.zeros(federation.size)
@@ -209,7 +213,8 @@ def units_of(session: ObservedRun, sender: int | None = None) -> list[int]:
 
 
 def _aggregation(settings: RunSettings, plan: Plan, start: Tensor, *, plain: bool) -> Aggregation:
-    wire = Wire(codec(settings.codec), start)
+    known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
+    wire = Wire(known, start)
     secure = settings.secure_aggregation
     if secure is None or plain:
         return PlainAggregation(wire)

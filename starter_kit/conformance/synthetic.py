@@ -19,6 +19,7 @@ from torch.nn import Parameter
 from evaluator.mechanisms.units import PrivacyUnit
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.local_training import Learner, LocalTraining, State, Trained
+from starter_kit.learning.plugins import Hook
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
@@ -184,6 +185,7 @@ class _QuickLearner(SyntheticLearner):
         local: LocalTraining,
         stream: Stream,
         state: State | None = None,
+        hook: Hook | None = None,
     ) -> Trained:
         if not examples:
             return Trained(torch.zeros_like(weights), None)

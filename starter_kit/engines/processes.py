@@ -26,10 +26,11 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
+from starter_kit.own_files import run_own_file
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import settings_class
-from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.own_methods import own_file, own_files
 from starter_kit.settings.run_settings import RunSettings
 
 # How long a process has to end by itself, before it is killed.
@@ -66,11 +67,12 @@ class _SetupInputs:
 
     Attributes:
         method: The name or the file of the method to which the settings in `values` belong.
-        sha256: The SHA-256 of the file, as this process runs it; empty for one of the kit's methods.
+        files: The participant's own files, of the method and of plug-ins, with the SHA-256 of each as this process runs
+            it.
     """
 
     method: str
-    sha256: str
+    files: Mapping[Path, str]
     values: Mapping[str, Any]
     data: Path
     base: Path
@@ -79,25 +81,29 @@ class _SetupInputs:
     @classmethod
     def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_SetupInputs":
         file = own_file(type(settings))
-        method, sha256 = (str(file.path), file.sha256) if file else (settings.method, "")
-        return cls(method, sha256, settings.model_dump(), data, base, threads)
+        files = {own.path: own.sha256 for own in own_files(settings)}
+        return cls(
+            str(file.path) if file else settings.method, files, settings.model_dump(), data, base, threads
+        )
 
     def setup(self) -> RunSetup:
         """Return the setup of the run.
 
         Raises:
-            ProblemError: (`E_CONFIGURATION`) The method's file has changed since the engine was started.
+            ProblemError: (`E_CONFIGURATION`) One of the files has changed since the engine was started.
         """
         known = settings_class(self.method, Path())
-        file = own_file(known)
-        if (file.sha256 if file else "") != self.sha256:
-            raise ProblemError.of(
-                ErrorCode.CONFIGURATION,
-                where=self.method,
-                expected="the method as it was when the run was started",
-                found="another file",
-                next_step="Start the run again.",
-            )
+        # Plug-ins in the settings are found by the hashes of the files that were run.
+        for path, sha256 in self.files.items():
+            file = own_file(known) if path == Path(self.method) else run_own_file(path)
+            if file is None or file.sha256 != sha256:
+                raise ProblemError.of(
+                    ErrorCode.CONFIGURATION,
+                    where=str(path),
+                    expected="the file as it was when the run was started",
+                    found="another file",
+                    next_step="Start the run again.",
+                )
         return RunSetup(known.model_validate(self.values), data=self.data, base=self.base)
 
 

@@ -9,6 +9,10 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.client_state import Kept
 from starter_kit.federation.rounds import Channel, ClientUpdate, Message, Reply, Request
 from starter_kit.federation.wire import Wire
+from starter_kit.learning.party_state import put_back, taken
+
+# Before the names of what a codec keeps at a client.
+CODEC_STATE = "codec/"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class PlainAggregation:
                     where=f"round {channel.round}, client {reply.client}",
                     expected="an update of the trained parameters",
                     found=error,
+                    next_step="See that its node has the same kit, settings and files as the server.",
                 ) from error
             yield Message(reply.client, update)
 
@@ -44,5 +49,9 @@ class PlainAggregation:
             ValueError: The request doesn't contain a model of this size.
             ProblemError: (`E_CHECKPOINT_NOT_FINITE`) The codec is lossy, and the update is not finite.
         """
+        # The codec's state is its own: a method sees what the method kept.
+        of_codec = taken(kept.tensors, CODEC_STATE)
         update = train(self.wire.unpack_model(request.payload))
-        return Reply(request.client, self.wire.pack_update(update.message), update.sampled, update.loss)
+        payload = self.wire.pack_update(update.message, of_codec)
+        put_back(kept.tensors, CODEC_STATE, of_codec)
+        return Reply(request.client, payload, update.sampled, update.loss)

@@ -11,7 +11,7 @@ with the engines of one machine, a client trains when the server asks for the ne
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -39,6 +39,37 @@ class Client:
         return [example for examples in self.providers.values() for example in examples]
 
 
+# Where the server keeps, in its state, what goes down beside the model.
+BESIDE = "beside"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What travels behind the model and behind each update, such as a control variate or the sum of a statistic.
+
+    Down goes what the method keeps in the server's state under `BESIDE`, and zeros before there is any. No training
+    record has a place for it.
+
+    Attributes:
+        vectors: How many vectors as long as the model.
+        numbers: How many single numbers, after the vectors.
+    """
+
+    vectors: int = 0
+    numbers: int = 0
+
+    def size(self, model: int) -> int:
+        """Return how many numbers go beside a model of this size."""
+        return self.vectors * model + self.numbers
+
+    def model_size(self, whole: int) -> int:
+        """Return the size of the model in a message of so many numbers."""
+        return (whole - self.numbers) // (1 + self.vectors)
+
+
+NOTHING = Beside()
+
+
 @dataclass(frozen=True)
 class ClientTask:
     """The input of a client's part of one round.
@@ -51,6 +82,7 @@ class ClientTask:
         learner: The model with the client's training examples.
         stream: The client's own randomness in this round.
         state: The client's state from round to round, such as dual variables. It is changed in place and never sent.
+        beside: What came with the model, as it arrived: see `Beside`.
     """
 
     client: Client
@@ -60,6 +92,7 @@ class ClientTask:
     learner: Learner
     stream: Stream
     state: State
+    beside: Tensor = field(default_factory=lambda: torch.empty(0))
 
 
 @dataclass(frozen=True)
@@ -67,7 +100,8 @@ class ClientUpdate:
     """The result of a client's part of a round.
 
     Attributes:
-        message: The vector (d,) float32 that is sent to the server; the server sees nothing else.
+        message: The vector (d,) float32 that is sent to the server, and what goes beside it; the server sees nothing
+            else.
         sampled: How many of the client's providers took part. Private: it never leaves with the message, and is stored
             for the organizers' annex only.
         loss: Mean training loss; only where nothing is private, None elsewhere.
@@ -163,6 +197,14 @@ class Method(Protocol):
         Args:
             state: The server's state from round to round, changed in place.
         """
+
+
+@runtime_checkable
+class KnowsLayout(Protocol):
+    """A method whose server needs to know which coordinates of the vector are which tensor."""
+
+    def with_layout(self, shapes: Mapping[str, torch.Size]) -> Method:
+        """Return the method for a vector that has tensors of these names and shapes, one after another."""
 
 
 # The leg of a round in which the model travels; secure aggregation has others.
@@ -297,6 +339,7 @@ class Participant:
         learner: The model with their training examples.
         aggregation: How their updates reach the server.
         stream: The run's randomness.
+        beside: What travels with the model.
     """
 
     def __init__(
@@ -306,7 +349,9 @@ class Participant:
         learner: Learner,
         aggregation: Aggregation,
         stream: Stream,
+        beside: Beside = NOTHING,
     ) -> None:
+        self._beside = beside
         self._method = method
         self._clients = {client.id: client for client in clients}
         self._learner = learner
@@ -322,10 +367,12 @@ class Participant:
         """Return a client's reply; `kept` is the client's state, changed in place.
 
         Raises:
-            ProblemError: The method or the aggregation protocol rejected the request.
+            ProblemError: The method or the aggregation protocol rejected the request; (`E_CONFIGURATION`) the method's
+                update has another length than the vector that the clients were sent.
         """
 
-        def train(weights: Tensor) -> ClientUpdate:
+        def train(received: Tensor) -> ClientUpdate:
+            weights, beside = received.tensor_split([self._beside.model_size(len(received))])
             task = ClientTask(
                 client=self._clients[request.client],
                 round=request.round,
@@ -334,11 +381,28 @@ class Participant:
                 learner=self._learner,
                 stream=self._stream.at("round", request.round, "client", request.client),
                 state=kept.tensors,
+                beside=beside,
             )
             with drawing_from(request.draws):
-                return self._method.client_update(task)
+                update = self._method.client_update(task)
+            _check_length(update, received)
+            return update
 
         return self._aggregation.answer(request, kept, train)
+
+
+def _check_length(update: ClientUpdate, received: Tensor) -> None:
+    """Reject an update that has another length than what the clients were sent."""
+    if update.message.shape != received.shape:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            message="The method's update is not as long as the model, and the server couldn't read it.",
+            where="client_update of the method, message",
+            expected=f"{len(received)} numbers, one for each that is trained",
+            found=f"a tensor of shape {tuple(update.message.shape)}",
+            next_step="A method without a training record may send more beside its update: see Beside in "
+            "starter_kit/federation/rounds.py. docs/methods.md says what a record can't state.",
+        )
 
 
 @dataclass(frozen=True)
@@ -388,6 +452,7 @@ class Server:
         needs_all: Whether a round counts only if every chosen client has answered.
         on_update: Called for each update as it arrives.
         draws: The keys of coins and noise in a replayable run; None where nobody can draw them again.
+        beside: What travels with the model.
     """
 
     method: Method
@@ -398,6 +463,7 @@ class Server:
     needs_all: bool = False
     on_update: OnUpdate = _ignore_update
     draws: DrawKeys | None = None
+    beside: Beside = NOTHING
 
     def round(self, number: int, weights: Tensor) -> Round:
         """Run round `number` from `weights` (d,), even where no client is chosen.
@@ -415,10 +481,17 @@ class Server:
         accumulator = self.method.accumulator(weights, self.state)
         if chosen:
             # Each step of this loop requests one more update, which a client computes now.
-            for message in self.aggregation.gather(channel, weights):
+            for message in self.aggregation.gather(channel, self._sent(weights)):
                 accumulator.add(message)
             self._check_answers(channel)
         return _finished(channel, weights, accumulator.result())
+
+    def _sent(self, weights: Tensor) -> Tensor:
+        """Return the model (d,) with what goes beside it: what the method keeps for that, or zeros."""
+        if not (size := self.beside.size(len(weights))):
+            return weights
+        beside = self.state.get(BESIDE)
+        return torch.cat([weights, weights.new_zeros(size) if beside is None else beside])
 
     def _check_answers(self, channel: Channel) -> None:
         answered = {reply.client for reply in channel.replies}

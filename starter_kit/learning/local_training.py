@@ -9,19 +9,27 @@ other providers there are.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from starter_kit.learning.pacing import Pace
+from starter_kit.learning.party_state import State as State
+from starter_kit.learning.plugins import (
+    HOOKS,
+    OPTIMIZERS,
+    ContinuingOptimizer,
+    Hook,
+    HookedTraining,
+    HookPlugin,
+    OptimizerPlugin,
+)
 from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.plugin import WRITER
 from starter_kit.randomness import Stream
-
-# The state of a party from round to round, by name.
-State = dict[str, Tensor]
 
 
 class ShampooSettings(BaseModel):
@@ -55,6 +63,7 @@ class LocalTraining(BaseModel):
         weight_decay: AdamW's weight decay.
         adam_epsilon: AdamW's ε. Large values, above the gradients' size, make a step proportional to the gradient.
         momentum: SGD's momentum.
+        hook: A correction of each step's gradients, such as FedProx's; null for none.
         providers_at_once: How many providers train at once where they can (`starter_kit.learning.stacking`), which
             affects time and memory, not results. null for as many as fit into 512 MiB, or on a GPU into a quarter of
             its memory.
@@ -65,7 +74,9 @@ class LocalTraining(BaseModel):
     epochs: int = Field(default=1, ge=1)
     max_steps: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=16, ge=1)
-    optimizer: Literal["adamw", "sgd", "shampoo"] = "adamw"
+    optimizer: Annotated[Literal["adamw", "sgd", "shampoo"] | OptimizerPlugin, OPTIMIZERS.reader, WRITER] = (
+        "adamw"
+    )
     learning_rate: float = Field(gt=0)
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: int = Field(default=0, ge=0)
@@ -74,6 +85,7 @@ class LocalTraining(BaseModel):
     adam_epsilon: float = Field(default=1e-8, gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)
     shampoo: ShampooSettings = ShampooSettings()
+    hook: Annotated[HookPlugin | None, HOOKS.reader, WRITER] = None
     providers_at_once: int | None = Field(default=None, ge=1)
 
     @property
@@ -84,7 +96,12 @@ class LocalTraining(BaseModel):
     @property
     def is_elementwise(self) -> bool:
         """Whether a step treats each number by itself and all steps alike, so that providers can share a stack."""
-        return self.optimizer != "shampoo" and not self.paces_steps and self.max_gradient_norm is None
+        return (
+            self.optimizer in ("adamw", "sgd")
+            and self.hook is None
+            and not self.paces_steps
+            and self.max_gradient_norm is None
+        )
 
     @model_validator(mode="after")
     def _momentum_is_used(self) -> Self:
@@ -127,16 +144,21 @@ class Learner:
         local: LocalTraining,
         stream: Stream,
         state: State | None = None,
+        hook: Hook | None = None,
     ) -> Trained:
         """Train from `weights` (d,) on `examples`, and return the change (d,), which is zero without examples.
 
         Args:
             state: Where an optimizer that continues from round to round stores its statistics; changed in place.
+            hook: A correction of each step's gradients by the method, after that of the settings.
         """
         if not examples:
             return Trained(torch.zeros_like(weights), None)
         self.tensors.write(weights)
-        optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
+        parameters = list(self.tensors.parameters.values())
+        hooks = [known for known in (local.hook, hook) if known is not None]
+        hooked = HookedTraining(hooks, parameters, local.learning_rate, state)
+        optimizer = make_optimizer(parameters, local, state)
         pace = Pace(optimizer, local, len(examples))
         losses = []
         with seeded(stream.number, self.tensors.cuda_devices):
@@ -144,12 +166,14 @@ class Learner:
                 optimizer.zero_grad()
                 loss = self._loss(batch)
                 torch.autograd.backward(loss)
+                hooked.correct()
                 pace.prepare_step()
                 optimizer.step()
                 losses.append(loss.detach())
         optimizer.zero_grad()
-        if state is not None and isinstance(optimizer, Shampoo):
+        if state is not None and isinstance(optimizer, ContinuingOptimizer):
             state.update(optimizer.export_state())
+        hooked.finish()
         return Trained(self.tensors.read().sub_(weights), float(torch.stack(losses).mean()))
 
     def provider_changes(
@@ -203,7 +227,7 @@ def batches(examples: Sequence[int], local: LocalTraining, stream: Stream) -> It
 def make_optimizer(
     parameters: list[torch.nn.Parameter], local: LocalTraining, state: State | None = None
 ) -> torch.optim.Optimizer:
-    """Return a new optimizer of the kind in the settings; Shampoo continues from `state`.
+    """Return a new optimizer of the kind in the settings; one that continues does so from `state`.
 
     Raises:
         ValueError: `state` doesn't fit the parameters.
@@ -221,6 +245,12 @@ def make_optimizer(
             return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
         case "shampoo":
             shampoo = Shampoo(parameters, lr=local.learning_rate, **local.shampoo.model_dump())
-            if state:
-                shampoo.restore_state(state)
-            return shampoo
+            return _continued(shampoo, state)
+        case OptimizerPlugin() as plugin:
+            return _continued(plugin.build(parameters, local.learning_rate), state)
+
+
+def _continued(optimizer: torch.optim.Optimizer, state: State | None) -> torch.optim.Optimizer:
+    if state and isinstance(optimizer, ContinuingOptimizer):
+        optimizer.restore_state(state)
+    return optimizer

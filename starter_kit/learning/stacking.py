@@ -16,8 +16,9 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 - tensors other than adapters are trained, such as box and image layers in full: stacks of those are large;
 - dropout is on: the masks of a batch follow from one seed, so that one provider's would depend on the others' examples;
 - the model reads batches in the published way, so that a row's padding, and thereby its output, depends on the others;
-- the optimizer is Shampoo, which is not elementwise;
-- gradients are clipped, or the learning rate changes from step to step: both would need a factor for each provider.
+- the optimizer is Shampoo, which is not elementwise, or a plug-in, which may not be;
+- gradients are clipped, or the learning rate changes from step to step: both would need a factor for each provider;
+- a hook corrects the gradients, and sees one provider's parameters.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

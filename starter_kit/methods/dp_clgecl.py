@@ -68,6 +68,14 @@ class Settings(fl_provider_dp.Settings):
     placement: Placement = Placement.CLIENT_FULL
 
     @model_validator(mode="after")
+    def _the_clients_know_the_servers_step(self) -> Self:
+        if self.server_optimizer:
+            raise ValueError(
+                "a client's own model takes the server's step η·s/M, so that DP-CLGECL has no server_optimizer"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _duals_follow_from_released_values(self) -> Self:
         if self.placement is not Placement.CLIENT_FULL:
             raise ValueError(

@@ -7,22 +7,30 @@ their sizes are alike, and a plain mean needs no count from a client. Nothing he
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
+from starter_kit.federation.server_optimizers import SERVER_OPTIMIZERS, ServerOptimizerPlugin
 from starter_kit.learning.local_training import LocalTraining, State
+from starter_kit.plugin import WRITER, reported
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 
 class Settings(LocalTrainingSettings):
-    """Settings of federated averaging: `clients_per_round` is K."""
+    """Settings of federated averaging: `clients_per_round` is K.
+
+    Attributes:
+        server_optimizer: How the server moves the model by the mean update; null for adding it.
+    """
 
     clients_per_round: int = Field(default=2, ge=1)
+    server_optimizer: Annotated[ServerOptimizerPlugin | None, SERVER_OPTIMIZERS.reader, WRITER] = None
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         if self.clients_per_round > len(clients):
@@ -34,7 +42,7 @@ class Settings(LocalTrainingSettings):
             )
         return Plan(
             clients=clients,
-            method=FedAvg(self.clients_per_round, self.local),
+            method=FedAvg(self.clients_per_round, self.local, self.server_optimizer),
             rounds=self.rounds,
             most_clients=self.clients_per_round,
         )
@@ -47,10 +55,12 @@ class FedAvg:
     Attributes:
         clients_per_round: K.
         local: How each client trains.
+        server_optimizer: How the server moves the model by the mean update; None for adding it.
     """
 
     clients_per_round: int
     local: LocalTraining
+    server_optimizer: ServerOptimizerPlugin | None = None
 
     def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
         return sorted(stream.random().sample(list(clients), self.clients_per_round))
@@ -63,5 +73,9 @@ class FedAvg:
         return Sum(weights, state, self.aggregate)
 
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
-        """Return the outcome of a round that started from `weights` (d,): the mean of the updates is added to them."""
-        return Aggregate(received.total, weights + received.total / max(received.contributors, 1))
+        """Return the outcome of a round that started from `weights` (d,): they are moved by the mean of the updates."""
+        mean = received.total / max(received.contributors, 1)
+        if self.server_optimizer is None:
+            return Aggregate(received.total, weights + mean)
+        with reported(self.server_optimizer):
+            return Aggregate(received.total, self.server_optimizer.step(weights, mean, state))

@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Annotated, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -36,7 +36,9 @@ from starter_kit.dp.guarantee import Guarantee, accounting_problems, rounds_with
 from starter_kit.dp.noise import LARGEST_DRAW
 from starter_kit.dp.sampling import draw
 from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
+from starter_kit.federation.server_optimizers import SERVER_OPTIMIZERS, ServerOptimizerPlugin
 from starter_kit.learning.local_training import LocalTraining, State
+from starter_kit.plugin import WRITER, reported
 from starter_kit.randomness import Stream
 from starter_kit.settings.plan import Plan, RecordTerms
 from starter_kit.settings.run_settings import RecordedSettings
@@ -54,6 +56,8 @@ class ProviderDP:
         server_learning_rate: The factor on the averaged noisy update; post-processing.
         discarded: How many updates of each client were not finite. Private: it stays at the client, and is never shown,
             logged or sent.
+        server_optimizer: In place of the server learning rate, how the server moves the model by the averaged noisy
+            update; post-processing.
     """
 
     sampling: Sampling
@@ -62,6 +66,7 @@ class ProviderDP:
     local: LocalTraining
     server_learning_rate: float = 1.0
     discarded: Counter[int] = field(default_factory=Counter, repr=False)
+    server_optimizer: ServerOptimizerPlugin | None = None
 
     def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
         return draw(self.sampling.clients(len(clients)), clients, self.noise.keystream)
@@ -88,7 +93,10 @@ class ProviderDP:
     def aggregate(self, weights: Tensor, received: Sum, state: State) -> Aggregate:
         """Return the outcome of a round from `weights` (d,), with the server's noise on the sum, if it adds any."""
         total = self.noise.noised_by_server(received.total)
-        return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
+        if self.server_optimizer is None:
+            return Aggregate(total, weights + total * (self.server_learning_rate / self.divisor))
+        with reported(self.server_optimizer):
+            return Aggregate(total, self.server_optimizer.step(weights, total / self.divisor, state))
 
 
 class Settings(RecordedSettings):
@@ -100,12 +108,24 @@ class Settings(RecordedSettings):
         server_learning_rate: The factor on the averaged noisy update.
         max_weight_noise: The largest standard deviation of the noise that the whole run may leave in a weight; the
             server learning rate is lowered to respect it. It follows from public numbers, so it costs no privacy.
+        server_optimizer: How the server moves the model by the averaged noisy update, in place of the server learning
+            rate; null for adding it.
     """
 
     sampling: Sampling
     placement: Placement = Placement.SERVER
     server_learning_rate: float = Field(default=1.0, gt=0)
     max_weight_noise: float | None = Field(default=None, gt=0)
+    server_optimizer: Annotated[ServerOptimizerPlugin | None, SERVER_OPTIMIZERS.reader, WRITER] = None
+
+    @model_validator(mode="after")
+    def _one_rule_moves_the_model(self) -> Self:
+        if self.server_optimizer and (self.server_learning_rate != 1 or self.max_weight_noise is not None):
+            raise ValueError(
+                f"server_optimizer {self.server_optimizer} has a learning rate of its own; leave server_learning_rate "
+                "at 1 and max_weight_noise at null"
+            )
+        return self
 
     @model_validator(mode="after")
     def _nothing_is_rounded_before_the_noise(self) -> Self:
@@ -170,6 +190,8 @@ class Settings(RecordedSettings):
 
     def server_step(self, method: ProviderDP) -> ServerStep:
         """Return what `aggregate` of the method does with the noised sum, for the record: the evaluator replays it."""
+        if method.server_optimizer:
+            return method.server_optimizer.recorded()
         return SumStep(learning_rate=method.server_learning_rate)
 
     def _mechanism(self, sizes: Sizes) -> Mechanism:
@@ -202,7 +224,7 @@ class Settings(RecordedSettings):
         if self.max_weight_noise is not None:
             per_round = noise.std_in_sum(sampling.clients(len(clients)).most) * rate / divisor
             rate /= max(1.0, per_round * math.sqrt(self.rounds) / self.max_weight_noise)
-        return ProviderDP(sampling, noise, divisor, self.local, rate)
+        return ProviderDP(sampling, noise, divisor, self.local, rate, server_optimizer=self.server_optimizer)
 
     def _coordinate_bound(self, method: ProviderDP, clients: Sequence[Client]) -> float:
         """Return the largest value of a coordinate: the sum of a client's clipped updates and the largest noise."""

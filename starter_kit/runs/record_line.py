@@ -56,7 +56,7 @@ def run_line(
             noise=mechanism.noise.model_copy(update={"secure_aggregation": secure}),
             normalizer=terms.normalizer,
             server=terms.server,
-            codec=Codec(name=settings.codec, bits_per_parameter=setup.bits_per_parameter),
+            codec=Codec(name=str(settings.codec), bits_per_parameter=setup.bits_per_parameter),
             rounds=setup.rounds,
             base_sha256=setup.base_sha256,
             trainable=[

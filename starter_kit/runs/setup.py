@@ -18,11 +18,12 @@ from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
+from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import Aggregation, Participant
+from starter_kit.federation.rounds import NOTHING, Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.documents import Documents
@@ -78,8 +79,11 @@ class RunSetup:
             stream=self.stream,
             dropout=settings.dropout,
         )
-        self.wire = Wire(codec(settings.codec), self.model.start)
-        self.method = self.plan.method
+        known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
+        # What goes beside the model is zero at first.
+        beside = self.model.start.new_zeros(self.plan.beside.size(len(self.model.start)))
+        self.wire = Wire(known, torch.cat([self.model.start, beside]))
+        self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
 
     @property
@@ -90,11 +94,32 @@ class RunSetup:
     @property
     def bits_per_parameter(self) -> float:
         """The bits per parameter of a message, including everything that is sent beside the parameters."""
-        bits = self.wire.codec.bits_per_parameter
+        bits = self.wire.codec.bits_per_parameter or 0.0
         if isinstance(self.aggregation, SecureAggregation):
             size = self.model.tensors.size
             bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
+
+    def _fitted(self, method: Method) -> Method:
+        """Return the method, with the layout of the trained vector where it asks for that.
+
+        Raises:
+            ProblemError: (`E_CONFIGURATION`) It sends more than the record of its run can state.
+        """
+        if self.plan.beside != NOTHING and self.plan.record_terms:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="method",
+                expected="messages as long as the model, as a training record states nothing of what goes beside it",
+                found=f"{self.settings.method}, which sends more",
+                next_step="Return a Plan without beside, or without record_terms: docs/methods.md says what a record "
+                "can't state.",
+            )
+        if isinstance(method, KnowsLayout):
+            return method.with_layout(
+                {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
+            )
+        return method
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
@@ -187,4 +212,4 @@ class RunSetup:
             )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
         learner = make_learner(self.model, documents, local)
-        return Participant(self.method, clients, learner, self.aggregation, self.stream)
+        return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)

@@ -8,6 +8,7 @@ from time import monotonic
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import RunKeys, keys_root
+from starter_kit.console import log
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
@@ -72,6 +73,10 @@ def train(
     """
     setup = RunSetup(settings, data=data, base=base)
     _check_before_writing(setup)
+    if setup.guarantee and not setup.record_terms:
+        log(
+            f"{settings.method} writes no training record: its run can't be submitted to a track that asks for one"
+        )
     with open_run(out, snapshot(settings), setup.inputs, resume=resume) as run, ExitStack() as stack:
         if isinstance(run, Complete):
             return
@@ -215,4 +220,5 @@ def _server(setup: RunSetup, engine: Engine, state: RunState, watcher: Watcher) 
         state.server,
         needs_all=setup.needs_every_client,
         on_update=watcher.update_arrived,
+        beside=setup.plan.beside,
     )

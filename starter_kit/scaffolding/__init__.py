@@ -1,4 +1,5 @@
-"""The files that `pfl new` writes: a custom method that works from the start, with its config, its test and its proof.
+"""The files that `pfl new` writes: a custom method or plug-in that works from the start, with its config and its test.
 
-The folders `public` and `private` contain these files, in which only the method's name is replaced.
+The folders contain these files, in which only the name is replaced: `public` and `private` those of methods, the latter
+with an outline of a proof, and one for each kind of plug-in.
 """

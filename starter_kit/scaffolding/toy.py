@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from starter_kit.compression.codecs import codec
+from starter_kit.compression.codecs import Codec, codec
+from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import Client, Method, Participant, Round, Server
+from starter_kit.federation.rounds import NOTHING, Beside, Client, Method, Participant, Round, Server
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
+from starter_kit.settings.run_settings import RunSettings
 
 DIMENSION = 8
 
@@ -53,16 +55,36 @@ class Toy:
         """Return the distance of `weights` (d,) from the function."""
         return float((weights - self.truth).norm())
 
-    def server(self, method: Method, seed: int = 7) -> Server:
-        """Build the whole federation in this process, and return its server."""
+    def server(
+        self,
+        method: Method,
+        seed: int = 7,
+        *,
+        messages: Codec | CodecPlugin | None = None,
+        beside: Beside = NOTHING,
+    ) -> Server:
+        """Build the whole federation in this process, and return its server.
+
+        Args:
+            messages: The codec; None for float32.
+            beside: What travels with the model, as the method's plan says.
+        """
         stream = Stream(seed)
-        aggregation = PlainAggregation(Wire(codec("float32"), self.weights))
-        participant = Participant(method, self.clients, self.learner, aggregation, stream)
-        return Server(method, LocalEngine(participant), aggregation, stream)
+        start = torch.cat([self.weights, self.weights.new_zeros(beside.size(DIMENSION))])
+        aggregation = PlainAggregation(Wire(messages or codec("float32"), start))
+        participant = Participant(method, self.clients, self.learner, aggregation, stream, beside)
+        return Server(method, LocalEngine(participant), aggregation, stream, beside=beside)
 
     def run(self, method: Method, rounds: int, seed: int = 7) -> list[Round]:
         """Run the first `rounds` rounds from `weights`."""
         return list(run_rounds(self.server(method, seed), self.weights, range(1, rounds + 1)))
+
+    def run_settings(self, settings: RunSettings, rounds: int) -> list[Round]:
+        """Run the first `rounds` rounds from `weights` with the method and the codec of `settings`."""
+        plan = settings.plan(self.clients)
+        messages = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
+        server = self.server(plan.method, settings.seed, messages=messages, beside=plan.beside)
+        return list(run_rounds(server, self.weights, range(1, rounds + 1)))
 
 
 def run_rounds(server: Server, weights: Tensor, numbers: Iterable[int]) -> Iterator[Round]:

@@ -1,15 +1,17 @@
-"""Writing the files of a new method under its name."""
+"""Writing the files of a new method or plug-in under its name."""
 
 import keyword
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.plugin import PluginKind
 
 TEMPLATES = Path(__file__).parent
 # The names of the method and its class in the templates.
-NAME, CLASS = "my_method", "MyMethod"
+NAME, CLASS, PLUGIN = "my_method", "MyMethod", "my_plugin"
 
 
 def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
@@ -22,9 +24,21 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
         ProblemError: (`E_CONFIGURATION`) The name can't be that of a Python file; (`E_RUN_FOLDER`) one of the files
             exists already, or can't be written.
     """
+    return _write(name, folder, sorted((TEMPLATES / ("private" if private else "public")).glob(f"*{NAME}*")))
+
+
+def write_plugin(name: str, folder: Path, kind: PluginKind) -> list[Path]:
+    """Write the files of a plug-in called `name` into `folder`, and return their paths.
+
+    Raises:
+        ProblemError: As `write_method` does.
+    """
+    return _write(name, folder, sorted((TEMPLATES / kind.folder).glob(f"*{PLUGIN}*")))
+
+
+def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
     _check(name)
-    templates = sorted((TEMPLATES / ("private" if private else "public")).glob(f"*{NAME}*"))
-    files = {folder / template.name.replace(NAME, name): _renamed(template, name) for template in templates}
+    files = {_renamed_file(template, name, folder): _renamed(template, name) for template in templates}
     for path in files:
         if path.exists():
             raise ProblemError.of(
@@ -55,7 +69,7 @@ def _check(name: str) -> None:
 def _not_a_name(name: str, expected: str) -> Exception:
     return ProblemError.of(
         ErrorCode.CONFIGURATION,
-        message="The method's name can't be that of its file.",
+        message="That name can't be that of a Python file.",
         where="NAME",
         expected=expected,
         found=name,
@@ -65,4 +79,9 @@ def _not_a_name(name: str, expected: str) -> Exception:
 
 def _renamed(template: Path, name: str) -> str:
     words = "".join(word.capitalize() for word in name.split("_"))
-    return template.read_text(encoding="utf-8").replace(NAME, name).replace(CLASS, words)
+    text = template.read_text(encoding="utf-8")
+    return text.replace(NAME, name).replace(CLASS, words).replace(PLUGIN, name)
+
+
+def _renamed_file(template: Path, name: str, folder: Path) -> Path:
+    return folder / template.name.replace(NAME, name).replace(PLUGIN, name)

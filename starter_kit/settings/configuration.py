@@ -16,15 +16,19 @@ import yaml
 from pydantic import ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.own_files import OwnFile, run_own_file
+from starter_kit.plugin import CONFIG, ORIGINS
 from starter_kit.settings.files import parse, read_settings_file, with_setting
 from starter_kit.settings.official_keys import is_official, translate, translate_flags
-from starter_kit.settings.own_methods import MethodFile, own_file, run_method_file
+from starter_kit.settings.own_methods import own_file, own_files
 from starter_kit.settings.problems import problems_of
 from starter_kit.settings.run_settings import RunSettings
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 # Those for the tiny model, which are named without their folder.
 TINY = "tiny"
+# Those for the tiny model that try a plug-in, or a method that is an example for one's own.
+EXAMPLES = "plugins"
 METHODS = Path(__file__).parents[1] / "methods"
 # The key of the SHA-256 of the method's file, in the settings that a run stores.
 METHOD_SHA256 = "method_sha256"
@@ -63,9 +67,14 @@ def load_settings(
     if file := own_file(settings):
         values = _with_known_file(values, file, path)
     try:
-        return settings.model_validate_json(json.dumps(values, default=str), strict=True)
+        loaded = settings.model_validate_json(
+            json.dumps(values, default=str), strict=True, context={CONFIG: path, ORIGINS: origins}
+        )
     except ValidationError as error:
         raise ProblemError(*problems_of(error, settings, path.name, origins)) from error
+    # Two files of one name are rejected here.
+    own_files(loaded)
+    return loaded
 
 
 def find_config(config: str) -> Path:
@@ -87,8 +96,12 @@ def find_config(config: str) -> Path:
 
 
 def config_names() -> list[str]:
-    """Return the names of the kit's own configs: `fedavg` for the tiny model, `full/fedavg` for the real one."""
-    return [*_names_in(TINY), *(f"full/{name}" for name in _names_in("full"))]
+    """Return the names of the kit's own configs: `fedavg` for the tiny model, `full/fedavg` for the real one,
+    `plugins/topk` for an example of a plug-in."""
+    return [
+        *_names_in(TINY),
+        *(f"{folder}/{name}" for folder in (EXAMPLES, "full") for name in _names_in(folder)),
+    ]
 
 
 def _names_in(folder: str) -> list[str]:
@@ -113,11 +126,8 @@ def settings_class(method: object, config: Path) -> type[RunSettings]:
     Raises:
         ProblemError: (`E_CONFIGURATION`) There is no such method, its file fails or has no class `Settings` of its own.
     """
-    module: ModuleType
-    if method in method_names():
-        module = method_module(str(method))
-    else:
-        module = run_method_file(_find_method_file(method, config))
+    kits = method in method_names()
+    module = method_module(str(method)) if kits else run_own_file(_find_method_file(method, config))
     settings = getattr(module, "Settings", None)
     if (
         not (isinstance(settings, type) and issubclass(settings, RunSettings))
@@ -140,7 +150,7 @@ def snapshot(settings: RunSettings) -> str:
     return yaml.safe_dump(values, sort_keys=False)
 
 
-def _with_known_file(values: Mapping[str, Any], file: MethodFile, config: Path) -> dict[str, Any]:
+def _with_known_file(values: Mapping[str, Any], file: OwnFile, config: Path) -> dict[str, Any]:
     """Return `values` with the name of the method's file.
 
     Raises:

@@ -2,15 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.records.lines import Tuning
+from starter_kit.compression.codecs import BUILT_IN
 from starter_kit.compression.lora import LoRA
+from starter_kit.compression.plugin_codecs import CODECS, CodecPlugin
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.local_training import LocalTraining
+from starter_kit.learning.plugins import HookPlugin
+from starter_kit.own_files import OwnFile, file_of
+from starter_kit.plugin import WRITER, Plugin, plugins_in
 from starter_kit.settings.plan import Plan
 
 
@@ -59,7 +64,7 @@ class RunSettings(BaseModel, ABC):
     trainable: list[str] | None = Field(default=None, min_length=1)
     frozen: list[str] = []
     lora: LoRA | None = None
-    codec: Literal["float32", "nf4"] = "float32"
+    codec: Annotated[Literal["float32", "nf4"] | CodecPlugin, CODECS.reader, WRITER] = "float32"
     secure_aggregation: SecureAggregationSettings | None = None
     dropout: bool = False
     evaluate_every: int = Field(default=0, ge=0)
@@ -73,6 +78,16 @@ class RunSettings(BaseModel, ABC):
             ProblemError: (`E_CONFIGURATION`) A setting doesn't fit the clients; (`E_PRIVACY_BUDGET`) not even one
                 round fits into the budget.
         """
+
+    @model_validator(mode="after")
+    def _codec_exists(self) -> Self:
+        # A method's own Settings may name any other.
+        if not isinstance(self.codec, CodecPlugin) and self.codec not in BUILT_IN:
+            raise ValueError(
+                f"codec {self.codec} of the method's Settings is none of {', '.join([*BUILT_IN, *CODECS.names])}; name "
+                "a file with a class Codec instead, which `pfl new NAME --codec` writes"
+            )
+        return self
 
     @model_validator(mode="after")
     def _dropout_is_on_for_adapters(self) -> Self:
@@ -140,3 +155,32 @@ class RecordedSettings(PrivateSettings, LocalTrainingSettings):
         if self.target_epsilon is None and self.noise_multiplier is None:
             raise ValueError("give target_epsilon, noise_multiplier or both")
         return self
+
+    @model_validator(mode="after")
+    def _the_record_can_state_the_plugins(self) -> Self:
+        for setting, plugin in plugins_in(self):
+            if problem := unrecordable(plugin, file_of(type(self))):
+                raise ValueError(
+                    f"no {setting} of {plugin} in a run with a training record: {problem}; docs/methods.md says what a "
+                    "record can't state"
+                )
+        return self
+
+
+def unrecordable(plugin: Plugin, method: OwnFile | None) -> str:
+    """Return why a run with this plug-in can't have a training record; empty where it can.
+
+    Args:
+        method: The file of the method; None for one of the kit's.
+    """
+    file = file_of(type(plugin))
+    if file and (method is None or file.sha256 != method.sha256):
+        return (
+            "organizers examine the method's file and no other. Put its class into the file of the method, and name "
+            "that file in both places"
+        )
+    if isinstance(plugin, CodecPlugin | HookPlugin) and plugin.keeps_state:
+        return "it keeps something of a client's data from round to round, which no noise covers"
+    if isinstance(plugin, CodecPlugin) and plugin.bits_per_parameter is None:
+        return "its messages vary in size, and the record states one number of bits per parameter (check C4)"
+    return ""

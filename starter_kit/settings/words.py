@@ -10,6 +10,8 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from starter_kit.plugin import Plugin
+
 PLAIN: dict[object, str] = {
     bool: "true or false",
     int: "whole number",
@@ -28,11 +30,13 @@ def kind(field: FieldInfo) -> str:
 
 
 def groups_of(annotation: object) -> list[type[BaseModel]]:
-    """Return the classes that a group of settings may have; none for a setting that is no group."""
+    """Return the classes that a group of settings may have; none for a setting that is no group, or a plug-in."""
     return [
         candidate
         for candidate in (annotation, *get_args(annotation))
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel)
+        if isinstance(candidate, type)
+        and issubclass(candidate, BaseModel)
+        and not issubclass(candidate, Plugin)
     ]
 
 
@@ -75,6 +79,8 @@ def _type(annotation: Any) -> str:
         return f"list of {_type(arguments[0])}s"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return choices([member.value for member in annotation])
+    if isinstance(annotation, type) and issubclass(annotation, Plugin):
+        return "a plug-in"
     if groups := groups_of(annotation):
         return f"group of {', '.join(groups[0].model_fields)}"
     return PLAIN.get(annotation, str(annotation))

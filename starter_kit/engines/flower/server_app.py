@@ -18,7 +18,7 @@ from starter_kit.runs.progress import Watcher, show_progress
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import train
 from starter_kit.settings.configuration import load_settings
-from starter_kit.settings.own_methods import own_file
+from starter_kit.settings.own_methods import own_files
 from starter_kit.site.credentials import Credentials
 
 app = ServerApp()
@@ -40,7 +40,7 @@ def main(grid: Grid, context: Context) -> None:
             watcher=watcher,
             open_engine=over_grid(grid, wait_s=float(given["wait-s"]), timeout_s=float(given["timeout-s"])),
         )
-    if file := own_file(type(settings)):
+    for file in own_files(settings):
         file.keep(Path(given["out"]))
     write_report(Path(given["out"]))
 

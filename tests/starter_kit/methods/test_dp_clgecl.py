@@ -46,7 +46,7 @@ class Pulls(Learner):
         )
         self.targets, self.shares = targets, shares
 
-    def train(self, weights, examples, local, stream, state=None) -> Trained:
+    def train(self, weights, examples, local, stream, state=None, hook=None) -> Trained:
         (example,) = examples
         return Trained(self.shares[example] * (self.targets[example] - weights), None)
 

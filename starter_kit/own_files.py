@@ -1,0 +1,90 @@
+"""A participant's own Python file, with a method or a plug-in: known by its name and its SHA-256.
+
+The file runs with all rights of any program. Its SHA-256 goes into the settings that a run stores, so that another file
+of the same name is never mistaken for it; what the file imports from elsewhere is not covered.
+"""
+
+import hashlib
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from evaluator.errors import ErrorCode, ProblemError
+
+
+class OwnFile(ModuleType):
+    """The module that a file was run as.
+
+    Attributes:
+        path: The path of the file.
+        source: The code that was run; `sha256` is its hash.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.source = path.read_bytes()
+        self.sha256 = hashlib.sha256(self.source).hexdigest()
+        super().__init__(f"pfl_own_{path.stem}_{self.sha256[:16]}")
+        self.__file__ = str(self.path)
+
+    def keep(self, folder: Path) -> None:
+        """Write the file into `folder`, as it was run."""
+        (folder / self.path.name).write_bytes(self.source)
+
+
+def run_own_file(path: Path, *, again: bool = True) -> OwnFile:
+    """Run the Python file `path`.
+
+    Args:
+        again: Run it even where this process has run this file with this content.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The file can't be read, or it fails.
+    """
+    module = None
+    try:
+        module = OwnFile(path)
+        known = sys.modules.get(module.__name__)
+        if not again and isinstance(known, OwnFile) and known.path == module.path:
+            return known
+        # Dataclasses and pydantic look their module up.
+        sys.modules[module.__name__] = module
+        exec(compile(module.source, module.path, "exec"), module.__dict__)  # noqa: S102  (as the user requested)
+    except (Exception, SystemExit) as error:
+        # Nothing finds a module of which half was run. And a script that calls sys.exit() would otherwise end the
+        # command without a message.
+        if module is not None:
+            sys.modules.pop(module.__name__, None)
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            message="A Python file that the settings name can't be run.",
+            where=place_in(path, error),
+            expected="a Python file that runs",
+            found=f"{type(error).__name__}: {error}",
+            next_step="Correct the file.",
+        ) from error
+    return module
+
+
+def file_of(known: type) -> OwnFile | None:
+    """Return the file that defines a class; None for one of the kit's."""
+    module = sys.modules.get(known.__module__)
+    return module if isinstance(module, OwnFile) else None
+
+
+def loaded_file(sha256: str) -> OwnFile | None:
+    """Return the file of this hash that this process has run, if it has."""
+    for module in list(sys.modules.values()):
+        if isinstance(module, OwnFile) and module.sha256 == sha256:
+            return module
+    return None
+
+
+def place_in(path: Path, error: BaseException) -> str:
+    """Return the path, with the last line of it in the traceback of `error` if there is one."""
+    inside = str(path.resolve())
+    if isinstance(error, SyntaxError) and error.filename == inside:
+        return f"{path}, line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == inside]
+    return f"{path}, line {lines[-1]}" if lines else str(path)

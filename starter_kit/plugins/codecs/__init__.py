@@ -1,0 +1,1 @@
+"""Codecs: see `starter_kit.compression.plugin_codecs`."""

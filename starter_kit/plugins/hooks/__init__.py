@@ -1,0 +1,1 @@
+"""Hooks of local training: see `starter_kit.learning.plugins`."""

@@ -1,0 +1,1 @@
+"""Local optimizers: see `starter_kit.learning.plugins`."""

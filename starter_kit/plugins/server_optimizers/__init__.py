@@ -1,0 +1,1 @@
+"""Server optimizers: see `starter_kit.federation.server_optimizers`."""
