@@ -99,6 +99,10 @@ class Dataset:
                 )
         return questions
 
+    def provider(self, page: str) -> str:
+        """Return the provider of the page of that name."""
+        return self.pages[page].provider
+
     def image_path(self, page: str) -> Path:
         return self.folder / "images" / f"{page}.jpg"
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from evaluator.docvqa.dataset import Box
@@ -40,12 +42,12 @@ class EncodedText:
     """The tokens of a question and its page.
 
     Attributes:
-        boxes: One box for each token, words' boxes as the data gives them.
+        boxes: One box for each token, words' boxes as the data gives them; or all of them as an array (L, 4).
         is_cut: Whether there was more to read than fits.
     """
 
     ids: list[int]
-    boxes: list[Box]
+    boxes: list[Box] | NDArray[np.float32]
     is_cut: bool = False
 
     def __len__(self) -> int:

@@ -1,18 +1,20 @@
 """Bounding what one provider contributes: its whole update, as one vector, has L2 norm at most the clip norm.
 
 The bound holds for the float32 vector that is returned, not only for real numbers: products are made in float64 and
-leave room for their rounding. An update that is not finite has no norm to bound and contributes nothing.
+leave room for their rounding, and for that of the norm, which is a sum in float64 in any order: so the bound holds on a
+GPU as on a CPU. An update that is not finite has no norm to bound and contributes nothing.
 """
 
 import math
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-# The rounding of a product to float32 costs at most 2⁻²⁴.
+# The rounding of a product to float32 costs at most 2⁻²⁴, and that of a norm of 2²⁸ squares at most 2⁻²⁵.
 ROUNDING_ROOM = 1 - 2.0**-22
-# How many coordinates are scaled at a time, which bounds memory.
-CHUNK = 1 << 20
+# How many coordinates are squared or scaled at a time, in float64.
+CPU_CHUNK, GPU_CHUNK = 1 << 18, 1 << 24
 
 
 def clip(update: Tensor, clip_norm: float) -> Tensor | None:
@@ -34,10 +36,29 @@ def clip(update: Tensor, clip_norm: float) -> Tensor | None:
     if norm <= clip_norm:
         return update
     scale = clip_norm / norm * ROUNDING_ROOM
-    return torch.cat([(part.double() * scale).float() for part in torch.split(update, CHUNK)])
+    clipped = torch.empty_like(update)
+    for part, scaled in zip(_in_float64(update), _chunks(clipped), strict=True):
+        scaled.copy_(part.mul_(scale))
+    return clipped
 
 
 def _norm(update: Tensor) -> float:
     """Return the L2 norm of `update` (d,) in float64, without a float64 copy of the whole vector."""
-    parts = [torch.linalg.vector_norm(part, dtype=torch.float64) for part in torch.split(update, CHUNK)]
-    return float(torch.linalg.vector_norm(torch.stack(parts)))
+    return float(
+        torch.linalg.vector_norm(
+            torch.stack([torch.linalg.vector_norm(part) for part in _in_float64(update)])
+        )
+    )
+
+
+def _in_float64(update: Tensor) -> Iterator[Tensor]:
+    """Yield parts of `update` (d,) as float64, each in the memory of the one before: memory that is new costs more time
+    than the arithmetic."""
+    parts = _chunks(update)
+    room = torch.empty(len(parts[0]), dtype=torch.float64, device=update.device)
+    for part in parts:
+        yield room[: len(part)].copy_(part)
+
+
+def _chunks(vector: Tensor) -> Sequence[Tensor]:
+    return torch.split(vector, CPU_CHUNK if vector.device.type == "cpu" else GPU_CHUNK)

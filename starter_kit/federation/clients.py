@@ -13,7 +13,7 @@ def clients_of(dataset: Dataset) -> list[Client]:
     """
     examples: dict[str, list[int]] = {}
     for index, question in enumerate(dataset.questions):
-        examples.setdefault(dataset.pages[question.page].provider, []).append(index)
+        examples.setdefault(dataset.provider(question.page), []).append(index)
     listed = [provider for providers in dataset.info.clients.values() for provider in providers]
     if not listed or len(set(listed)) < len(listed):
         raise ProblemError.of(

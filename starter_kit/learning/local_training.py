@@ -9,13 +9,14 @@ other providers there are.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from starter_kit.learning.pacing import Pace
+from starter_kit.learning.pacing import Pace, steps_of
 from starter_kit.learning.party_state import State as State
 from starter_kit.learning.plugins import (
     HOOKS,
@@ -125,17 +126,56 @@ class Trained:
     loss: float | None
 
 
+@dataclass(frozen=True)
+class LocalStep:
+    """A step of a local training: `done` of `total`.
+
+    Attributes:
+        losses: The losses of all steps so far, on the device: reading one waits for it.
+    """
+
+    done: int
+    total: int
+    losses: Sequence[Tensor]
+
+    @property
+    def recent_loss(self) -> float:
+        """The mean loss of the last steps, 100 at most."""
+        return float(torch.stack(list(self.losses[-100:])).mean())
+
+
 class Learner:
     """A model with its training examples, addressed by their indexes.
 
     Args:
         tensors: The trained tensors.
         loss: Returns the mean loss, a scalar, over the examples of the given indexes.
+        backward: Adds the gradient of that loss to the tensors and returns the loss, perhaps in parts; by default in
+            one pass.
+        prepare: Called with the examples of the next step, which can be read meanwhile.
+
+    Attributes:
+        on_step: Called after each step of `train`; set it only where nothing is private.
     """
 
-    def __init__(self, tensors: TrainableTensors, loss: Callable[[Sequence[int]], Tensor]) -> None:
+    def __init__(
+        self,
+        tensors: TrainableTensors,
+        loss: Callable[[Sequence[int]], Tensor],
+        *,
+        backward: Callable[[Sequence[int]], Tensor] | None = None,
+        prepare: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
         self.tensors = tensors
+        self.on_step: Callable[[LocalStep], None] | None = None
         self._loss = loss
+        self._backward = backward or self._backward_at_once
+        self._prepare = prepare
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model trains."""
+        return next(iter(self.tensors.parameters.values())).device
 
     def train(
         self,
@@ -147,6 +187,8 @@ class Learner:
         hook: Hook | None = None,
     ) -> Trained:
         """Train from `weights` (d,) on `examples`, and return the change (d,), which is zero without examples.
+
+        The change is on the device of `weights`, whichever the model is on.
 
         Args:
             state: Where an optimizer that continues from round to round stores its statistics; changed in place.
@@ -162,19 +204,20 @@ class Learner:
         pace = Pace(optimizer, local, len(examples))
         losses = []
         with seeded(stream.number, self.tensors.cuda_devices):
-            for batch in batches(examples, local, stream):
+            for batch in self._prepared(batches(examples, local, stream)):
                 optimizer.zero_grad()
-                loss = self._loss(batch)
-                torch.autograd.backward(loss)
+                losses.append(self._backward(batch))
                 hooked.correct()
                 pace.prepare_step()
                 optimizer.step()
-                losses.append(loss.detach())
+                if self.on_step:
+                    self.on_step(LocalStep(len(losses), steps_of(len(examples), local), losses))
         optimizer.zero_grad()
         if state is not None and isinstance(optimizer, ContinuingOptimizer):
             state.update(optimizer.export_state())
         hooked.finish()
-        return Trained(self.tensors.read().sub_(weights), float(torch.stack(losses).mean()))
+        change = self.tensors.read(weights.device).sub_(weights)
+        return Trained(change, float(torch.stack(losses).mean()))
 
     def provider_changes(
         self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
@@ -192,9 +235,22 @@ class Learner:
         self.tensors.write(weights)
         for start in range(0, len(examples), batch_size):
             batch = examples[start : start + batch_size]
-            torch.autograd.backward(self._loss(batch))
+            self._backward(batch)
             total += self.tensors.take_gradient() * (len(batch) / len(examples))
         return total
+
+    def _backward_at_once(self, batch: Sequence[int]) -> Tensor:
+        loss = self._loss(batch)
+        torch.autograd.backward(loss)
+        return loss.detach()
+
+    def _prepared(self, steps: Iterator[list[int]]) -> Iterator[list[int]]:
+        """Yield the batches, each after the one that follows it is being prepared."""
+        for current, following in pairwise(chain(steps, [None])):
+            if following is not None and self._prepare:
+                self._prepare(following)
+            if current is not None:
+                yield current
 
 
 @contextmanager

@@ -21,6 +21,7 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 - a hook corrects the gradients, and sees one provider's parameters.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
@@ -29,11 +30,14 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from evaluator.docvqa.inference import is_out_of_memory
 from starter_kit.compression.lora import Adapters
 from starter_kit.learning.local_training import Learner, LocalTraining, batches, make_optimizer
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
+
+logger = logging.getLogger(__name__)
 
 CPU_MEMORY_BYTES = 1 << 29
 GPU_MEMORY_SHARE = 4
@@ -57,6 +61,12 @@ class GroupedExamples(Protocol):
     def losses(self, groups: Sequence[Sequence[int]]) -> Tensor:
         """Return the `loss` (G,) of each of G groups."""
 
+    def backward(self, examples: Sequence[int]) -> Tensor:
+        """Add the gradient of the `loss` to the trained tensors, perhaps in parts, and return the loss."""
+
+    def prepare(self, examples: Sequence[int]) -> None:
+        """Read the examples of the next step meanwhile."""
+
 
 def make_learner(model: TrainableModel, documents: GroupedExamples, local: LocalTraining | None) -> Learner:
     """Return the fastest learner for `model` and its examples.
@@ -72,7 +82,7 @@ def make_learner(model: TrainableModel, documents: GroupedExamples, local: Local
         or local is None
         or not local.is_elementwise
     ):
-        return Learner(model.tensors, documents.loss)
+        return Learner(model.tensors, documents.loss, backward=documents.backward, prepare=documents.prepare)
     return StackedLearner(model.tensors, documents, model.adapters)
 
 
@@ -85,7 +95,7 @@ class StackedLearner(Learner):
     """
 
     def __init__(self, tensors: TrainableTensors, documents: GroupedExamples, adapters: Adapters) -> None:
-        super().__init__(tensors, documents.loss)
+        super().__init__(tensors, documents.loss, backward=documents.backward, prepare=documents.prepare)
         self._documents = documents
         self._adapters = adapters
         self._bytes_of_an_example: int | None = None
@@ -105,16 +115,37 @@ class StackedLearner(Learner):
             return
         names = list(providers)
         at_once = local.providers_at_once or self._providers_that_fit(local)
-        for start in range(0, len(names), at_once):
-            plans = [
-                list(batches(providers[name], local, stream.at("provider", name)))
-                for name in names[start : start + at_once]
-            ]
-            longest_first = sorted(range(len(plans)), key=lambda place: -len(plans[place]))
-            stacks = self._stacks(weights, len(plans))
-            self._train(stacks, [plans[place] for place in longest_first], local)
-            for row in sorted(range(len(plans)), key=longest_first.__getitem__):
-                yield torch.cat([stack[row].reshape(-1).cpu() for stack in stacks]).sub_(weights)
+        while names:
+            some = names[:at_once]
+            try:
+                changes = self._changes(weights, {name: providers[name] for name in some}, local, stream)
+            except Exception as error:
+                if len(some) == 1 or not is_out_of_memory(error):
+                    raise
+                changes = None
+            if changes is None:
+                # Outside of the handler, nothing holds what the failed training stored. Half of them start again.
+                at_once = len(some) // 2
+                logger.warning("memory doesn't suffice; continuing with %d providers at once", at_once)
+                continue
+            yield from changes
+            names = names[len(some) :]
+
+    def _changes(
+        self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
+    ) -> Iterator[Tensor]:
+        """Train these providers at once, and return the change (d,) of each, in their order."""
+        plans = [
+            list(batches(examples, local, stream.at("provider", name)))
+            for name, examples in providers.items()
+        ]
+        longest_first = sorted(range(len(plans)), key=lambda place: -len(plans[place]))
+        stacks = self._stacks(weights, len(plans))
+        self._train(stacks, [plans[place] for place in longest_first], local)
+        return (
+            torch.cat([stack[row].reshape(-1).to(weights.device) for stack in stacks]).sub_(weights)
+            for row in sorted(range(len(plans)), key=longest_first.__getitem__)
+        )
 
     def _stacks(self, weights: Tensor, count: int) -> list[Tensor]:
         """Return a stack (count, ...) of copies of each adapter in `weights` (d,)."""

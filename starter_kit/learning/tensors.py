@@ -58,9 +58,11 @@ class TrainableTensors:
         """The GPUs that the tensors are on."""
         return list({p.device for p in self.parameters.values() if p.device.type == "cuda"})
 
-    def read(self) -> Tensor:
-        """Return the tensors' values as a new float32 vector (d,) on the CPU."""
-        return torch.cat([parameter.detach().reshape(-1).cpu() for parameter in self.parameters.values()])
+    def read(self, device: torch.device | str = "cpu") -> Tensor:
+        """Return the tensors' values as a new float32 vector (d,) on `device`."""
+        return torch.cat(
+            [parameter.detach().reshape(-1).to(device) for parameter in self.parameters.values()]
+        )
 
     @torch.no_grad()
     def write(self, vector: Tensor) -> None:
@@ -68,6 +70,11 @@ class TrainableTensors:
         parts = torch.split(vector, [parameter.numel() for parameter in self.parameters.values()])
         for parameter, part in zip(self.parameters.values(), parts, strict=True):
             parameter.copy_(part.view_as(parameter))
+
+    def drop_gradients(self) -> None:
+        """Remove the tensors' gradients."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
 
     def take_gradient(self) -> Tensor:
         """Return the gradient (d,) that a backward pass left, float32 on the CPU, and remove it from the tensors."""

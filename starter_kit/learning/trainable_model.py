@@ -1,7 +1,10 @@
 """The model that a run trains: its trained part, its loss, its answers, and its modes."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -15,6 +18,8 @@ from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
 from starter_kit.compression.lora import Adapters, LoRA
 from starter_kit.compression.peft_files import write_adapter
+from starter_kit.learning.checkpointing import checkpoint_blocks
+from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.linear import use_fast_linear
 from starter_kit.learning.tensors import TrainableTensors
@@ -35,6 +40,7 @@ class TrainableModel:
         stream: The source of the adapters' initial values.
         dropout: Whether dropout is on in training. The frozen image tower never has any.
         fast_layers: False for PyTorch's and T5's own layers, which the faster ones are compared with.
+        compute: What a training step computes in, and what it keeps of the forward pass.
 
     Attributes:
         tensors: The trained tensors.
@@ -56,12 +62,16 @@ class TrainableModel:
         stream: Stream,
         dropout: bool = False,
         fast_layers: bool = True,
+        compute: Compute = EXACT,
     ) -> None:
         if fast_layers:
             use_fast_linear(model)
             shorten_cross_attention(model)
+        if compute.checkpoint_activations:
+            checkpoint_blocks(model)
         parameters = model.trainable_parameters()
         self._model = model
+        self._compute = compute
         self.dropout = dropout
         self.adapters = Adapters(model, lora, stream) if lora else None
         if self.adapters is None:
@@ -88,6 +98,14 @@ class TrainableModel:
         """Whether adapters are all that is trained."""
         return self.adapters is not None and self.tensors.parameters.keys() == self.adapters.parameters.keys()
 
+    @cached_property
+    def image_tower_sha256(self) -> str:
+        """The SHA-256 of the frozen image tower: of its architecture and its weights."""
+        digest = hashlib.sha256(self.config.visual.model_dump_json().encode())
+        for name, weight in sorted(self._model.visual_embedding.image_model.state_dict().items()):
+            digest.update(name.encode() + weight.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
     @torch.inference_mode()
     def page_features(self, pixels: Tensor) -> Tensor:
         """Return the frozen image tower's output (P, V, dv) float32, on the CPU, for pixels (P, 3, H, W)."""
@@ -104,14 +122,21 @@ class TrainableModel:
             ValueError: The batch has no labels.
         """
         batch = batch.to(self.device)
+        if batch.features.dtype == torch.float16:
+            batch = replace(batch, features=batch.features.float())
         if batch.labels is None:
             raise ValueError("the batch has no labels")
         is_token = batch.labels != IGNORED
         # Scores over the whole vocabulary are computed only where there is a token to score.
-        with self._model.language_backbone.lm_head.register_forward_pre_hook(
-            lambda _, hidden: hidden[0][is_token]
+        with (
+            self._compute.autocast(self.device),
+            self._model.language_backbone.lm_head.register_forward_pre_hook(
+                lambda _, hidden: hidden[0][is_token]
+            ),
         ):
             scores = self._model.logits(batch)
+        if scores.dtype == torch.bfloat16:
+            scores = scores.float()
         of_tokens = nn.functional.cross_entropy(scores, batch.labels[is_token], reduction="none")
         of_rows = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes)).to(self.device)
         group = of_rows.repeat_interleave(is_token.sum(1))

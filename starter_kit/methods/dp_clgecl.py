@@ -49,7 +49,7 @@ class DPCLGECL(ProviderDP):
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
         dual = _dual(task.weights, task.state)
-        update = super().client_update(replace(task, state={DUAL: dual}))
+        update = super().client_update(replace(task, state={DUAL: dual.to(task.learner.device)}))
         task.state.update({DUAL: dual, MODEL: task.weights + self.client_step * update.message})
         return update
 

@@ -18,7 +18,7 @@ Assumes ideal real arithmetic and, with `server`, that clients trust the server 
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Self
 
 import torch
@@ -72,6 +72,8 @@ class ProviderDP:
         return draw(self.sampling.clients(len(clients)), clients, self.noise.keystream)
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
+        # Clipped and summed where the model trains: on a GPU, the vectors of providers never leave it.
+        task = replace(task, weights=task.weights.to(task.learner.device))
         total = torch.zeros_like(task.weights)
         law = self.sampling.providers(len(task.client.providers))
         sampled = draw(law, list(task.client.providers), self.noise.keystream)
@@ -81,10 +83,10 @@ class ProviderDP:
                 self.discarded[task.client.id] += 1
             else:
                 total += clipped
-        return ClientUpdate(self.noise.noised_by_client(total, task.clients), sampled=len(sampled))
+        return ClientUpdate(self.noise.noised_by_client(total.cpu(), task.clients), sampled=len(sampled))
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
-        """Yield the update (d,) of each of `providers`, before it is clipped."""
+        """Yield the update (d,) of each of `providers`, before it is clipped, on the device of `task.weights`."""
         return task.learner.provider_changes(task.weights, providers, self.local, task.stream)
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:

@@ -12,7 +12,6 @@ from pathlib import Path
 import torch
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
@@ -20,6 +19,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
+from starter_kit.data.page_file import PagesOnDisk
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
@@ -60,7 +60,7 @@ class RunSetup:
         self.data = data
         self._base = base
         model, self.tokenizer = open_reference(base)
-        self.dataset = Dataset(data, "train")
+        self.dataset = PagesOnDisk(data, "train")
         self.plan = settings.plan(clients_of(self.dataset))
         self.clients = list(self.plan.clients)
         if not any(client.examples for client in self.clients):
@@ -78,6 +78,7 @@ class RunSetup:
             lora=settings.lora,
             stream=self.stream,
             dropout=settings.dropout,
+            compute=settings.compute,
         )
         known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
         # What goes beside the model is zero at first.
@@ -199,7 +200,9 @@ class RunSetup:
             examples=[example for client in clients for example in client.examples],
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
+            compute=self.settings.compute,
         )
+        self.settings.compute.set_matrix_precision()
         if documents.cut:
             log(
                 f"{documents.cut:,} of {len(documents):,} questions with their pages are longer than the "

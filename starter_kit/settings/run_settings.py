@@ -12,6 +12,7 @@ from starter_kit.compression.codecs import BUILT_IN
 from starter_kit.compression.lora import LoRA
 from starter_kit.compression.plugin_codecs import CODECS, CodecPlugin
 from starter_kit.federation.rounds import Client
+from starter_kit.learning.compute import Compute
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.learning.plugins import HookPlugin
 from starter_kit.own_files import OwnFile, file_of
@@ -52,6 +53,7 @@ class RunSettings(BaseModel, ABC):
         dropout: Whether the model's dropout is on in training.
         evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
         device: Where the model trains.
+        compute: How a training step is computed: time and memory, and rounding.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +71,7 @@ class RunSettings(BaseModel, ABC):
     dropout: bool = False
     evaluate_every: int = Field(default=0, ge=0)
     device: Literal["cpu", "cuda"] = "cpu"
+    compute: Compute = Compute()
 
     @abstractmethod
     def plan(self, clients: Sequence[Client]) -> Plan:

@@ -12,9 +12,11 @@ from starter_kit.compression.lora import LoRA
 from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner
+from starter_kit.learning.page_features import InMemory
 from starter_kit.learning.stacking import _bytes_saved
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
+from tests.starter_kit.learning.test_documents import whole_features
 
 STREAM = Stream(7)
 EXAMPLES = range(6)  # of different lengths, texts and answers
@@ -44,7 +46,7 @@ class Exact:
         self.model.double()
         for parameter in self.tensors.parameters.values():
             parameter.data = parameter.data.double()
-        self.documents._features = self.documents._features.double()
+        self.documents._features = InMemory(whole_features(self.documents).double())
         noise = torch.randn(self.tensors.size, generator=torch.Generator().manual_seed(3))
         self.weights = (trainable.start + 0.1 * noise).double()
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, write_info, write_split
 from evaluator.docvqa.reference import open_reference
@@ -10,6 +11,7 @@ from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.federation.clients import clients_of
 from starter_kit.learning.documents import Documents
+from starter_kit.learning.page_features import InMemory
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from tests.starter_kit.pocket_data import CLIENTS, PROVIDERS
@@ -26,6 +28,12 @@ def documents(base: Path, data: Path, max_input_tokens: int = 64) -> Documents:
         max_input_tokens=max_input_tokens,
         on_page=lambda done, total: None,
     )
+
+
+def whole_features(examples: Documents) -> Tensor:
+    """The features of all pages of examples whose pages are few."""
+    assert isinstance(examples._features, InMemory)
+    return examples._features.features
 
 
 def test_the_loss_of_a_batch_is_the_token_weighted_mean_of_its_examples(base: Path, data: Path) -> None:
@@ -49,7 +57,7 @@ def test_each_group_has_the_loss_that_it_has_as_a_batch_of_its_own(base: Path, d
 
 def test_the_longest_example_is_the_one_with_the_longest_text(base: Path, data: Path) -> None:
     examples = documents(base, data)
-    lengths = {index: len(text) for index, text in examples._texts.items()}
+    lengths = {index: len(examples._texts.text(index)) for index in range(12)}
     assert lengths[examples.longest] == max(lengths.values()) > min(lengths.values())
 
 
@@ -73,7 +81,7 @@ def test_every_page_that_is_needed_is_read_once_and_reported(
 def test_the_page_image_matters(base: Path, data: Path) -> None:
     examples = documents(base, data)
     before = examples.loss([0]).item()
-    examples._features = torch.zeros_like(examples._features)
+    examples._features = InMemory(torch.zeros_like(whole_features(examples)))
     assert examples.loss([0]).item() != before
 
 

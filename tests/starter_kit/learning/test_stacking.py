@@ -14,11 +14,13 @@ from starter_kit.compression.lora import LoRA
 from starter_kit.learning import stacking
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
+from starter_kit.learning.page_features import InMemory
 from starter_kit.learning.stacking import StackedLearner, make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.learning.test_documents import whole_features
 
 STREAM = Stream(7)
 LORA = LoRA(rank=2, alpha=4)
@@ -55,7 +57,7 @@ class Setup:
         self.vt5.double()
         for parameter in self.model.tensors.parameters.values():
             parameter.data = parameter.data.double()
-        self.documents._features = self.documents._features.double()
+        self.documents._features = InMemory(whole_features(self.documents).double())
         self.weights = self.weights.double()
         return self
 
@@ -138,9 +140,9 @@ def test_company_leaves_no_more_than_rounding_where_small_gradients_make_small_s
 
 def test_what_is_not_finite_stays_with_its_provider(setup: Setup) -> None:
     expected = changes(setup.stacked(), setup, ADAMW)
-    features = setup.documents._features.clone()
+    features = whole_features(setup.documents).clone()
     features[setup.documents._page_row[1]] = torch.nan  # a's examples 0 and 1, and e's 0, are about that page
-    setup.documents._features = features
+    setup.documents._features = InMemory(features)
     for name, found, before in zip(RAGGED, changes(setup.stacked(), setup, ADAMW), expected, strict=True):
         assert found.isnan().any() == (name in "ae"), name
         if name not in "ae":

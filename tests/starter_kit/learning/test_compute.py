@@ -1,0 +1,180 @@
+"""What saves memory or time in a step, against the same step without it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.reference import open_reference
+from starter_kit.compression.lora import LoRA
+from starter_kit.learning.compute import Compute
+from starter_kit.learning.documents import Documents
+from starter_kit.learning.local_training import Learner, LocalStep, LocalTraining, steps_of
+from starter_kit.learning.stacking import StackedLearner, make_learner
+from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.randomness import Stream
+
+STREAM = Stream(7)
+ALL = range(12)
+LOCAL = LocalTraining(batch_size=5, learning_rate=1e-3, epochs=2)
+
+
+class Steps:
+    """A tiny VT5 that trains as `compute` says."""
+
+    def __init__(
+        self, base: Path, data: Path, *, dropout: bool = False, lora: LoRA | None = None, **compute: object
+    ) -> None:
+        vt5, tokenizer = open_reference(base)
+        settings = Compute.model_validate(compute)
+        self.model = TrainableModel(vt5, stream=STREAM, dropout=dropout, lora=lora, compute=settings)
+        self.documents = Documents(
+            self.model,
+            tokenizer,
+            Dataset(data, "train"),
+            examples=ALL,
+            max_input_tokens=64,
+            on_page=lambda done, total: None,
+            compute=settings,
+        )
+
+    @property
+    def learner(self) -> Learner:
+        return make_learner(self.model, self.documents, LOCAL)
+
+    def gradient(self, examples: Sequence[int] = ALL) -> Tensor:
+        return self.learner.gradient(self.model.start, examples, len(examples))
+
+    def change(self) -> Tensor:
+        return self.learner.train(self.model.start, ALL, LOCAL, STREAM).change
+
+
+def distance(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize("size", [1, 5, 11])
+def test_gradients_of_micro_batches_add_up_to_the_batch_s(base: Path, data: Path, size: int) -> None:
+    assert distance(Steps(base, data, micro_batch_size=size).gradient(), Steps(base, data).gradient()) < 2e-6
+
+
+def test_a_micro_batch_as_large_as_the_batch_changes_nothing(base: Path, data: Path) -> None:
+    assert torch.equal(Steps(base, data, micro_batch_size=12).change(), Steps(base, data).change())
+
+
+def test_the_loss_of_micro_batches_is_the_batch_s(base: Path, data: Path) -> None:
+    losses = [Steps(base, data, micro_batch_size=size).documents.backward(ALL).item() for size in (3, 12)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_activations_that_are_computed_again_give_the_same_weights(
+    base: Path, data: Path, dropout: bool
+) -> None:
+    expected = Steps(base, data, dropout=dropout).change()
+    assert torch.equal(Steps(base, data, dropout=dropout, checkpoint_activations=True).change(), expected)
+
+
+def test_checkpoints_take_less_memory(base: Path, data: Path) -> None:
+    def saved(steps: Steps) -> int:
+        sizes: dict[int, int] = {}
+
+        def note(tensor: Tensor) -> Tensor:
+            sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            loss = steps.documents.loss(ALL)
+        del loss
+        return sum(sizes.values())
+
+    assert saved(Steps(base, data, checkpoint_activations=True)) < 0.7 * saved(Steps(base, data))
+
+
+def test_bfloat16_trains_float32_weights_with_about_the_same_gradient(base: Path, data: Path) -> None:
+    expected, steps = Steps(base, data).gradient(), Steps(base, data, precision="bfloat16")
+    found = steps.gradient()
+    assert found.dtype == torch.float32
+    assert {weight.dtype for weight in steps.model.tensors.parameters.values()} == {torch.float32}
+    # Bits of bfloat16, 8 of them, are worth 0.4 %.
+    assert 1e-4 < distance(found, expected) < 0.05
+    assert steps.change().dtype == torch.float32
+
+
+def test_float16_features_change_a_step_by_rounding(base: Path, data: Path) -> None:
+    found = Steps(base, data, features="float16").gradient()
+    assert 0 < distance(found, Steps(base, data).gradient()) < 2e-3
+
+
+def out_of_memory_above(rows: int, losses: Callable[..., Tensor], sizes: list[int]) -> Callable[..., Tensor]:
+    """Losses that fail in the backward pass, after some gradients are there, for more than so many examples."""
+
+    def limited(batch: object, groups: Sequence[int]) -> Tensor:
+        result = losses(batch, groups)
+        sizes.append(sum(groups))
+        if sum(groups) > rows:
+            torch.autograd.backward(result.sum(), retain_graph=True)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return result
+
+    return limited
+
+
+def test_where_memory_runs_out_micro_batches_are_halved_and_the_step_is_computed_again(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, steps = Steps(base, data).gradient(), Steps(base, data)
+    sizes: list[int] = []
+    monkeypatch.setattr(steps.model, "losses", out_of_memory_above(4, steps.model.losses, sizes))
+    assert distance(steps.gradient(), expected) < 2e-6
+    assert sizes == [12, 6, 3, 3, 3, 3]
+
+
+def test_an_example_that_does_not_fit_alone_is_an_error(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(base, data)
+    monkeypatch.setattr(steps.model, "losses", out_of_memory_above(0, steps.model.losses, []))
+    with pytest.raises(torch.OutOfMemoryError):
+        steps.gradient([3])
+
+
+def test_where_memory_runs_out_half_as_many_providers_train_at_once(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    providers = {"a": [0, 1], "b": [2], "c": [3, 4], "d": []}
+    steps = Steps(base, data, lora=LoRA())
+    assert isinstance(steps.learner, StackedLearner)
+    local = LOCAL.model_copy(update={"providers_at_once": 4, "adam_epsilon": 1e-3})
+
+    def changes() -> list[Tensor]:
+        return list(steps.learner.provider_changes(steps.model.start, providers, local, STREAM))
+
+    expected = changes()
+    monkeypatch.setattr(steps.model, "losses", out_of_memory_above(3, steps.model.losses, []))
+    for found, before in zip(changes(), expected, strict=True):
+        assert torch.allclose(found, before, atol=1e-6)
+
+
+def test_every_step_is_reported_with_its_losses(base: Path, data: Path) -> None:
+    reported: list[LocalStep] = []
+    learner = Steps(base, data).learner
+    learner.on_step = reported.append
+    trained = learner.train(torch.clone(learner.tensors.read()), ALL, LOCAL, STREAM)
+    assert [step.done for step in reported] == [1, 2, 3, 4, 5, 6]
+    assert {step.total for step in reported} == {6} == {steps_of(12, LOCAL)}
+    assert reported[-1].recent_loss == trained.loss
+    assert steps_of(12, LOCAL.model_copy(update={"max_steps": 4})) == 4
+
+
+def test_memory_that_one_step_lacked_does_not_change_the_next(
+    base: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, sizes = Steps(base, data), list[int]()
+    monkeypatch.setattr(steps.model, "losses", out_of_memory_above(4, steps.model.losses, sizes))
+    steps.gradient(range(6))
+    steps.gradient(range(4))
+    assert sizes == [6, 3, 3, 4]
