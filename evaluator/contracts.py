@@ -307,8 +307,22 @@ class AccountingResult(Message):
     checks: list[Check]
 
 
+class SplitIdentity(Message):
+    """The identity of the split of a test set into a public and a private part; it says nothing of a question's side.
+
+    Attributes:
+        private_fraction: About which part of the questions is private.
+    """
+
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    private_fraction: float = Field(gt=0, lt=1)
+
+
 class ScoringResult(Message):
     """Means over the test set, each in [0, 1]; no question's own score leaves the worker.
+
+    Of a test set that is split all of them are over its public part: those over the private part, and over the whole,
+    are in the step's `ScoringDetail`, which only the organizers see.
 
     Attributes:
         anls_low: Where the 95 % interval of the mean ANLS begins, by a bootstrap over providers, as `anls_high` says
@@ -324,6 +338,7 @@ class ScoringResult(Message):
     questions: int
     precision: str = "float32"
     test_set_sha256: str
+    split: SplitIdentity | None = None
     checkpoint_sha256: str
 
 
@@ -331,12 +346,12 @@ class GroupScore(Message):
     """Means over some of the test set's questions, with the 95 % bootstrap interval of the mean ANLS.
 
     Attributes:
-        by: What the questions are grouped by: nothing, their key, or whether their page's provider was among the
-            training providers.
-        group: The group's name, such as `total_amount`, or `seen` and `unseen`.
+        by: What the questions are grouped by: nothing, the part of the test set that they are in, their key, or whether
+            their page's provider was among the training providers.
+        group: The group's name, such as `public` and `private`, `total_amount`, or `seen` and `unseen`.
     """
 
-    by: Literal["all", "key", "provider"]
+    by: Literal["all", "part", "key", "provider"]
     group: str
     questions: int
     anls: float
@@ -354,6 +369,10 @@ class ScoringDetail(Message):
 
     groups: list[GroupScore] = []
     pages_without_image: int = 0
+
+    def part(self, name: Literal["public", "private"]) -> GroupScore | None:
+        """Return the score on a part of a test set that is split; None where it isn't."""
+        return next((one for one in self.groups if (one.by, one.group) == ("part", name)), None)
 
 
 StepResult = Annotated[

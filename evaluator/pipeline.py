@@ -24,6 +24,7 @@ from evaluator.contracts import (
     CommunicationResult,
     ScoringDetail,
     ScoringResult,
+    SplitIdentity,
     Step,
     StepResult,
     TrackRules,
@@ -158,6 +159,7 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
     from evaluator.scoring.predictions import Scoring, answer_all
+    from evaluator.scoring.split import private_questions, read_split
 
     if inputs.test_set is None:
         raise ValueError("scoring needs a test set")
@@ -165,6 +167,8 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     dataset = Dataset(inputs.test_set, inputs.split)
     # Read now, so that a folder without it doesn't fail after minutes of work.
     _ = dataset.info
+    split = read_split(inputs.test_set)
+    private = private_questions(dataset, split) if split else []
     scoring = Scoring(checkpoint, inputs.reference, dataset)
     with contextlib.ExitStack() as stack:
         kept = inputs.kept or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -173,19 +177,23 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
         [prediction.answer for prediction in answered.predictions]
     )
     if inputs.answers is not None:
-        _write_answers(inputs.answers, answered.predictions, dataset, scores)
-    means, groups = scores.means(), group_scores(dataset, scores)
+        _write_answers(inputs.answers, answered.predictions, dataset, scores, private)
+    detail = ScoringDetail(
+        groups=group_scores(dataset, scores, private), pages_without_image=len(answered.without_image)
+    )
+    # The first is the whole test set.
+    shown = detail.part("public") or detail.groups[0]
     result = ScoringResult(
-        anls=means.anls,
-        anls_low=groups[0].anls_low,
-        anls_high=groups[0].anls_high,
-        accuracy=means.accuracy,
-        questions=means.questions,
+        anls=shown.anls,
+        anls_low=shown.anls_low,
+        anls_high=shown.anls_high,
+        accuracy=shown.accuracy,
+        questions=shown.questions,
         precision=answered.precision,
         test_set_sha256=dataset.sha256(),
+        split=split and SplitIdentity(sha256=split.sha256, private_fraction=split.private_fraction),
         checkpoint_sha256=answered.checkpoint_sha256,
     )
-    detail = ScoringDetail(groups=groups, pages_without_image=len(answered.without_image))
     return StepOutput(result, detail)
 
 
@@ -198,14 +206,25 @@ STEPS: dict[Step, Callable[[StepInputs, OnProgress], StepOutput[StepResult]]] = 
 
 
 def _write_answers(
-    path: Path, predictions: "Sequence[Prediction]", dataset: "Dataset", scores: "QuestionScores"
+    path: Path,
+    predictions: "Sequence[Prediction]",
+    dataset: "Dataset",
+    scores: "QuestionScores",
+    private: Sequence[bool],
 ) -> None:
     """Write one JSON line for each question, for the organizers' own analysis; the file is replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    rows = zip(predictions, dataset.questions, scores.anls.tolist(), scores.accuracy.tolist(), strict=True)
+    rows = zip(
+        predictions,
+        dataset.questions,
+        scores.anls.tolist(),
+        scores.accuracy.tolist(),
+        private or [False] * len(predictions),
+        strict=True,
+    )
     with partial.open("w", encoding="utf-8") as file:
-        for prediction, question, anls, accuracy in rows:
+        for prediction, question, anls, accuracy, is_private in rows:
             row = {
                 "question_id": prediction.question_id,
                 "page": question.page,
@@ -216,6 +235,7 @@ def _write_answers(
                 "gold": question.answers,
                 "anls": anls,
                 "accuracy": accuracy,
+                "private": is_private,
             }
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     partial.replace(path)

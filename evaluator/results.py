@@ -26,8 +26,11 @@ class RunResults(BaseModel):
     A field that this version doesn't know, from a document or a site of another version, is ignored.
 
     Attributes:
-        anls: Mean over the test set, in [0, 1], as is `accuracy`.
+        anls: Mean over the test set, in [0, 1], as is `accuracy`. Of a split test set it is over the public part until
+            the organizers reveal the private one, and over that from then on.
         anls_low: Where the 95 % interval of `anls` over other draws of providers begins; it ends at `anls_high`.
+        public_anls: The mean over the public part once `anls` is that over the private one, as is `public_accuracy`;
+            None otherwise.
         bytes_total: Bytes sent in both directions during the whole training.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
@@ -45,6 +48,8 @@ class RunResults(BaseModel):
     anls_low: float | None = None
     anls_high: float | None = None
     accuracy: float | None = None
+    public_anls: float | None = None
+    public_accuracy: float | None = None
     bytes_total: int | None = None
     bytes_needed: int | None = None
     epsilon: float | None = None

@@ -47,16 +47,20 @@ Integers = NDArray[np.int64]
 Members = Mapping[str, Sequence[int]]
 
 
-def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]:
-    """Return the means over all questions, over those of each key, and over those of seen and of unseen providers.
+def group_scores(
+    dataset: "Dataset", scores: QuestionScores, private: Sequence[bool] = ()
+) -> list[GroupScore]:
+    """Return the means over all questions, over each part, over each key, and over seen and unseen providers.
 
     Args:
         dataset: What was asked; `scores` holds its questions in their order.
+        private: For each question whether it is in the private part; empty where the test set isn't split.
 
     Returns:
-        All questions first; then keys, most questions first, those that are beyond `MAX_KEYS` or empty as `other`; then
-        `seen` and `unseen`. There are no keys where no question has one, and no seen and unseen where the data folder
-        names no training providers. Questions whose page names no provider are neither seen nor unseen.
+        All questions first; then, of a split test set, the `public` and the `private` part; then keys, most questions
+        first, those that are beyond `MAX_KEYS` or empty as `other`; then `seen` and `unseen`. There are no keys where
+        no question has one, and no seen and unseen where the data folder names no training providers. Questions whose
+        page names no provider are neither seen nor unseen.
 
     Raises:
         ValueError: There is not one score a question.
@@ -70,8 +74,9 @@ def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]
         [("provider", page.provider) if page.provider else ("document", page.document) for page in pages]
     )
     trained = {provider for owned in dataset.info.clients.values() for provider in owned}
-    groupings: dict[Literal["all", "key", "provider"], Members] = {
+    groupings: dict[Literal["all", "part", "key", "provider"], Members] = {
         "all": {"all": range(len(questions))} if questions else {},
+        "part": by_part(private),
         "key": by_key([question.key for question in questions]),
         "provider": by_training(providers, trained),
     }
@@ -80,6 +85,14 @@ def group_scores(dataset: "Dataset", scores: QuestionScores) -> list[GroupScore]
         for by, groups in groupings.items()
         for group, members in groups.items()
     ]
+
+
+def by_part(private: Sequence[bool]) -> Members:
+    """Return the questions of the `public` and of the `private` part; nothing where there are no parts."""
+    groups: dict[str, list[int]] = {"public": [], "private": []}
+    for place, is_private in enumerate(private):
+        groups["private" if is_private else "public"].append(place)
+    return {group: places for group, places in groups.items() if places}
 
 
 def by_key(keys: Sequence[str]) -> Members:
@@ -139,7 +152,7 @@ def _expanded(tail: float, clusters: int) -> float:
 
 
 def _group_score(
-    by: Literal["all", "key", "provider"],
+    by: Literal["all", "part", "key", "provider"],
     group: str,
     members: Integers,
     scores: QuestionScores,

@@ -169,6 +169,50 @@ def canaries(
 
 
 @app.command()
+def split(
+    folder: Source,
+    private: Annotated[
+        float, typer.Option(min=0.01, max=0.99, help="About which part of the questions is private.")
+    ],
+    on: Annotated[str, typer.Option(help="The split of the data folder that is the test set.")] = "test",
+) -> None:
+    """Divide the secret test set FOLDER into a public and a private part; for organizers.
+
+    Writes FOLDER/split.json with a fresh secret salt. Keep it as secret as the test set; every worker needs the same.
+    """
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.scoring.groups import MIN_CLUSTERS
+    from evaluator.scoring.split import (
+        FILE,
+        Split,
+        clusters_in,
+        owners_of_questions,
+        private_questions,
+        write_split,
+    )
+
+    with _exit_on_problem():
+        drawn, dataset = Split.drawn(private), Dataset(folder, on)
+        sides = private_questions(dataset, drawn)
+        clusters = clusters_in(owners_of_questions(dataset), sides)
+        try:
+            write_split(folder, drawn)
+        except FileExistsError:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FOLDER,
+                where=str(folder / FILE),
+                expected="a test set that isn't split yet",
+                found="the file is there",
+                next_step="Scores on two splits can't be compared. If none was published yet, remove the file first.",
+            ) from None
+    for name, is_private, providers in zip(("public", "private"), (False, True), clusters, strict=True):
+        print_lines(f"{name}: {sides.count(is_private)} questions of {providers} providers")
+        if providers < MIN_CLUSTERS:
+            print_lines(f"  Intervals take at least {MIN_CLUSTERS} providers; there will be none.")
+    print_lines(f"SHA-256 {drawn.sha256}")
+
+
+@app.command()
 def inspect(folder: Source) -> None:
     """Count what the data folder FOLDER holds, and check it."""
     from starter_kit.data.inspection import inspect_folder

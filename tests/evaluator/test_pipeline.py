@@ -1,6 +1,7 @@
 """The steps over local files: what the workers and `pfl check` share."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -27,6 +28,7 @@ from evaluator.contracts import (
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.lines import TrainableTensor
+from evaluator.scoring.split import Split, write_split
 from tests.evaluator.records.factories import make_record
 from tests.evaluator.tiny_track import write_reference, write_test_set
 
@@ -157,6 +159,32 @@ def test_organizers_learn_what_a_score_is_made_of(inputs: StepInputs) -> None:
     (everything,) = findings.detail.groups
     assert (everything.by, everything.questions) == ("all", 3)
     assert findings.detail.pages_without_image == 0
+
+
+def test_of_a_split_test_set_the_result_has_the_public_part_and_the_detail_both(
+    inputs: StepInputs, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(inputs.test_set or "", tmp_path / "test_set")
+    split = Split(private_fraction=0.5, salt="5a" * 32)
+    write_split(folder, split)
+    found = run_step(
+        Step.SCORING,
+        replace(inputs, test_set=folder, answers=tmp_path / "answers"),
+        lambda _done, _total: None,
+    )
+    result, detail = found.result, found.detail
+    assert isinstance(result, ScoringResult)
+    assert detail is not None
+    public, private = detail.part("public"), detail.part("private")
+    assert public is not None
+    assert private is not None
+    assert (result.anls, result.questions) == (public.anls, public.questions)
+    assert public.questions + private.questions == 3
+    assert result.split is not None
+    assert result.split.sha256 == split.sha256
+    assert split.salt not in result.model_dump_json() + detail.model_dump_json()
+    rows = [json.loads(line) for line in (tmp_path / "answers").read_text().splitlines()]
+    assert sum(row["private"] for row in rows) == private.questions
 
 
 def test_single_answers_are_written_only_where_asked(inputs: StepInputs, tmp_path: Path) -> None:

@@ -186,10 +186,15 @@ class ExaminationAdmin(ReadOnlyAdmin[Examination]):
 class TestSetAdmin(AuditedAdmin[TestSet]):
     """The test sets that runs were scored on. An entry is deleted to accept another content under its name."""
 
-    list_display = ("name", "sha256", "first_scored_at")
+    list_display = ("name", "sha256", "private_fraction", "first_scored_at", "revealed_at")
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: TestSet | None = None) -> bool:
         return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: TestSet | None = None) -> bool:
+        # Without its entry the results on its private part would be taken for those on all of it.
+        is_revealed = obj is not None and obj.revealed_at is not None
+        return super().has_delete_permission(request, obj) and not is_revealed

@@ -17,6 +17,7 @@ from evaluator.contracts import (
     Outcome,
     Progress,
     ScoringDetail,
+    ScoringResult,
     Step,
     StepReport,
     TrackRules,
@@ -29,6 +30,7 @@ from portal.evaluation import breaker, clock, models, outcomes, report_checks
 from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import dispatch_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
+from portal.evaluation.parts import official
 from portal.evaluation.places import QUEUES
 from portal.evaluation.states import move_evaluation
 from portal.evaluation.step_secrets import is_authentic
@@ -306,5 +308,7 @@ def _results(run: Run, report: StepReport) -> RunResults:
             return run.attempt_results
         case AccountingResult() as result:
             return accept_accounting(run, result)
+        case ScoringResult() as result:
+            return official(run, run.attempt_results.including(result), report.detail)
         case result:
             return run.attempt_results.including(result)

@@ -250,12 +250,58 @@ class Watch(models.Model):
         return f"watching since {self.since:%Y-%m-%d %H:%M:%S}"
 
 
+class ScoredPart(models.TextChoices):
+    """The part of its test set on which a track's results are."""
+
+    ALL = "all", "the whole test set"
+    PUBLIC = "public", "its public part"
+    PRIVATE = "private", "its private part"
+
+
 class TestSet(models.Model):
-    """A test set by the name that tracks give it. The first run that is scored on it fixes its content."""
+    """A test set by the name that tracks give it. The first run that is scored on it fixes its content and its split.
+
+    Where it is split, results are those on its public part until the organizers reveal the private one, which they do
+    once, for all tracks that use it; see `portal.evaluation.parts`.
+    """
 
     name = models.CharField(max_length=64, unique=True)
     sha256 = models.CharField("SHA-256", max_length=64)
+    split_sha256 = models.CharField(
+        "SHA-256 of its split", max_length=64, blank=True, help_text="Empty where it isn't split."
+    )
+    private_fraction = models.FloatField(
+        null=True, blank=True, help_text="About which part of its questions is private."
+    )
     first_scored_at = models.DateTimeField(default=timezone.now)
+    revealed_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when results are those on the private part."
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(revealed_at__isnull=True) | ~models.Q(split_sha256=""),
+                name="only_a_split_test_set_is_revealed",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def part(self) -> ScoredPart:
+        """The part on which results are."""
+        if not self.split_sha256:
+            return ScoredPart.ALL
+        return ScoredPart.PRIVATE if self.revealed_at else ScoredPart.PUBLIC
+
+    @property
+    def private_percent(self) -> int:
+        """About how much of its questions is private."""
+        return round(100 * (self.private_fraction or 0))
+
+    @property
+    def public_percent(self) -> int:
+        """About how much of its questions is public."""
+        return 100 - self.private_percent

@@ -5,11 +5,13 @@ than the other workers', numbers that no step computes.
 """
 
 from collections.abc import Iterator
+from typing import Final, Literal
 
 from evaluator.contracts import (
     AccountingResult,
     ArtifactKind,
     CommunicationResult,
+    ScoringDetail,
     ScoringResult,
     StepReport,
     TrackRules,
@@ -17,6 +19,8 @@ from evaluator.contracts import (
 )
 from portal.evaluation.models import TestSet
 from portal.submissions.models import Run
+
+PARTS: Final[tuple[Literal["public"], Literal["private"]]] = ("public", "private")
 
 
 def faults(run: Run, report: StepReport) -> list[str]:
@@ -33,7 +37,8 @@ def faults(run: Run, report: StepReport) -> list[str]:
             return [
                 *_of_scores(result),
                 *_of_checkpoint(run, result.checkpoint_sha256),
-                *_of_test_set(rules.test_set, result.test_set_sha256),
+                *_of_test_set(rules.test_set, result),
+                *_of_parts(result, report.detail),
             ]
         case _:
             return []
@@ -87,11 +92,34 @@ def _of_scores(result: ScoringResult) -> Iterator[str]:
         yield f"{result.questions} questions"
 
 
-def _of_test_set(name: str, sha256: str) -> Iterator[str]:
-    test_set, _ = TestSet.objects.get_or_create(name=name, defaults={"sha256": sha256})
+def _of_test_set(name: str, result: ScoringResult) -> Iterator[str]:
+    sha256, split = result.test_set_sha256, result.split
+    found = {
+        "sha256": sha256,
+        "split_sha256": split.sha256 if split else "",
+        "private_fraction": split and split.private_fraction,
+    }
+    test_set, _ = TestSet.objects.get_or_create(name=name, defaults=found)
+    since = f"since {test_set.first_scored_at:%Y-%m-%d} runs are scored on"
     if test_set.sha256 != sha256:
         yield (
-            f"scored on a test set {name} of SHA-256 {sha256}; since {test_set.first_scored_at:%Y-%m-%d} runs "
-            f"are scored on {test_set.sha256}. Give a changed test set a new name, or delete the entry in the "
-            "administration to accept it."
+            f"scored on a test set {name} of SHA-256 {sha256}; {since} {test_set.sha256}. Give a changed test set a "
+            "new name, or delete the entry in the administration to accept it."
         )
+    if test_set.split_sha256 != found["split_sha256"]:
+        yield (
+            f"the split of the test set {name} is {found['split_sha256'] or 'none'}; {since} "
+            f"{test_set.split_sha256 or 'the whole of it'}. Give the worker the others' split.json. Scores on two "
+            "splits can't be compared: a test set with another one takes a new name."
+        )
+
+
+def _of_parts(result: ScoringResult, detail: ScoringDetail | None) -> Iterator[str]:
+    public, private = (detail and detail.part(name) for name in PARTS)
+    if result.split is None:
+        if public or private:
+            yield "scores on parts of a test set that isn't split"
+    elif not (public and private):
+        yield "no score on each part of a split test set"
+    elif (public.anls, public.questions) != (result.anls, result.questions):
+        yield f"ANLS {result.anls} isn't that on the public part, {public.anls}"

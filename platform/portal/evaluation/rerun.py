@@ -28,7 +28,7 @@ from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
 from portal.evaluation.examinations import conclude, reject_unscored
 from portal.evaluation.kit_sandbox import CannotExamineError, KitSandbox
-from portal.evaluation.models import Examination
+from portal.evaluation.models import Examination, TestSet
 from portal.evaluation.repeated_scores import compare_anls, compare_bytes
 from portal.evaluation.run_files import RunFiles, fetched
 from portal.submissions.models import Run
@@ -145,6 +145,10 @@ class _Rerun:
 
     def _submitted(self) -> Scores:
         results = self._run.results
+        # Trainings are compared on the public part, before and after the private one is revealed.
+        if results.public_anls is not None:
+            public = {"anls": results.public_anls, "accuracy": results.public_accuracy}
+            results = results.model_copy(update=public)
         assert results.anls is not None  # noqa: S101  (a database constraint on scored runs)
         assert results.bytes_total is not None  # noqa: S101  (the same)
         return Scores(
@@ -220,6 +224,7 @@ class _Rerun:
                 case AccountingResult():
                     found["epsilon"] = result.epsilon
                 case ScoringResult():
+                    self._require_same_split(result)
                     self._questions = result.questions
                     found |= {"anls": _public(result.anls), "accuracy": _public(result.accuracy)}
         return Scores.model_validate(found)
@@ -246,6 +251,16 @@ class _Rerun:
         if ended.outcome is Outcome.REJECTED:
             raise ProblemError(*ended.problems)
         return ended.result
+
+    def _require_same_split(self, result: ScoringResult) -> None:
+        """Raise `CannotExamineError` for scores on another part than the run's, which the team will read."""
+        test_set = TestSet.objects.filter(name=self._rules.test_set).first()
+        found = result.split.sha256 if result.split else ""
+        if test_set and test_set.split_sha256 != found:
+            raise CannotExamineError(
+                f"The test set {self._rules.test_set} is split by {test_set.split_sha256 or 'nothing'}, and this one "
+                f"by {found or 'nothing'}: give it the workers' split.json."
+            )
 
     def _comparisons(self, report: RerunReport) -> list[Comparison]:
         submitted, repeats = report.submitted, report.repeats

@@ -106,7 +106,10 @@ def _number(label: str, value: str, below: str = "") -> SafeString:
 
 
 def _interval(entry: Entry) -> str:
-    return score_interval(entry.results.anls_low, entry.results.anls_high)
+    """Return what stands below a score: its interval, and the score on the public part once another one ranks."""
+    results = entry.results
+    public = "" if results.public_anls is None else f"public {score(results.public_anls)}"
+    return " · ".join(filter(None, [score_interval(results.anls_low, results.anls_high), public]))
 
 
 def _strong(value: str) -> SafeString:

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
+from portal.evaluation.parts import scored_test_set
 from portal.evaluation.results import Shortfall, disqualification, shortfall, threshold_text
 from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
@@ -79,6 +80,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "runs": runs,
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
         "threshold": threshold_text(submission.track.anls_threshold),
+        "scored_on": scored_test_set(submission.track),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
         "is_listed": _is_listed(submission),

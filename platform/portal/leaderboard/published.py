@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from evaluator.results import RunResults
 from portal.challenge.models import Track
+from portal.evaluation.models import ScoredPart
+from portal.evaluation.parts import scored_part
 from portal.evaluation.results import EPSILON_COLUMNS, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
@@ -59,9 +61,10 @@ class PublishedBoard(BaseModel):
 
 
 class PublishedTrack(BaseModel):
-    """The boards of one track."""
+    """The boards of one track, with scores on this part of its test set."""
 
     track: str
+    scored_on: ScoredPart
     boards: list[PublishedBoard]
 
 
@@ -69,6 +72,7 @@ def publish(track: Track, boards: Iterable[StoredBoard], part: slice) -> Publish
     """Return a part of each of these boards of the track."""
     return PublishedTrack(
         track=track.slug,
+        scored_on=scored_part(track),
         boards=[
             PublishedBoard(
                 budget=board.budget,
@@ -105,7 +109,7 @@ def publish_all(track: Track, phase: str = "") -> PublishedTrack:
     for board in stored_boards(track):
         rows = [_publish(row, board.budget) for row in _of_phase(board, phase)]
         boards.append(PublishedBoard(budget=board.budget, count=len(rows), rows=rows))
-    return PublishedTrack(track=track.slug, boards=boards)
+    return PublishedTrack(track=track.slug, scored_on=scored_part(track), boards=boards)
 
 
 def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:

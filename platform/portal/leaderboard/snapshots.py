@@ -66,7 +66,7 @@ def _snapshot(tracks: Sequence[Track], name: str, made_at: datetime, phase: str)
                 "name": track.name,
                 "rules": {field: getattr(track, field) for field in sorted(FIELDS - PRIVATE_FIELDS)},
                 "phases": list(track.phases.values(*sorted(PHASE_FIELDS))),
-                "boards": publish_all(track, phase).model_dump(mode="json")["boards"],
+                **publish_all(track, phase).model_dump(mode="json", exclude={"track"}),
             }
             for track in tracks
         ],

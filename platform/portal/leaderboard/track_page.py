@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.evaluation.models import Examination
+from portal.evaluation.parts import scored_test_set
 from portal.evaluation.results import TRUST, threshold_text
 from portal.leaderboard.board_rows import board_row, overview_row
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
@@ -214,7 +215,14 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
 def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
     more = "?" + replace(asked, more=not asked.more).query
     unranked = "?" + replace(asked, only_unranked=not asked.only_unranked).query
-    context = {"track": track, "asked": asked, "board": board, "more": more, "unranked_address": unranked}
+    context = {
+        "track": track,
+        "asked": asked,
+        "board": board,
+        "more": more,
+        "unranked_address": unranked,
+        "scored_on": scored_test_set(track),
+    }
     return render_to_string("leaderboard/page_of_board.html", context)
 
 
@@ -222,7 +230,14 @@ def _overview(track: Track, asked: BoardQuery) -> str:
     boards = stored_boards(track)
     methods: Sequence[MethodRow] = leading_methods(boards, asked.selection, LEADING)
     lines = [overview_row(method) for method in methods]
-    context = {"track": track, "asked": asked, "boards": boards, "lines": lines, "leading": LEADING}
+    context = {
+        "track": track,
+        "asked": asked,
+        "boards": boards,
+        "lines": lines,
+        "leading": LEADING,
+        "scored_on": scored_test_set(track),
+    }
     return render_to_string("leaderboard/overview.html", context)
 
 

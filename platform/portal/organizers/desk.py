@@ -12,7 +12,7 @@ from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
 from portal.evaluation import clock
 from portal.evaluation.dispatch import ALIVE
-from portal.evaluation.models import Evaluation, EvaluationState, Worker
+from portal.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
@@ -48,6 +48,7 @@ class Desk:
     workers: list[WorkerRow]
     days: Bars
     tracks: Sequence[Track]
+    split_test_sets: Sequence[TestSet]
 
 
 def desk_of(organizer: User) -> Desk:
@@ -72,6 +73,7 @@ def desk_of(organizer: User) -> Desk:
         workers=workers,
         days=bars(daily_submissions(today), today),
         tracks=list(Track.objects.prefetch_related("phases")),
+        split_test_sets=list(TestSet.objects.exclude(split_sha256="").order_by("name")),
     )
 
 

@@ -77,6 +77,13 @@ class PhaseForm(forms.ModelForm[Phase]):
         return values
 
 
+class RevealForm(forms.Form):
+    """That the private part of a test set is to be revealed, and a public reason."""
+
+    reason = forms.CharField(max_length=300, required=False)
+    confirmed = forms.BooleanField()
+
+
 class DisqualificationForm(forms.Form):
     """Why a run has no rank."""
 

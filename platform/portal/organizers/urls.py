@@ -1,6 +1,14 @@
 from django.urls import path
 
-from portal.organizers import announcement_views, export_views, phase_views, run_views, track_views, views
+from portal.organizers import (
+    announcement_views,
+    export_views,
+    part_views,
+    phase_views,
+    run_views,
+    track_views,
+    views,
+)
 
 app_name = "organizers"
 
@@ -11,6 +19,7 @@ urlpatterns = [
     path("tracks/<slug:slug>/phases/add/", phase_views.add_phase, name="add_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/", phase_views.phase, name="phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", phase_views.remove, name="remove_phase"),
+    path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),
     path("runs/<uuid:run_id>/", run_views.run, name="run"),
     path("runs/<uuid:run_id>/evaluate/", run_views.evaluate, name="evaluate"),

@@ -19,6 +19,8 @@ from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import outward_high, outward_low
 
+SCORES = ("anls", "accuracy", "public_anls", "public_accuracy")
+
 
 class ResultsField(JSONField[RunResults, RunResults]):
     """Results that are None or empty are left out of the document, so that its keys say which there are."""
@@ -85,7 +87,7 @@ class FlaggedChecks(Func):
 def with_shown_scores(results: RunResults) -> RunResults:
     """Return the results with scores of four decimals and intervals of three, which contain the exact ones."""
     low, high = results.anls_low, results.anls_high
-    scores = {"anls": results.anls, "accuracy": results.accuracy}
+    scores = {name: getattr(results, name) for name in SCORES}
     return results.model_copy(
         update={
             **{name: None if score is None else float(cut(score)) for name, score in scores.items()},

@@ -16,6 +16,7 @@ from evaluator.contracts import (
     Provenance,
     ScoringDetail,
     ScoringResult,
+    SplitIdentity,
     Step,
     StepReport,
     TrackRules,
@@ -52,6 +53,21 @@ RESULTS = {
 def make_group(**fields):
     defaults = {"by": "key", "group": "total_amount", "questions": 1234, "accuracy": 0.25}
     return GroupScore(**{**defaults, "anls": 0.5, "anls_low": 0.4321, "anls_high": 0.5678, **fields})
+
+
+SPLIT = SplitIdentity(sha256="5" * 64, private_fraction=0.4)
+
+
+def on_both_parts(evaluation, public, private, split=SPLIT):
+    """The fields of the report of a scoring on a split test set with these ANLS."""
+    scores = {"public": public, "private": private}
+    groups = [
+        make_group(by="part", group=name, questions=8, anls=anls, anls_low=anls - 0.05, anls_high=anls + 0.05)
+        for name, anls in scores.items()
+    ]
+    changes = {"anls": public, "split": split}
+    result = make_result(evaluation, Step.SCORING).model_copy(update=changes)
+    return {"result": result, "detail": make_detail(*groups)}
 
 
 def make_detail(*groups, pages_without_image=7):

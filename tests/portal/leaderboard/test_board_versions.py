@@ -16,8 +16,10 @@ from evaluator.results import RunResults
 from portal.audit.versions import boards_versions
 from portal.challenge.definitions import Definition, save_tracks
 from portal.challenge.models import Phase
+from portal.evaluation import models
 from portal.evaluation.models import EvaluationState
 from portal.evaluation.outcomes import requeue, score
+from portal.evaluation.parts import reveal
 from portal.organizers.phase_changes import preview_phase, save_phase
 from portal.organizers.track_changes import change_track, changes_between, preview
 from portal.reviews.checklist import CHECKLIST
@@ -87,6 +89,7 @@ WRITERS = {
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
+    "evaluation/parts.py:reveal",
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
@@ -147,6 +150,13 @@ def score_another(run):
     score(evaluation, other, RunResults(**{**SCORES, "epsilon": 1.0}), timezone.now())
 
 
+def reveal_private_scores(run):
+    Phase.objects.update(ends_at=timezone.now())
+    split = {"split_sha256": "5" * 64, "private_fraction": 0.5}
+    test_set = models.TestSet.objects.create(name=run.rules["test_set"], sha256="0" * 64, **split)
+    assert reveal(test_set, "", actor=make_user()) == ""
+
+
 def rename_team(run, client):
     team = run.submission.team
     client.force_login(make_user(is_staff=True, is_superuser=True))
@@ -202,6 +212,7 @@ CHANGES = {
     "a run is disqualified": lambda run, _: disqualify(run, "A reason.", make_user()),
     "a track is changed at the desk": lambda run, _: change_at_the_desk(run.submission.track),
     "a proof is decided on": lambda run, _: accept(run),
+    "private scores are revealed": lambda run, _: reveal_private_scores(run),
     "a link is edited": lambda run, _: describe(
         run.submission, {"code_url": "https://example.org/code"}, owner_of(run.submission.team)
     ),

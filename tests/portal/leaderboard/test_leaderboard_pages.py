@@ -177,12 +177,12 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, the rows and their reviews. Of the plot: the
-        # first of two boards.
-        with django_assert_num_queries(10):
+        # first of two boards. And whether the test set is split.
+        with django_assert_num_queries(11):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts with a rank and without, the levels, the rows and their
-        # reviews, and the intervals beside theirs. The plot is cached.
-        with django_assert_num_queries(10):
+        # reviews, the intervals beside theirs, and whether the test set is split. The plot is cached.
+        with django_assert_num_queries(11):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

@@ -6,17 +6,23 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.mail import EmailMessage
 from django.core.management import call_command
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
-from evaluator.contracts import ArtifactKind
+from evaluator.contracts import ArtifactKind, GroupScore, ScoringDetail
 from portal.accounts.models import User
 from portal.challenge.models import Anonymity, Ranking, Track
+from portal.evaluation import models
+from portal.evaluation.notifications import notify_team
+from portal.evaluation.parts import reveal
 from portal.leaderboard.boards import boards_of, stored_boards
-from portal.submissions.models import RunState, Submission, SubmissionState
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.publication import give_name, publish
 from tests.portal.factories import (
+    change_results,
     make_artifact,
     make_organizer,
     make_run,
@@ -126,6 +132,32 @@ def shown(client: Client, address: str) -> str:
     return text.replace(address, "").replace(address.replace("&", "&amp;"), "").replace(f"team={SLUG}", "")
 
 
+# What is shown of a private ANLS of 0.61734 and of a whole of 0.72694 anywhere, and their difference from the public.
+PRIVATE, WHOLE, DIFFERENCE = "0.6173", "0.7269", "0.1826"
+
+
+def split(submission: Submission) -> models.TestSet:
+    """Give the submission's run a score on both parts of its test set."""
+    run = submission.runs.get()
+    change_results(run, anls=0.79995, accuracy=0.7, anls_low=0.75, anls_high=0.85)
+    evaluation = run.evaluations.create(attempt=1, step="scoring", state=models.EvaluationState.PASSED)
+    scores = {"all": ("all", 0.72694), "public": ("part", 0.79995), "private": ("part", 0.61734)}
+    groups = [
+        GroupScore(
+            by=by, group=name, questions=9173, anls=anls, anls_low=0.6171, anls_high=0.6175, accuracy=0.617
+        )
+        for name, (by, anls) in scores.items()
+    ]
+    evaluation.reports.create(
+        step="scoring", outcome="passed", detail=ScoringDetail(groups=groups).model_dump(mode="json")
+    )
+    Track.objects.update(test_set="split")
+    Run.objects.filter(pk=run.pk).update(rules={**run.rules, "test_set": "split"})
+    return models.TestSet.objects.create(
+        name="split", sha256="0" * 64, split_sha256="5" * 64, private_fraction=0.4
+    )
+
+
 def traces(submission: Submission) -> tuple[str, ...]:
     return TITLE, str(submission.pk), str(submission.runs.get().pk)
 
@@ -190,6 +222,35 @@ def test_nothing_leads_from_an_anonymous_submission_to_its_team_until_the_team_i
     assert "By the owls." in page
     assert "Anonymous" not in page
     assert TITLE in client.get(own_page).text
+
+
+@pytest.mark.parametrize("track", [Ranking.ANLS], indirect=True)
+def test_no_private_score_occurs_anywhere_for_anybody_but_organizers_until_it_is_revealed(
+    client: Client, track: Track, tmp_path: Path, mailoutbox: list[EmailMessage]
+) -> None:
+    submission = made(track)
+    test_set, owner = split(submission), owner_of(submission.team)
+    secrets = (PRIVATE, "0.617", WHOLE, DIFFERENCE, "9173")
+    # The team itself sees all that a visitor and a competitor do, and more.
+    assert places_of(logged_in(owner), submission, *secrets) == set()
+    assert "public part of the secret test set, about 60" in client.get("/leaderboard/track/").text
+    notify_team(submission.runs.get(), [])
+    assert not any(secret in mail.body for mail in mailoutbox for secret in secrets)
+    call_command("freeze", str(tmp_path / "before"), stdout=StringIO())
+    frozen = "".join(file.read_text() for file in (tmp_path / "before").iterdir())
+    assert not any(secret in frozen for secret in secrets)
+    assert '"scored_on": "public"' in frozen
+    # The walk would have found it.
+    track.phases.update(ends_at=timezone.now())
+    assert reveal(test_set, "", actor=owner) == ""
+    exports = ["/leaderboard/track.csv", "/leaderboard/track.json"]
+    for address in ("/leaderboard/track/?epsilon=4", *exports, submission.get_absolute_url()):
+        page = client.get(address).text
+        assert PRIVATE in page
+        assert "0.7999" in page
+        assert WHOLE not in page
+    call_command("freeze", str(tmp_path / "after"), stdout=StringIO())
+    assert PRIVATE in (tmp_path / "after" / "track.csv").read_text()
 
 
 def test_a_withdrawn_submission_stays_private_or_anonymous(client: Client, track: Track) -> None:

@@ -79,8 +79,14 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=64, unique=True)),
                 ('sha256', models.CharField(max_length=64, verbose_name='SHA-256')),
+                ('split_sha256', models.CharField(blank=True, help_text="Empty where it isn't split.", max_length=64, verbose_name='SHA-256 of its split')),
+                ('private_fraction', models.FloatField(blank=True, help_text='About which part of its questions is private.', null=True)),
                 ('first_scored_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('revealed_at', models.DateTimeField(blank=True, help_text='Since when results are those on the private part.', null=True)),
             ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('revealed_at__isnull', True), models.Q(('split_sha256', ''), _negated=True), _connector='OR'), name='only_a_split_test_set_is_revealed')],
+            },
         ),
         migrations.CreateModel(
             name='StepReport',

@@ -1,0 +1,126 @@
+"""The parts of a test set that is split: on which of them results are, and the private scores before they are revealed.
+
+Until the organizers reveal it, the private score of a run is in one place only: the detail of its scoring step's
+report, which nobody but the organizers reads. The run's results are those on the public part. So whatever shows, ranks,
+exports or mails results can't show more. Revealing writes the private scores into the results, and the public ones
+beside them.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from evaluator.contracts import GroupScore, ScoringDetail, Step, TrackRules
+from evaluator.results import RunResults
+from portal.accounts.models import User
+from portal.audit.models import record
+from portal.audit.versions import boards_changed
+from portal.challenge.models import RuleChange, Track
+from portal.evaluation.models import EvaluationState, ScoredPart, StepReport, TestSet
+from portal.submissions.models import Run
+
+
+def scored_test_set(track: Track) -> TestSet | None:
+    """Return the test set of a track; None before a run was scored on it."""
+    return TestSet.objects.filter(name=track.test_set).first()
+
+
+def scored_part(track: Track) -> ScoredPart:
+    """Return the part of its test set on which the track's results are."""
+    test_set = scored_test_set(track)
+    return test_set.part if test_set else ScoredPart.ALL
+
+
+def tracks_on(test_set: TestSet) -> list[Track]:
+    """Return the tracks that use the test set."""
+    return list(Track.objects.filter(test_set=test_set.name).prefetch_related("phases"))
+
+
+def open_because(tracks: Iterable[Track], now: datetime) -> str:
+    """Return why the private part of these tracks' test set can't be revealed; empty if it can."""
+    running = [track.name for track in tracks if not track.closed_because(now)]
+    if not running:
+        return ""
+    return (
+        f"{', '.join(running)} takes submissions: once private scores are shown, further submissions could be fitted "
+        "to them. End or pause what runs first."
+    )
+
+
+def runs_on(test_set: TestSet) -> QuerySet[Run]:
+    """Return the runs that have results on the test set."""
+    return Run.objects.filter(rules__test_set=test_set.name, scored_at__isnull=False)
+
+
+def private_scores(runs: Collection[UUID]) -> dict[UUID, GroupScore]:
+    """Return the scores on the private part of these runs, each by the attempt from which its results are."""
+    reports = StepReport.objects.filter(
+        step=Step.SCORING, evaluation__run__in=runs, evaluation__state=EvaluationState.PASSED
+    ).order_by("evaluation__attempt")
+    # The last attempt is that of the results.
+    found = {run: _private(detail) for run, detail in reports.values_list("evaluation__run", "detail")}
+    return {run: score for run, score in found.items() if score is not None}
+
+
+def revealed(results: RunResults, private: GroupScore) -> RunResults:
+    """Return results on the public part as they are once the private part is revealed."""
+    return results.model_copy(
+        update={
+            "anls": private.anls,
+            "anls_low": private.anls_low,
+            "anls_high": private.anls_high,
+            "accuracy": private.accuracy,
+            "public_anls": results.anls,
+            "public_accuracy": results.accuracy,
+        }
+    )
+
+
+def official(run: Run, results: RunResults, detail: ScoringDetail | None) -> RunResults:
+    """Return the results of a scoring as they are stored: on the private part where that is revealed."""
+    private = detail.part("private") if detail else None
+    # Nobody reads it meanwhile: whoever reveals it waits for the lock of the run, which the caller holds.
+    rules = TrackRules.model_validate(run.rules)
+    if private and TestSet.objects.filter(name=rules.test_set, revealed_at__isnull=False).exists():
+        return revealed(results, private)
+    # An earlier attempt may have left them.
+    return results.model_copy(update={"public_anls": None, "public_accuracy": None})
+
+
+@transaction.atomic
+def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None = None) -> str:
+    """Make the private scores those of all runs on the test set; return why not, empty if they are.
+
+    A run that is being scored meanwhile waits for this, or this for it.
+    """
+    now = now or timezone.now()
+    # Runs first, as those who report on them lock them; then nobody waits for the other.
+    runs = list(Run.objects.select_for_update().filter(rules__test_set=test_set.name).order_by("pk"))
+    current = TestSet.objects.select_for_update().get(pk=test_set.pk)
+    tracks = list(Track.objects.select_for_update().filter(test_set=test_set.name).order_by("pk"))
+    if current.part is not ScoredPart.PUBLIC:
+        return "It isn't split, or was revealed before."
+    if reason_against := open_because(tracks, now):
+        return reason_against
+    current.revealed_at = now
+    current.save(update_fields=["revealed_at"])
+    scores = private_scores([run.pk for run in runs])
+    for run in runs:
+        if run.scored_at is not None and run.pk in scores:
+            run.results = revealed(run.results, scores[run.pk])
+            run.save(update_fields=["results"])
+    for track in tracks:
+        RuleChange.objects.create(
+            track=track, at=now, text="Results: public part of the test set → private part.", reason=reason
+        )
+        boards_changed(track.pk)
+    record(actor, "test_set.revealed", current, test_set=current.name, runs=len(scores), reason=reason)
+    return ""
+
+
+def _private(detail: object) -> GroupScore | None:
+    return ScoringDetail.model_validate(detail).part("private") if detail else None

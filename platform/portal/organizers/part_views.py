@@ -1,0 +1,47 @@
+"""The scores on both parts of a test set, for organizers; and revealing the private one."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from portal.accounts.requests import UserRequest
+from portal.evaluation.models import TestSet
+from portal.evaluation.parts import reveal
+from portal.organizers.access import for_organizers
+from portal.organizers.forms import RevealForm
+from portal.organizers.parts import both_parts
+from portal.reviews.selectors import judgeable_submissions
+
+PAGE_LENGTH = 100
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_organizers("challenge.change_track", "submissions.view_submission")
+def test_set(request: UserRequest, name: str) -> HttpResponseBase:
+    """Show what revealing the private part does; a POST that carries what was shown reveals it."""
+    found = get_object_or_404(TestSet.objects.exclude(split_sha256=""), name=name)
+    parts, form = both_parts(found, timezone.now()), RevealForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        if request.POST.get("seen") != parts.preview.digest:
+            messages.warning(request, "Meanwhile the effect has changed. Please look at it again.")
+        elif problem := reveal(found, form.cleaned_data["reason"], actor=request.user):
+            messages.error(request, problem)
+        else:
+            messages.success(request, "The private part is revealed, and noted on the tracks' pages.")
+            return redirect("organizers:test_set", name)
+    # What an organizer whose own team competes mustn't know.
+    judged = set(judgeable_submissions(request.user).values_list("pk", flat=True))
+    rows = [row for row in parts.rows if row.public.entry.submission in judged]
+    context: dict[str, Any] = {
+        "parts": parts,
+        "test_set": found,
+        "form": form,
+        "page": Paginator(rows, PAGE_LENGTH).get_page(request.GET.get("page")),
+        "hidden": len(parts.rows) - len(rows),
+    }
+    return render(request, "organizers/test_set.html", context)

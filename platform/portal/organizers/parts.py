@@ -1,0 +1,117 @@
+"""The scores of runs on the public and on the private part of their test set, and what revealing the latter does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from evaluator.contracts import GroupScore
+from evaluator.results import RunResults
+from portal.challenge.models import Track
+from portal.evaluation.models import ScoredPart, TestSet
+from portal.evaluation.parts import open_because, private_scores, revealed, tracks_on
+from portal.leaderboard.boards import Board, boards_of
+from portal.leaderboard.effects import Effect, effect
+from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
+from portal.organizers.track_changes import Preview, board_sentences
+from portal.submissions.results_field import with_shown_scores
+
+NOTE = "Results: public part of the test set → private part."
+
+
+@dataclass(frozen=True)
+class TwoScores:
+    """A run's row on the board by the public part, and that by the private one."""
+
+    board: str
+    public: Row
+    private: Row
+
+    @property
+    def difference(self) -> Decimal:
+        """The private ANLS less the public one, as both are shown; below 0 where the run does worse in private."""
+        private, public = (row.entry.results.anls or 0.0 for row in (self.private, self.public))
+        return Decimal(repr(private)) - Decimal(repr(public))
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether its rank is another one on the private part."""
+        return self.private.rank != self.public.rank
+
+
+@dataclass(frozen=True)
+class BothParts:
+    """What an organizer sees of a test set's parts.
+
+    Attributes:
+        closed: Why the private part can't be revealed now; empty where it can.
+    """
+
+    test_set: TestSet
+    tracks: Sequence[Track]
+    rows: Sequence[TwoScores]
+    preview: Preview
+    closed: str
+
+    @property
+    def mean_difference(self) -> Decimal | None:
+        """The mean of the differences; None without a run."""
+        if not self.rows:
+            return None
+        return sum((row.difference for row in self.rows), Decimal()) / len(self.rows)
+
+
+def both_parts(test_set: TestSet, now: datetime) -> BothParts:
+    """Return the scores on both parts of all listed runs, and what revealing the private part does."""
+    tracks = tracks_on(test_set)
+    rows: list[TwoScores] = []
+    sentences: list[str] = []
+    for track in tracks:
+        for board in boards_of(track):
+            name = f"{track}, ε = {board.budget:g}" if board.budget else f"{track}"
+            public, private = _on_both(track, board, test_set)
+            rows += _paired(name, public, private)
+            sentences += _sentences(name, effect(public, private))
+    return BothParts(test_set, tracks, rows, Preview(NOTE, sentences), open_because(tracks, now))
+
+
+def _on_both(track: Track, board: Board, test_set: TestSet) -> tuple[list[Row], list[Row]]:
+    """Return the rows of a board as its runs rank by each part; those without a private score keep theirs."""
+    entries = [row.entry for row in board.rows]
+    if test_set.part is ScoredPart.PRIVATE:
+        return _ranked(track, board, map(_on_public, entries)), list(board.rows)
+    scores = private_scores([entry.run for entry in entries])
+    return list(board.rows), _ranked(track, board, (_on_private(entry, scores) for entry in entries))
+
+
+def _ranked(track: Track, board: Board, entries: Iterable[Entry]) -> list[Row]:
+    if board.budget is None:
+        return rank_by_bytes(entries, track.anls_threshold)
+    return rank_by_anls(entries, board.budget)
+
+
+def _on_public(entry: Entry) -> Entry:
+    results = entry.results
+    if results.public_anls is None:
+        return entry
+    return _with(entry, results.model_copy(update={"anls": results.public_anls}))
+
+
+def _on_private(entry: Entry, scores: Mapping[UUID, GroupScore]) -> Entry:
+    score = scores.get(entry.run)
+    return _with(entry, with_shown_scores(revealed(entry.results, score))) if score else entry
+
+
+def _with(entry: Entry, results: RunResults) -> Entry:
+    return replace(entry, results=results)
+
+
+def _paired(board: str, public: Sequence[Row], private: Sequence[Row]) -> list[TwoScores]:
+    """Return each run's two rows, in the order of the private part."""
+    of_run = {row.entry.run: row for row in public}
+    return [TwoScores(board, of_run[row.entry.run], row) for row in private]
+
+
+def _sentences(board: str, found: Effect) -> list[str]:
+    return [f"{board}: {sentence}" for sentence in board_sentences(found)]
