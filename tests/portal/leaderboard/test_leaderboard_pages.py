@@ -180,9 +180,9 @@ class TestTrackPage:
         # first of two boards.
         with django_assert_num_queries(10):
             page_of(client, private_track)
-        # The tracks, their versions, their phases, the counts with a rank and without, the levels, the rows and their
-        # reviews, and the intervals beside theirs. The plot is cached.
-        with django_assert_num_queries(10):
+        # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
+        # rows and their reviews, and the intervals beside theirs. The plot is cached.
+        with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

@@ -18,4 +18,6 @@ def proofs_to_review(context: Context) -> int | None:
     user: Any = context.get("user")
     if user is None or not is_reviewer(user):
         return None
-    return waiting_for(user)
+    # The page of the queue has counted them.
+    counted: int | None = context.get("waiting_proofs")
+    return waiting_for(user) if counted is None else counted
