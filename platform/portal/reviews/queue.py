@@ -7,7 +7,8 @@ from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Case, F, Prefetch, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, When
+from django.db.models.functions import Cast
 
 from portal.accounts.models import User
 from portal.reviews import tallies
@@ -83,19 +84,16 @@ class Section:
 def queue_of(reviewer: User) -> list[Section]:
     """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
     parts = _parts(reviewer)
-    shown = [pk for pks in parts.values() for pk in pks[:PART_LENGTH]]
+    shown = [pk for first, _ in parts.values() for pk in first]
     listed, flagged = _listed(shown), _flagged(shown)
     decided = set(_decided_by(reviewer).filter(submission__in=shown).values_list("submission_id", flat=True))
     return [
         Section(
             part,
-            [
-                _entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided)
-                for pk in pks[:PART_LENGTH]
-            ],
-            len(pks),
+            [_entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided) for pk in first],
+            total,
         )
-        for part, pks in parts.items()
+        for part, (first, total) in parts.items()
     ]
 
 
@@ -104,15 +102,16 @@ def waiting_for(reviewer: User) -> int:
     return awaiting_review(reviewer).count()
 
 
-def _parts(reviewer: User) -> dict[Part, list[UUID]]:
-    """Return the submissions of every part, those that wait oldest first, the accepted ones newest first."""
+def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
+    """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first."""
     scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
-    rows = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
-    parts: dict[Part, list[UUID]] = {part: [] for part in Part}
-    for part, pk in rows.values_list("part", "pk"):
-        parts[Part(part)].append(pk)
-    parts[Part.DECIDED].reverse()
-    return parts
+    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
+    found: dict[str, list[str]] = {part: [] for part in Part}
+    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.
+    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
+        found[part].append(pk)
+    found[Part.DECIDED].reverse()
+    return {part: ([UUID(pk) for pk in found[part][:PART_LENGTH]], len(found[part])) for part in Part}
 
 
 def _part(reviewer: User) -> Case:
@@ -137,7 +136,7 @@ def _decided_by(reviewer: User) -> QuerySet[ProofReview]:
 def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
     reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
-    rows = Submission.objects.filter(pk__in=submissions).defer("description")
+    rows = Submission.objects.filter(pk__in=submissions).only("title", "team", "track", "submitted_at")
     rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}
 

@@ -1,4 +1,4 @@
-"""The link to the reviewers' queue in the site's menu."""
+"""The link to the reviewers' queue in the site's menu, and the rows of the queue."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ from django import template
 from django.template.context import Context
 
 from portal.accounts.selectors import is_reviewer
+from portal.reviews import queue_rows
 from portal.reviews.queue import waiting_for
 
 register = template.Library()
+register.simple_tag(queue_rows.queue_rows)
 
 
 @register.simple_tag(takes_context=True)
