@@ -154,6 +154,10 @@ def add_reviews(submissions: list[Submission]) -> None:
         for number, submission in enumerate(submissions)
         for reviewer in reviewers
     )
+    # As each saved review counts them.
+    keys = [submission.pk for submission in submissions]
+    Submission.objects.filter(pk__in=keys[::10]).update(rejections=len(reviewers))
+    Submission.objects.filter(pk__in=set(keys) - set(keys[::10])).update(acceptances=len(reviewers))
 
 
 def add_queue(track: Track, teams: list[Team], owner: Any) -> Submission:

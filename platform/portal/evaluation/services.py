@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, QuerySet, prefetch_related_objects
 
 from evaluator.api import FINAL_STATES
 from evaluator.errors import ErrorCode, ProblemError
@@ -42,16 +42,19 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
 
 def may_cancel(submission: Submission) -> bool:
     """Return whether no run of a submitted submission has begun to be evaluated."""
-    states = set(submission.runs.values_list("state", flat=True))
-    is_waiting = submission.state == SubmissionState.SUBMITTED and states == {RunState.QUEUED}
-    return is_waiting and not _was_evaluated(submission)
+    runs = list(submission.runs.all())
+    is_waiting = submission.state == SubmissionState.SUBMITTED and {run.state for run in runs} == {
+        RunState.QUEUED
+    }
+    return is_waiting and not _was_evaluated(submission, runs)
 
 
-def _was_evaluated(submission: Submission) -> bool:
+def _was_evaluated(submission: Submission, runs: list[Run]) -> bool:
     """Return whether a run was evaluated before, so that it waits because the organizers have it evaluated again."""
-    ended = [EvaluationState.PASSED, EvaluationState.REJECTED]
-    attempts = Evaluation.objects.filter(run__submission=submission, state__in=ended)
-    return submission.refunded_at is not None or attempts.exists()
+    prefetch_related_objects(runs, "evaluations")
+    ended = {EvaluationState.PASSED, EvaluationState.REJECTED}
+    has_ended = any(attempt.state in ended for run in runs for attempt in run.evaluations.all())
+    return submission.refunded_at is not None or has_ended
 
 
 @transaction.atomic
@@ -68,7 +71,7 @@ def cancel(submission: Submission, *, actor: User) -> None:
     runs = list(Run.objects.select_for_update().filter(submission=submission).order_by("pk"))
     current = Submission.objects.select_for_update().get(pk=submission.pk)
     begun = [run for run in runs if run.state != RunState.QUEUED]
-    if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current):
+    if current.state != SubmissionState.SUBMITTED or begun or _was_evaluated(current, runs):
         raise ProblemError.of(
             ErrorCode.SUBMISSION_STATE,
             message="The submission can't be canceled: its evaluation has begun, or it isn't submitted.",

@@ -32,7 +32,7 @@ class TeamActions:
 
 def team_actions_on(submission: Submission) -> TeamActions:
     """Return what the team can do with a submission of its own that isn't a draft."""
-    states = [RunState(state) for state in submission.runs.values_list("state", flat=True)]
+    states = [RunState(run.state) for run in submission.runs.all()]
     is_submitted = submission.state == SubmissionState.SUBMITTED
     proof = submission.proof() if submission.track.is_private and is_submitted else None
     return TeamActions(

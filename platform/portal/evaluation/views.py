@@ -5,6 +5,7 @@ from http import HTTPStatus
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -48,7 +49,9 @@ def status_context(request: HttpRequest, submission: Submission) -> dict[str, ob
     # Read before what it is the version of, so that a change in between is shown by the next request.
     version = progress_version(submission)
     is_insider = sees_private(request.user, submission)
-    shown = statuses(submission.runs.all() if is_insider else submission.runs.filter(scored_at__isnull=False))
+    # Not before the version either; the rest of the page reads the same runs.
+    prefetch_related_objects([submission], "runs")
+    shown = statuses(run for run in submission.runs.all() if is_insider or run.scored_at)
     line = ", ".join(_in_words(status) for status in shown)
     digest = hashlib.sha256(line.encode()).hexdigest()[:16]
     return {

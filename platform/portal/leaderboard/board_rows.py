@@ -4,13 +4,13 @@ They are put together here and not by a template: a page has sixty of them with 
 template ten times as long, and most of the time of a page that is not cached.
 """
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
 from portal.leaderboard.boards import MethodRow
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Entry, Row
+from portal.ui.markup import markup
 from portal.ui.templatetags.bounds import epsilon
 from portal.ui.templatetags.ui import MISSING, bytes_tag, score, score_interval
 
@@ -54,16 +54,14 @@ def overview_row(method: MethodRow) -> SafeString:
     cells = [
         _method(method.entry, has_pick=True),
         *(_run(label, row) for label, row in method.cells),
-        format_html(
-            '<td class="board-status"><span class="badge badge-{}">{}</span></td>', status, status.label
-        ),
+        markup('<td class="board-status"><span class="badge badge-{}">{}</span></td>', status, status.label),
     ]
     return SafeString(f"<tr>{''.join(cells)}</tr>\n")
 
 
 def _method(entry: Entry, *, has_pick: bool) -> SafeString:
     """Return the cell with the method, its team, date and links; a comment says where a team finds its own mark."""
-    return format_html(
+    return markup(
         '<th scope="row" class="board-method"><a href="{}">{}</a>{}<!--team {}-->'
         '<div class="muted small">{} · {}{}{}{}{}</div></th>',
         entry.url,
@@ -72,10 +70,10 @@ def _method(entry: Entry, *, has_pick: bool) -> SafeString:
         entry.team_slug,
         entry.team,
         _day(entry),
-        format_html(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
-        format_html(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
-        format_html(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
-        format_html(PICK, entry.submission, entry.method) if has_pick else EMPTY,
+        markup(LINK, entry.code_url, "code", "of", entry.method) if entry.code_url else EMPTY,
+        markup(LINK, entry.paper_url, "paper", "on", entry.method) if entry.paper_url else EMPTY,
+        markup(PROOF, entry.proof_url, entry.method) if entry.proof_url else EMPTY,
+        markup(PICK, entry.submission, entry.method) if has_pick else EMPTY,
     )
 
 
@@ -91,18 +89,18 @@ def _run(label: str, row: Row | None) -> SafeString:
 
 def _rank(row: Row) -> SafeString:
     if row.rank is None:
-        return format_html('<td class="num board-rank">{}</td>', NO_RANK)
+        return markup('<td class="num board-rank">{}</td>', NO_RANK)
     ranks = EMPTY
     if row.ranks and row.ranks.best != row.ranks.worst:
         could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
-        ranks = format_html(could_be, row.ranks)
+        ranks = markup(could_be, row.ranks)
     top = " board-top" if row.rank <= TOP else ""
-    return format_html('<td class="num board-rank{}"><strong>{}</strong>{}</td>', top, row.rank, ranks)
+    return markup('<td class="num board-rank{}"><strong>{}</strong>{}</td>', top, row.rank, ranks)
 
 
 def _number(label: str, value: str, below: str = "") -> SafeString:
-    more = format_html('<div class="muted small">{}</div>', below) if below else EMPTY
-    return format_html('<td class="num" data-label="{}">{}{}</td>', label, value, more)
+    more = markup('<div class="muted small">{}</div>', below) if below else EMPTY
+    return markup('<td class="num" data-label="{}">{}{}</td>', label, value, more)
 
 
 def _interval(entry: Entry) -> str:
@@ -113,12 +111,12 @@ def _interval(entry: Entry) -> str:
 
 
 def _strong(value: str) -> SafeString:
-    return format_html("<strong>{}</strong>", value)
+    return markup("<strong>{}</strong>", value)
 
 
 def _day(entry: Entry) -> SafeString:
     local = localtime(entry.submitted_at)
-    return format_html(
+    return markup(
         '<time datetime="{}">{}</time>', local.isoformat(timespec="seconds"), f"{local.day} {local:%b %Y}"
     )
 
@@ -128,25 +126,23 @@ def _more(entry: Entry, columns: Columns) -> list[SafeString]:
     for column, found in entry.epsilons:
         value: str = MISSING if found is None else epsilon(found.epsilon)
         if found is not None and found.decides:
-            value = format_html(
-                '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', value
-            )
+            value = markup('<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', value)
         cells.append(_number(column.title, value))
     if columns.is_private:
         accountant = entry.accountant_name or MISSING
-        cells.append(format_html('<td data-label="Accountant">{}</td>', accountant))
+        cells.append(markup('<td data-label="Accountant">{}</td>', accountant))
     return cells
 
 
 def _trust(entry: Entry) -> SafeString:
     results = entry.results
     if results.trust_level is None:
-        return format_html('<td data-label="Verification">{}</td>', MISSING)
+        return markup('<td data-label="Verification">{}</td>', MISSING)
     by = EMPTY
     if results.trust_level.value and results.trust_at:
         day = f"{results.trust_at.day} {results.trust_at:%b %Y}"
-        by = format_html('<div class="muted small">by {}, {}</div>', results.trust_by, day)
-    return format_html(
+        by = markup('<div class="muted small">by {}, {}</div>', results.trust_by, day)
+    return markup(
         '<td data-label="Verification"><span class="badge">{}</span>{}</td>', results.trust_level.label, by
     )
 
@@ -158,10 +154,8 @@ def _status(row: Row) -> SafeString:
     flagged = EMPTY
     if count := entry.flagged_checks:
         words = f"{count} check{'' if count == 1 else 's'} flagged"
-        flagged = format_html(
-            '<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words
-        )
-    return format_html(
+        flagged = markup('<div class="small"><a href="{}#run-{}">{}</a></div>', entry.url, entry.run, words)
+    return markup(
         '<td class="board-status"><span class="badge badge-{}">{}</span>{}{}</td>',
         kind,
         label,

@@ -238,7 +238,7 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     )
     submissions = {row.submission_id for row in rows}
     verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    proofs = submission_addresses(submissions, "proof")
+    proofs = submission_addresses(submissions, "submissions:proof")
     entries = [
         _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
         for row in rows

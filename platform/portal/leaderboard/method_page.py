@@ -26,7 +26,7 @@ from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
-from portal.submissions.views import draft_page, is_own, may_withdraw, shown_submission
+from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
 
 
 @dataclass(frozen=True)
@@ -56,24 +56,24 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         submission = shown_submission(request, submission_id)
     except Http404:
         return _tombstone(request, submission_id)
-    if submission.state == SubmissionState.DRAFT and is_own(request, submission):
+    membership = own_membership(request, submission)
+    if submission.state == SubmissionState.DRAFT and membership:
         return draft_page(request, submission)
     status = status_context(request, submission)
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
-    is_own_page = is_own(request, submission)
     runs = _runs(
         submission,
         verdict,
         [one for one in _statuses(status) if one.run.scored_at],
-        shows_would_rank=is_own_page and submission.is_private,
+        shows_would_rank=membership is not None and submission.is_private,
     )
     people = cited_people(submission)
     context = {
         "submission": submission,
-        "is_own": is_own_page,
+        "is_own": membership is not None,
         "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
-        "may_withdraw": may_withdraw(request, submission),
+        "may_withdraw": may_withdraw(submission, membership),
         "verdict": verdict,
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),

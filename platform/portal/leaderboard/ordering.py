@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import (
     Case,
     CharField,
+    Count,
     F,
     Max,
     Min,
@@ -28,7 +29,7 @@ from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from portal.challenge.models import Track
 from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
-from portal.reviews.tallies import rejected_in, verified_in
+from portal.reviews.tallies import rejected, verified
 from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
 
@@ -63,7 +64,7 @@ def places(track: Track, budget: float | None, start: int = 0, stop: int | None 
     if stop is not None and start + len(found) >= stop:
         return found
     # Those with a rank end within this part or before it.
-    ranked = start + len(found) if found or not start else count_ranked(track, budget)
+    ranked = start + len(found) if found or not start else _ranked(track, budget).count()
     after = max(0, start - ranked)
     return found + unranked_places(track, budget, EVERYTHING, after, None if stop is None else stop - ranked)
 
@@ -91,16 +92,6 @@ def unranked_places(
     return [Place(run, None) for run in _keys(runs, start, stop)]
 
 
-def count_ranked(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> int:
-    """Return how many of the selected runs have a rank."""
-    return _selected_ranked(track, budget, selection).count()
-
-
-def count_unranked(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> int:
-    """Return how many of the selected runs have none."""
-    return _filtered(_unranked(track, budget), track, selection).order_by().count()
-
-
 def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
     """Return the ranks among all of those of these runs that have one."""
     if not runs:
@@ -124,7 +115,11 @@ def rank_if_published(run: Run) -> int | None:
 
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
-    return count_ranked(track, budget, selection), count_unranked(track, budget, selection)
+    listed = _filtered(listed_runs(track, budget), track, selection).order_by()
+    is_ranked = Count("pk", filter=_qualifies(track, budget))
+    found = listed.aggregate(listed=Count("pk"), ranked=is_ranked)
+    ranked = _selected_ranked(track, budget, selection).count() if selection.best else found["ranked"]
+    return ranked, found["listed"] - found["ranked"]
 
 
 def overlapping_scores(
@@ -156,24 +151,28 @@ POINT = (
 )
 
 
-def points_at(places: Iterable[Place]) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the runs at these places, in their order."""
-    keys = [place.run for place in places]
-    found = {row[0]: row[1:] for row in Run.objects.filter(pk__in=keys).order_by().values_list("pk", *POINT)}
-    return [found[key] for key in keys if key in found]
-
-
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank."""
     return list(_ranked(track, budget).values_list(*POINT)[:length])
 
 
-def front_places(track: Track) -> list[Place]:
-    """Return the runs with a rank whose ANLS no run with fewer bytes reaches."""
-    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
-    runs = _ranked(track, None).annotate(before=before)
-    front = runs.filter(Q(before__isnull=True) | Q(anls__gt=F("before")))
-    return [Place(run, None) for run in front.values_list("pk", flat=True)]
+def nearest_points(track: Track, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first runs without a rank by bytes."""
+    return list(_unranked(track, None).values_list(*POINT)[:length])
+
+
+def leading_points(track: Track, length: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return `POINT` of the first runs by bytes, and of those whose ANLS no run with fewer bytes reaches."""
+    order = _order(None)
+    runs = _ranked(track, None).annotate(
+        number=Window(RowNumber(), order_by=order),
+        before=Window(Max("anls"), order_by=order, frame=RowRange(None, -1)),
+    )
+    is_front = Q(before__isnull=True) | Q(anls__gt=F("before"))
+    rows = list(runs.filter(Q(number__lte=length) | is_front).values_list("number", "before", *POINT))
+    first = [point for number, _, *point in rows if number <= length]
+    front = [point for _, before, *point in rows if before is None or point[-1] > before]
+    return first, front
 
 
 def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
@@ -210,18 +209,15 @@ def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
     runs = listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False)
     if budget is None:
         return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
-    is_rejected = Case(When(_is_rejected(track), then=Value(1)), default=Value(0))
+    is_rejected = Case(When(rejected("submission__"), then=Value(1)), default=Value(0))
     return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
 
 
 def _qualifies(track: Track, budget: float | None) -> Q:
     if budget is None:
         return Q(disqualified_because="", anls__gte=track.anls_threshold, bytes_total__isnull=False)
-    return Q(~_is_rejected(track), disqualified_because="", anls__isnull=False, epsilon__lte=budget)
-
-
-def _is_rejected(track: Track) -> Q:
-    return Q(submission__in=rejected_in(track))
+    is_rejected = rejected("submission__")
+    return Q(~is_rejected, disqualified_because="", anls__isnull=False, epsilon__lte=budget)
 
 
 def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:
@@ -264,4 +260,4 @@ def _verified(runs: QuerySet[Run], track: Track) -> QuerySet[Run]:
     """Return those of the runs whose results are verified, as `portal.reviews.verdict.verdict` decides."""
     if not track.is_private:
         return runs.none()
-    return runs.filter(submission__in=verified_in(track))
+    return runs.filter(verified(track.required_reviews, "submission__"))

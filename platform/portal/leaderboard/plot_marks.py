@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.leaderboard.plots import Chart, Mark
+from portal.ui.markup import markup
 
 # A plot with the mark of one method picked out finds its links by how they begin: see `plot_pages.plot_with_mark`.
 MARK = (
@@ -30,15 +30,15 @@ def table_rows(chart: Chart) -> SafeString:
 def _drawn(mark: Mark) -> SafeString:
     x, y = mark.at
     radius = 4 if mark.kind == "other" else 6
-    circle = format_html(MARK, mark.url, mark.label, mark.label, mark.kind, x, y, radius)
+    circle = markup(MARK, mark.url, mark.label, mark.label, mark.kind, x, y, radius)
     if not mark.name:
         return circle
     offset, anchor = (-9, AT_THE_END) if mark.is_right else (9, NOTHING)
-    return circle + format_html(NAME, x, y, offset, anchor, mark.name)
+    return circle + markup(NAME, x, y, offset, anchor, mark.name)
 
 
 def _table_row(cells: Sequence[str]) -> SafeString:
     first, *others = cells
-    numbers = [format_html('<td class="num">{}</td>', cell) for cell in others]
-    head = format_html('<th scope="row">{}</th>', first)
+    numbers = [markup('<td class="num">{}</td>', cell) for cell in others]
+    head = markup('<th scope="row">{}</th>', first)
     return SafeString(f"<tr>{head}{''.join(numbers)}</tr>")

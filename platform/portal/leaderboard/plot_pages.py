@@ -18,20 +18,17 @@ from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.ordering import (
     best_score,
     first_points,
-    front_places,
-    points_at,
-    ranked_places,
+    leading_points,
+    nearest_points,
     record_points,
-    unranked_places,
 )
 from portal.leaderboard.plot_marks import drawn_marks, table_rows
 from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
-from portal.leaderboard.selection import EVERYTHING
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
 
 # A row of `portal.leaderboard.ordering.POINT`.
-Point = tuple[Any, ...]
+Point = Sequence[Any]
 
 # Runs in the plot of bytes beside those on the front, and methods of each budget in that of ε.
 FIRST = 20
@@ -88,8 +85,8 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
         first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
         chart = _of_budgets(track, tracks, first)
     else:
-        points = points_at(ranked_places(track, None, EVERYTHING, 0, FIRST))
-        first, chart = [(None, points)], _of_bytes(track, points)
+        points, front = leading_points(track, FIRST)
+        first, chart = [(None, points)], _of_bytes(track, points, front[:MOST_OF_THE_FRONT])
     if chart is None:
         return ""
     best = [
@@ -98,12 +95,9 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     return _drawn(chart) + render_to_string("leaderboard/headline.html", {"track": track, "boards": best})
 
 
-def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
-    front_at = front_places(track)[:MOST_OF_THE_FRONT]
-    found = points_at([*front_at, *unranked_places(track, None, EVERYTHING, 0, NEAREST)])
-    front = found[: len(front_at)]
+def _of_bytes(track: Track, first: Sequence[Point], front: Sequence[Point]) -> Chart | None:
     known = {row[0] for row in front}
-    others = [*first, *found[len(front_at) :]]
+    others = [*first, *nearest_points(track, NEAREST)]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),

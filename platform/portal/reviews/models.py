@@ -1,8 +1,14 @@
 """Reviews of privacy proofs: what each reviewer answered and decided, messages between them and the team, appeals."""
 
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+from uuid import UUID
+
 from django.conf import settings
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
+from typing_extensions import override
 
 from portal.submissions.models import Submission
 
@@ -14,6 +20,14 @@ class Decision(models.TextChoices):
     ACCEPTED = "accepted", "accepted"
     CHANGES_REQUESTED = "changes_requested", "changes requested"
     REJECTED = "rejected", "rejected"
+
+
+# The column of a submission that counts its reviewers with each decision.
+COUNTED_IN = {
+    Decision.ACCEPTED: "acceptances",
+    Decision.REJECTED: "rejections",
+    Decision.CHANGES_REQUESTED: "change_requests",
+}
 
 
 class ProofReview(models.Model):
@@ -66,10 +80,30 @@ class ProofReview(models.Model):
     def __str__(self) -> str:
         return f"{self.reviewer} on {self.submission}: {self.decision}"
 
+    @override
+    def save(self, *, update_fields: Collection[str] | None = None, **options: Any) -> None:  # type: ignore[override]
+        """Store the review, and with a decision how many reviewers of the submission have made each."""
+        # A new review without a decision changes no count, and must not wait for whoever decides at this moment.
+        counts = not (self._state.adding and self.decision == Decision.PENDING)
+        with transaction.atomic():
+            super().save(update_fields=update_fields, **options)
+            if counts and (update_fields is None or "decision" in update_fields):
+                _count_decisions(self.submission_id)
+
     @property
     def is_decided(self) -> bool:
         """Whether the reviewer has decided on the newest version of the proof."""
         return self.decision != Decision.PENDING
+
+
+def _count_decisions(submission: UUID) -> None:
+    """Store with a submission how many reviewers have made each decision on its proof."""
+    # Locked before the decisions are read: what another reviewer decides meanwhile is counted after this.
+    Submission.objects.select_for_update().get(pk=submission)
+    decisions = ProofReview.objects.filter(submission=submission)
+    found = Counter(decisions.values_list("decision", flat=True))
+    counts = {column: found[decision] for decision, column in COUNTED_IN.items()}
+    Submission.objects.filter(pk=submission).update(**counts)
 
 
 class ReviewMessage(models.Model):

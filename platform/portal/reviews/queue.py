@@ -1,19 +1,25 @@
 """The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, When
+from django.db.models.functions import Cast
 
 from portal.accounts.models import User
+from portal.reviews import tallies
 from portal.reviews.models import Decision, ProofReview
-from portal.reviews.selectors import awaiting_review, open_appeals, reviewable_submissions, verdict_on
-from portal.reviews.tallies import tallied
-from portal.reviews.verdict import ResultStatus, Tally, Verdict, verdict_of
+from portal.reviews.selectors import (
+    awaiting_review,
+    reviewable_submissions,
+    verdict_on,
+    waits_for_reviewers,
+)
+from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.results_field import FlaggedChecks
 
@@ -75,41 +81,19 @@ class Section:
         return self.total - len(self.entries)
 
 
-def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool = False) -> Part:
-    """Return the part of a reviewer's queue that a proof with this verdict belongs to.
-
-    `selectors.awaiting_decisions` has the same rule in SQL.
-
-    Args:
-        has_decided: Whether the reviewer has.
-        is_appealed: Whether an appeal of the team is open.
-    """
-    waits_for_reviewers = Part.WAITING_FOR_REVIEWERS if has_decided else Part.NEEDS_ME
-    match found.status:
-        case ResultStatus.PROVISIONAL:
-            return Part.WAITING_FOR_TEAM if found.asks_changes else waits_for_reviewers
-        case ResultStatus.VERIFIED | ResultStatus.SCORED:
-            return Part.DECIDED
-        case _:
-            return waits_for_reviewers if is_appealed else Part.WAITING_FOR_TEAM
-
-
 def queue_of(reviewer: User) -> list[Section]:
     """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
-    decided = _decided_by(reviewer)
-    parts = _parts(_without_reasons(reviewer), decided)
-    shown = [pk for pks in parts.values() for pk in pks[:PART_LENGTH]]
+    parts = _parts(reviewer)
+    shown = [pk for first, _ in parts.values() for pk in first]
     listed, flagged = _listed(shown), _flagged(shown)
+    decided = set(_decided_by(reviewer).filter(submission__in=shown).values_list("submission_id", flat=True))
     return [
         Section(
             part,
-            [
-                _entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided)
-                for pk in pks[:PART_LENGTH]
-            ],
-            len(pks),
+            [_entry(listed[pk], flagged[pk], reviewer, has_decided=pk in decided) for pk in first],
+            total,
         )
-        for part, pks in parts.items()
+        for part, (first, total) in parts.items()
     ]
 
 
@@ -118,41 +102,42 @@ def waiting_for(reviewer: User) -> int:
     return awaiting_review(reviewer).count()
 
 
-def _without_reasons(reviewer: User) -> dict[UUID, Verdict]:
-    """Return the verdict on each proof, oldest first, from counts: the reasons of thousands are read by nobody."""
+def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
+    """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first."""
     scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
-    rows = tallied(scored).order_by("submitted_at", "pk")
-    columns = ("pk", "track__required_reviews", "accepted", "rejected", "changes")
-    return {
-        pk: verdict_of(Tally(accepted, rejected, changes), required, [])
-        for pk, required, accepted, rejected, changes in rows.values_list(*columns)
-    }
+    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
+    found: dict[str, list[str]] = {part: [] for part in Part}
+    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.
+    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
+        found[part].append(pk)
+    found[Part.DECIDED].reverse()
+    return {part: ([UUID(pk) for pk in found[part][:PART_LENGTH]], len(found[part])) for part in Part}
 
 
-def _parts(verdicts: Mapping[UUID, Verdict], decided: Collection[UUID]) -> dict[Part, list[UUID]]:
-    """Return the submissions of every part, those that wait oldest first, the accepted ones newest first."""
-    parts: dict[Part, list[UUID]] = {part: [] for part in Part}
-    appealed = set(open_appeals().values_list("submission_id", flat=True))
-    for pk, found in verdicts.items():
-        parts[part_of(found, has_decided=pk in decided, is_appealed=pk in appealed)].append(pk)
-    parts[Part.DECIDED].reverse()
-    return parts
+def _part(reviewer: User) -> Case:
+    """Return the part of a reviewer's queue that a proof belongs to."""
+    waits, decided = waits_for_reviewers(), _decided_by(reviewer).values("submission")
+    return Case(
+        When(tallies.verified(F("track__required_reviews")), then=Value(Part.DECIDED.value)),
+        When(waits & Q(pk__in=decided), then=Value(Part.WAITING_FOR_REVIEWERS.value)),
+        When(waits, then=Value(Part.NEEDS_ME.value)),
+        default=Value(Part.WAITING_FOR_TEAM.value),
+    )
 
 
 def _scored() -> "QuerySet[Run, UUID]":
     return Run.objects.filter(scored_at__isnull=False).values_list("submission", flat=True)
 
 
-def _decided_by(reviewer: User) -> set[UUID]:
-    reviews = ProofReview.objects.filter(reviewer=reviewer).exclude(decision=Decision.PENDING)
-    return set(reviews.values_list("submission_id", flat=True))
+def _decided_by(reviewer: User) -> QuerySet[ProofReview]:
+    return ProofReview.objects.filter(reviewer=reviewer).exclude(decision=Decision.PENDING).order_by()
 
 
 def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
-    rows = Submission.objects.filter(pk__in=submissions).select_related("team", "track")
-    rows = rows.defer("description", "track__description")
-    reviews = ProofReview.objects.select_related("reviewer").defer("checklist", "notes", "draft")
-    rows = rows.prefetch_related(Prefetch("reviews", reviews.order_by("pk")))
+    # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
+    reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
+    rows = Submission.objects.filter(pk__in=submissions).only("title", "team", "track", "submitted_at")
+    rows = rows.prefetch_related("team", "track", Prefetch("reviews", reviews.order_by("pk")))
     return {submission.pk: submission for submission in rows}
 
 

@@ -89,23 +89,25 @@ def awaiting_review(reviewer: User) -> QuerySet[Submission]:
 
 
 def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """Return those of the private submissions that wait for reviewers and not for the team, oldest first.
-
-    As `portal.reviews.queue.part_of` decides it: scored ones under review, unless changes were requested, and rejected
-    ones with an open appeal.
-    """
+    """Return those of the private submissions that wait for reviewers and not for the team, oldest first."""
     scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
+    return submissions.filter(
+        Exists(scored),
+        waits_for_reviewers(),
+        state=SubmissionState.SUBMITTED,
+        published_at__isnull=False,
+    ).order_by("submitted_at", "pk")
+
+
+def waits_for_reviewers() -> Q:
+    """Return the condition that a proof waits for reviewers, if it isn't accepted, and not for its team.
+
+    Those under review do, unless changes were requested, and rejected ones with an open appeal.
+    """
     is_verified = tallies.verified(F("track__required_reviews"))
-    is_under_review = Q(~tallies.rejected(), ~is_verified, changes=0)
-    return (
-        tallies.tallied(
-            submissions.filter(Exists(scored), state=SubmissionState.SUBMITTED, published_at__isnull=False)
-        )
-        .filter(
-            is_under_review | Q(tallies.rejected(), Exists(open_appeals().filter(submission=OuterRef("pk"))))
-        )
-        .order_by("submitted_at", "pk")
-    )
+    is_under_review = Q(~tallies.rejected(), ~is_verified, change_requests=0)
+    # Not by `Exists`: there are few appeals, and PostgreSQL would expect to look for one with each submission.
+    return is_under_review | Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
 
 
 def open_appeals() -> QuerySet[Appeal]:

@@ -6,11 +6,13 @@ from django.views.decorators.http import require_safe
 
 from portal.accounts.requests import UserRequest
 from portal.reviews.access import for_reviewers
-from portal.reviews.queue import queue_of
+from portal.reviews.queue import Part, queue_of
 
 
 @require_safe
 @for_reviewers
 def queue(request: UserRequest) -> HttpResponse:
     """Show a reviewer what needs their decision, what waits for others and what is accepted."""
-    return render(request, "reviews/queue.html", {"sections": queue_of(request.user)})
+    sections = queue_of(request.user)
+    waiting = next(section.total for section in sections if section.part == Part.NEEDS_ME)
+    return render(request, "reviews/queue.html", {"sections": sections, "waiting_proofs": waiting})

@@ -61,6 +61,8 @@ class Submission(models.Model):
     Once it is submitted it belongs to a phase, and is public from `published_at` on: at once, at the end of a phase
     that keeps results back, or, where the team chose `keep_private`, when the team publishes it. While it is
     `anonymous`, the public reads `alias` in place of the team. See `portal.submissions.publication`.
+
+    How many reviewers have made each decision on its proof is written by `portal.reviews.models.ProofReview` alone.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -101,6 +103,9 @@ class Submission(models.Model):
     edited_at = models.DateTimeField(
         null=True, blank=True, help_text="When its description or links were last changed after submission."
     )
+    acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
+    rejections = models.PositiveSmallIntegerField(default=0, editable=False)
+    change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
 
     if TYPE_CHECKING:
         runs: RelatedManager["Run"]
@@ -112,7 +117,15 @@ class Submission(models.Model):
         indexes = [
             models.Index(
                 fields=["track"],
-                include=["id", "team", "submitted_at", "anonymous"],
+                include=[
+                    "id",
+                    "team",
+                    "submitted_at",
+                    "anonymous",
+                    "acceptances",
+                    "rejections",
+                    "change_requests",
+                ],
                 condition=models.Q(state="submitted", published_at__isnull=False),
                 name="submissions_on_boards",
             )
@@ -212,9 +225,10 @@ class Run(models.Model):
             # The two orders of boards. Each has every column by which boards pick and order runs, so that PostgreSQL
             # finds a page's runs without reading the rows of others, which are wide.
             models.Index(
-                fields=["budget", "bytes_total"],
+                # Without the budget, which is null here: PostgreSQL reads no index in its order behind such a column.
+                fields=["bytes_total"],
                 include=["id", "submission", "anls", "disqualified_because"],
-                condition=models.Q(scored_at__isnull=False),
+                condition=models.Q(scored_at__isnull=False, budget__isnull=True),
                 name="scored_runs_by_bytes",
             ),
             models.Index(

@@ -31,11 +31,11 @@ def own_submission(team: Team, submission_id: UUID) -> Submission:
     return submissions_of(team).select_related("team").get(pk=submission_id)
 
 
-def submission_addresses(submissions: Iterable[UUID], page: str = "detail") -> dict[UUID, str]:
-    """Return the address of each submission's page, or of another page of it."""
+def submission_addresses(submissions: Iterable[UUID], page: str = "submissions:detail") -> dict[UUID, str]:
+    """Return the address of each submission's page, or of another page of it, by its name."""
     # To look up the address of one takes longer than all else that a row of a board needs.
     nowhere = UUID(int=0)
-    pattern = reverse(f"submissions:{page}", args=[nowhere])
+    pattern = reverse(page, args=[nowhere])
     return {submission: pattern.replace(str(nowhere), str(submission)) for submission in submissions}
 
 

@@ -23,7 +23,8 @@ from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
-from portal.teams.selectors import current_keys, owns, team_of
+from portal.teams.models import Membership, Role
+from portal.teams.selectors import current_keys, membership_of, team_of
 from portal.uploads.storage import storage_of
 
 # The name of the field by which a team agrees that its proof becomes public.
@@ -213,15 +214,16 @@ def own_or_404(request: UserRequest, submission_id: UUID) -> Submission:
         raise Http404 from error
 
 
-def is_own(request: HttpRequest, submission: Submission) -> bool:
-    """Return whether the submission is of the visitor's team."""
-    return request.user.is_authenticated and team_of(request.user) == submission.team
+def own_membership(request: HttpRequest, submission: Submission) -> Membership | None:
+    """Return the visitor's membership in the submission's team; None where they are in no team or another one."""
+    membership = membership_of(request.user) if request.user.is_authenticated else None
+    return membership if membership and membership.team_id == submission.team_id else None
 
 
-def may_withdraw(request: HttpRequest, submission: Submission) -> bool:
-    """Return whether the visitor may withdraw what has been submitted."""
-    is_submitted = submission.state == SubmissionState.SUBMITTED
-    return is_submitted and request.user.is_authenticated and owns(request.user, submission.team)
+def may_withdraw(submission: Submission, membership: Membership | None) -> bool:
+    """Return whether who has this membership in the submission's team may withdraw what has been submitted."""
+    is_owner = membership is not None and membership.role == Role.OWNER
+    return is_owner and submission.state == SubmissionState.SUBMITTED
 
 
 def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:

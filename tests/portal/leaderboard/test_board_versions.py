@@ -67,6 +67,9 @@ COLUMNS = {
     "submissions_submission.published_at": "publish and follow_phases",
     "submissions_submission.anonymous": "give_name and follow_phases",
     "submissions_submission.alias": NEVER,
+    "submissions_submission.acceptances": "decide and reopen",
+    "submissions_submission.rejections": "decide and reopen",
+    "submissions_submission.change_requests": "decide and reopen",
     **dict.fromkeys(
         [f"challenge_phase.{field.column}" for field in Phase._meta.concrete_fields], PHASE_EDITS
     ),
@@ -94,6 +97,7 @@ WRITERS = {
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows
     "proofs/drawing.py:_fail",
     "proofs/pages.py:draw_again",
+    "reviews/models.py:save",  # of a review, with the counts of its submission
     "reviews/services.py:_decide",
     "reviews/services.py:_take_back",
     "submissions/proof_consent.py:publish_or_not",

@@ -180,9 +180,10 @@ class TestTrackPage:
         # first of two boards. And whether the test set is split.
         with django_assert_num_queries(11):
             page_of(client, private_track)
-        # The tracks, their versions, their phases, the counts with a rank and without, the levels, the rows and their
-        # reviews, the intervals beside theirs, and whether the test set is split. The plot is cached.
-        with django_assert_num_queries(11):
+        # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
+        # rows and their reviews, and the intervals beside theirs. And whether the test set
+        # is split. The plot is cached.
+        with django_assert_num_queries(10):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

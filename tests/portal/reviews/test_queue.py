@@ -3,36 +3,13 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from portal.accounts.adapters import AccountAdapter
-from portal.reviews.queue import Part, part_of, queue_of, waiting_for
-from portal.reviews.verdict import ResultStatus, Verdict
+from portal.reviews.queue import Part, queue_of, waiting_for
 from portal.submissions.models import RunState
 from portal.teams.models import Membership
 from tests.portal.factories import change_results, make_team, make_user
 from tests.portal.reviews.test_decisions import accept, make_reviewer, reject, scored_submission
 
 QUEUE = "/reviews/"
-
-
-UNDER_REVIEW = Verdict(ResultStatus.PROVISIONAL)
-CHANGES_REQUESTED = Verdict(ResultStatus.PROVISIONAL, asks_changes=True)
-REJECTED = Verdict(ResultStatus.REJECTED)
-
-
-@pytest.mark.parametrize(
-    ("found", "has_decided", "is_appealed", "part"),
-    [
-        (UNDER_REVIEW, False, False, Part.NEEDS_ME),
-        (UNDER_REVIEW, True, False, Part.WAITING_FOR_REVIEWERS),
-        (CHANGES_REQUESTED, False, False, Part.WAITING_FOR_TEAM),
-        (CHANGES_REQUESTED, True, True, Part.WAITING_FOR_TEAM),
-        (REJECTED, False, False, Part.WAITING_FOR_TEAM),
-        (REJECTED, False, True, Part.NEEDS_ME),
-        (REJECTED, True, True, Part.WAITING_FOR_REVIEWERS),
-        (Verdict(ResultStatus.VERIFIED), False, True, Part.DECIDED),
-    ],
-)
-def test_a_proof_is_in_the_part_of_those_who_have_to_act(found, has_decided, is_appealed, part):
-    assert part_of(found, has_decided=has_decided, is_appealed=is_appealed) == part
 
 
 @pytest.fixture

@@ -1,16 +1,17 @@
 """The rules in SQL are those in Python, for every set of up to three decisions."""
 
+from collections import Counter
 from datetime import timedelta
-from itertools import combinations_with_replacement, islice
+from itertools import combinations_with_replacement
 
 import pytest
 from django.utils import timezone
 
 from portal.reviews.models import Appeal, Decision, ProofReview
-from portal.reviews.queue import Part, queue_of
-from portal.reviews.selectors import awaiting_review, decisions_on
-from portal.reviews.tallies import rejected_in, verified_in
-from portal.reviews.verdict import ResultStatus, verdict
+from portal.reviews.queue import Part, queue_of, waiting_for
+from portal.reviews.selectors import decisions_on, open_appeals
+from portal.reviews.tallies import rejected, verified
+from portal.reviews.verdict import ResultStatus, Verdict, verdict
 from portal.submissions.models import RunState, Submission, SubmissionState
 from tests.portal.factories import make_run, make_submission, make_team, make_track
 from tests.portal.reviews.test_decisions import make_reviewer
@@ -48,12 +49,45 @@ def track(request):
 def test_boards_select_what_the_verdict_says(track):
     keys = list(Submission.objects.filter(track=track).values_list("pk", flat=True))
     statuses = {pk: verdict(found, track.required_reviews).status for pk, found in decisions_on(keys).items()}
-    for chosen, status in ((rejected_in, ResultStatus.REJECTED), (verified_in, ResultStatus.VERIFIED)):
+    for chosen, status in (
+        (rejected(), ResultStatus.REJECTED),
+        (verified(track.required_reviews), ResultStatus.VERIFIED),
+    ):
         expected = {pk for pk, found in statuses.items() if found == status}
-        assert {row["pk"] for row in chosen(track)} == expected
+        assert set(track.submissions.filter(chosen).values_list("pk", flat=True)) == expected
 
 
-def test_the_queue_and_the_count_in_the_menu_agree(track):
-    for reviewer in [make_reviewer(), *(review.reviewer for review in islice(ProofReview.objects.all(), 20))]:
-        (needed,) = [section for section in queue_of(reviewer) if section.part == Part.NEEDS_ME]
-        assert list(awaiting_review(reviewer)) == [entry.submission for entry in needed.entries]
+def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool) -> Part:
+    """The part of those who have to act."""
+    waits_for_reviewers = Part.WAITING_FOR_REVIEWERS if has_decided else Part.NEEDS_ME
+    if found.status is ResultStatus.VERIFIED:
+        return Part.DECIDED
+    if found.status is ResultStatus.REJECTED:
+        return waits_for_reviewers if is_appealed else Part.WAITING_FOR_TEAM
+    return Part.WAITING_FOR_TEAM if found.asks_changes else waits_for_reviewers
+
+
+def test_a_proof_is_in_the_part_of_those_who_have_to_act(track):
+    keys = list(track.submissions.values_list("pk", flat=True))
+    verdicts = {pk: verdict(found, track.required_reviews) for pk, found in decisions_on(keys).items()}
+    appealed = set(open_appeals().values_list("submission", flat=True))
+    assert appealed
+    for reviewer in {review.reviewer for review in ProofReview.objects.all()}:
+        decisions = reviewer.proof_reviews.exclude(decision=Decision.PENDING)
+        decided = set(decisions.values_list("submission", flat=True))
+        expected = {
+            pk: part_of(found, has_decided=pk in decided, is_appealed=pk in appealed)
+            for pk, found in verdicts.items()
+        }
+        sections = queue_of(reviewer)
+        found = {entry.submission.pk: section.part for section in sections for entry in section.entries}
+        assert found == expected
+        totals = Counter(expected.values())
+        assert {section.part: section.total for section in sections} == {part: totals[part] for part in Part}
+        assert waiting_for(reviewer) == totals[Part.NEEDS_ME]
+
+
+def test_the_oldest_come_first_and_of_the_accepted_ones_the_newest(track):
+    for section in queue_of(make_reviewer()):
+        ages = [str(entry.submission.submitted_at) for entry in section.entries]
+        assert ages == sorted(ages, reverse=section.part == Part.DECIDED)

@@ -1,4 +1,4 @@
-"""The link to the reviewers' queue in the site's menu."""
+"""The link to the reviewers' queue in the site's menu, and the rows of the queue."""
 
 from typing import Any
 
@@ -6,9 +6,11 @@ from django import template
 from django.template.context import Context
 
 from portal.accounts.selectors import is_reviewer
+from portal.reviews import queue_rows
 from portal.reviews.queue import waiting_for
 
 register = template.Library()
+register.simple_tag(queue_rows.queue_rows)
 
 
 @register.simple_tag(takes_context=True)
@@ -18,4 +20,6 @@ def proofs_to_review(context: Context) -> int | None:
     user: Any = context.get("user")
     if user is None or not is_reviewer(user):
         return None
-    return waiting_for(user)
+    # The page of the queue has counted them.
+    counted: int | None = context.get("waiting_proofs")
+    return waiting_for(user) if counted is None else counted

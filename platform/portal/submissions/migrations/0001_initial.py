@@ -44,6 +44,9 @@ class Migration(migrations.Migration):
                 ('refunded_for', models.CharField(blank=True, choices=[('platform', 'the platform failed'), ('rejected', 'the files were rejected before scoring')], max_length=10)),
                 ('publishes_proof', models.BooleanField(default=False, help_text='The team agrees that everyone can read the proof and the checklist while the result is verified.', verbose_name='publish the privacy proof')),
                 ('edited_at', models.DateTimeField(blank=True, help_text='When its description or links were last changed after submission.', null=True)),
+                ('acceptances', models.PositiveSmallIntegerField(default=0, editable=False)),
+                ('rejections', models.PositiveSmallIntegerField(default=0, editable=False)),
+                ('change_requests', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('phase', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.phase')),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='teams.team')),
@@ -180,7 +183,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', 'bytes_total'], include=('id', 'submission', 'anls', 'disqualified_because'), name='scored_runs_by_bytes'),
+            index=models.Index(condition=models.Q(('budget__isnull', True), ('scored_at__isnull', False)), fields=['bytes_total'], include=('id', 'submission', 'anls', 'disqualified_because'), name='scored_runs_by_bytes'),
         ),
         migrations.AddIndex(
             model_name='run',
@@ -188,6 +191,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='submission',
-            index=models.Index(condition=models.Q(('published_at__isnull', False), ('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at', 'anonymous'), name='submissions_on_boards'),
+            index=models.Index(condition=models.Q(('published_at__isnull', False), ('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at', 'anonymous', 'acceptances', 'rejections', 'change_requests'), name='submissions_on_boards'),
         ),
     ]

@@ -3,8 +3,8 @@
 import math
 
 from django import template
-from django.utils.html import format_html
 
+from portal.ui.markup import markup
 from portal.ui.rounding import epsilon_text, power_of_ten, rounded_down, rounded_up
 
 register = template.Library()
@@ -15,7 +15,7 @@ def bound(epsilon: float | None) -> str:
     """Return an ε, rounded up, with all of its digits in the title."""
     if epsilon is None:
         return "–"
-    return format_html('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
+    return markup('<data value="{}" title="{}">{}</data>', epsilon, epsilon, rounded_up(epsilon))
 
 
 @register.filter
@@ -23,7 +23,7 @@ def epsilon(value: float | None) -> str:
     """Return a run's ε with four decimals, rounded up, with all of its digits in the title."""
     if value is None:
         return "–"
-    return format_html('<data value="{}" title="{}">{}</data>', value, value, epsilon_text(value))
+    return markup('<data value="{}" title="{}">{}</data>', value, value, epsilon_text(value))
 
 
 @register.filter
@@ -35,7 +35,7 @@ def delta(value: float) -> str:
 @register.filter
 def margin(value: float) -> str:
     """Return what is left of a budget, rounded down, with all of its digits in the title."""
-    return format_html('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))
+    return markup('<data value="{}" title="{}">{}</data>', value, value, rounded_down(value))
 
 
 @register.filter

@@ -14,6 +14,7 @@ from django.utils.timezone import localtime, now
 from evaluator.contracts import evaluator_version
 from evaluator.scoring.metrics import cut
 from portal.ui.markdown import TOP_HEADING, render_markdown
+from portal.ui.markup import markup
 from portal.ui.rounding import interval_text
 
 register = template.Library()
@@ -31,7 +32,7 @@ def bytes_tag(size: int | None) -> str:
     """Return a number of bytes with three digits in decimal units, with the exact number in the title."""
     if size is None:
         return MISSING
-    return format_html('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
+    return markup('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
 
 
 def readable_bytes(size: int) -> str:
@@ -91,7 +92,7 @@ def on(moment: datetime | None) -> str:
 
 
 def _time(moment: datetime, text: str) -> SafeString:
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), _in_full(moment), text)
+    return markup('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), _in_full(moment), text)
 
 
 def _in_full(moment: datetime) -> str:
