@@ -7,10 +7,6 @@ Whatever the method's file does to this process, it can do no more than choose w
 from collections.abc import Callable
 from typing import Any
 
-# The first optimizer of a process imports it, in a second: here it is loaded once, in the server that all the processes
-# of an examination are forked from.
-import torch._dynamo  # noqa: F401
-
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.conformance.exchange import CLAIMS, Answer, Description, Member, Question, Seen
 from starter_kit.conformance.session import Session

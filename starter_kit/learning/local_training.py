@@ -15,6 +15,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
+from starter_kit.learning.optimizers import SGD, AdamW
 from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
@@ -190,7 +191,7 @@ def make_optimizer(
     """
     match local.optimizer:
         case "adamw":
-            return torch.optim.AdamW(
+            return AdamW(
                 parameters,
                 lr=local.learning_rate,
                 weight_decay=local.weight_decay,
@@ -198,7 +199,7 @@ def make_optimizer(
                 fused=True,
             )
         case "sgd":
-            return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
+            return SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
         case "shampoo":
             shampoo = Shampoo(parameters, lr=local.learning_rate, **local.shampoo.model_dump())
             if state:

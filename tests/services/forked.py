@@ -40,8 +40,6 @@ PRELOADED = [
     "starter_kit.runs.setup",
     "starter_kit.runs.training",
     "tests.services.forked",
-    # The first optimizer of a process imports it.
-    "torch._dynamo",
 ]
 # The server skips what it can't find.
 assert all(find_spec(module) for module in PRELOADED)
