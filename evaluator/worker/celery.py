@@ -12,7 +12,8 @@ from evaluator.logs import log_tasks_in_context, logging_settings
 from evaluator.signed_messages import sign
 from evaluator.worker.broker import is_rabbitmq, worker_settings
 
-app = Celery("evaluator", include=["evaluator.worker.tasks"])
+# Without the fixups: Celery would load the site beside the worker wherever the environment names its settings.
+app = Celery("evaluator", include=["evaluator.worker.tasks"], fixups=[])
 _url = os.environ.get("PFL_BROKER_URL") or f"sqlite:///{Path.cwd()}/var/broker.sqlite3"
 app.conf.update(worker_settings(_url))
 

@@ -16,6 +16,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
+from starter_kit.learning.optimizers import SGD, AdamW
 from starter_kit.learning.pacing import Pace, steps_of
 from starter_kit.learning.party_state import State as State
 from starter_kit.learning.plugins import (
@@ -290,7 +291,7 @@ def make_optimizer(
     """
     match local.optimizer:
         case "adamw":
-            return torch.optim.AdamW(
+            return AdamW(
                 parameters,
                 lr=local.learning_rate,
                 weight_decay=local.weight_decay,
@@ -298,7 +299,7 @@ def make_optimizer(
                 fused=True,
             )
         case "sgd":
-            return torch.optim.SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
+            return SGD(parameters, lr=local.learning_rate, momentum=local.momentum, fused=True)
         case "shampoo":
             shampoo = Shampoo(parameters, lr=local.learning_rate, **local.shampoo.model_dump())
             return _continued(shampoo, state)

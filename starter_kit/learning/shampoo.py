@@ -28,8 +28,10 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim.optimizer import ParamsT
 
+from starter_kit.learning.optimizers import UncompiledOptimizer
 
-class Shampoo(torch.optim.Optimizer):
+
+class Shampoo(UncompiledOptimizer):
     """Shampoo over `params`, float32 or float64.
 
     A parameter without a gradient is skipped, and its steps are not counted. Statistics that a gradient would make

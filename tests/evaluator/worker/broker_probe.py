@@ -8,7 +8,7 @@ from celery import Celery, Task
 
 from evaluator.worker.broker import broker_settings, delivery_number
 
-app = Celery("probe")
+app = Celery("probe", fixups=[])
 app.conf.update(broker_settings(os.environ["PFL_BROKER_URL"]))
 app.conf.update(
     task_default_queue="probe",

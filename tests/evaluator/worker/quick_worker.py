@@ -1,8 +1,11 @@
 """The worker's Celery app with short patience, and places where it stops; run by test_delivery.py."""
 
 import os
+import sys
 import time
 from pathlib import Path
+
+from celery.signals import worker_ready
 
 from evaluator.worker.broker import is_rabbitmq, is_redis
 from evaluator.worker.celery import _url, app
@@ -17,6 +20,11 @@ if is_redis(_url):
     }
 elif not is_rabbitmq(_url):
     app.conf.broker_transport_options |= {"lease_s": VISIBILITY_S, "polling_interval": 0.05}
+
+
+@worker_ready.connect(weak=False)
+def _say_what_is_loaded(**_: object) -> None:
+    sys.stderr.write(f"the site is loaded: {'django' in sys.modules}\n")
 
 
 def _never_begin(self: Heartbeat) -> None:

@@ -118,6 +118,8 @@ def test_a_worker_that_must_stop_reports_its_step_and_takes_no_other(
     assert worker.wait(PATIENCE_S) == 0
     office.receive(lambda: bool(office.reports_on(first)))
     assert not office.progress_of(second)
+    # Though the environment of these tests names the site's settings.
+    assert "the site is loaded: False" in office.log()
     office.start_worker(QUICK)
     office.receive(lambda: bool(office.reports_on(second)))
 

@@ -97,9 +97,9 @@ def test_results_for_the_hub_name_its_data_set_and_the_page(client, run, setting
     (entry,) = parse_eval_result_entries(yaml.safe_load(client.get(address).text))
     assert (entry.dataset_id, entry.task_id) == ("organization/pfl-docvqa", "privacy-epsilon-4")
     assert entry.value == 0.1234
-    assert date.fromisoformat(entry.date) == run.scored_at.date()
+    assert date.fromisoformat(str(entry.date)) == run.scored_at.date()
     assert entry.source_url == settings.SITE_URL + run.submission.get_absolute_url()
-    assert "under review" in entry.notes
+    assert "under review" in str(entry.notes)
 
 
 def test_a_team_page_lists_its_results_with_their_ranks(client, run):

@@ -12,7 +12,8 @@ from evaluator.docvqa.reference import open_reference
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.compute import Compute
 from starter_kit.learning.documents import Documents
-from starter_kit.learning.local_training import Learner, LocalStep, LocalTraining, steps_of
+from starter_kit.learning.local_training import Learner, LocalStep, LocalTraining
+from starter_kit.learning.pacing import steps_of
 from starter_kit.learning.stacking import StackedLearner, make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
