@@ -56,6 +56,7 @@ GROUPS = (
             "leaderboards",
             "replay",
             "conformance",
+            "leakage",
             "auditing",
             "reproduction",
             "published-settings",
