@@ -15,7 +15,7 @@ INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/pyth
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks clean
+.PHONY: help demo services test pytest lint benchmark faults reproduce base-weights docs constraints requirements release audit notebooks leakage clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -63,6 +63,9 @@ faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what
 
 reproduce: $(VENV)/.demo  ## train every baseline on a small task, three times, and write docs/reproduction.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md
+
+leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction.leakage docs/leakage.md
 
 audit: $(VENV)/.demo  ## simulate audits with canaries, of honest and of faulty runs, and write docs/auditing.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m evaluator.auditing docs/auditing.md

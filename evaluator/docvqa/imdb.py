@@ -63,7 +63,11 @@ _BOXES = TypeAdapter(list[tuple[float, float, float, float]])
 
 
 class ImdbQuestion(BaseModel):
-    """One row of an imdb file. Fields that the benchmark doesn't use are ignored."""
+    """One row of an imdb file. Fields that the benchmark doesn't use are ignored.
+
+    Attributes:
+        provider: In red-team files only, as `label`: "member" or "non_member".
+    """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
@@ -74,6 +78,8 @@ class ImdbQuestion(BaseModel):
     ocr_normalized_boxes: NDArray[np.float64]
     question_id: str | None = None
     set_name: str = ""
+    provider: str = ""
+    label: str = ""
 
     @field_validator("answers", mode="before")
     @classmethod

@@ -7,7 +7,7 @@ published, or the page as a whole, which leaves no trace at all.
 Two more passes give the paper's ΔNLS: the answer without a question, and again without that answer on the page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from evaluator.leakage.measuring import Measurer
 from evaluator.leakage.statistics import Bools
 from evaluator.scoring.metrics import GoldAnswers
 
-# The same on all of a provider's documents. Where a data set names none of them, all of its questions are asked.
-PROVIDER_FIELDS = ("provider_name", "provider_email", "tax_number", "phone", "company", "address")
+# Of the providers that are asked twice for a field, so many must answer it alike: documents are read with errors.
+CONSTANT_SHARE = 0.9
 CONFIDENT = 0.9
 
 
@@ -42,54 +42,67 @@ class Recall:
 
 
 def memorized_questions(dataset: Dataset) -> list[Question]:
-    """Return one question a page and field, of the fields that providers have in common; all where there is none."""
+    """Return one question a page and field, of the fields that providers have in common; all where none is known."""
+    fields = constant_fields(dataset)
     chosen: dict[tuple[str, str], Question] = {}
     for question in dataset.questions:
-        if question.key in PROVIDER_FIELDS and question.answers:
+        if question.key in fields and question.answers:
             chosen.setdefault((question.page, question.key), question)
     return list(chosen.values()) or [question for question in dataset.questions if question.answers]
 
 
-def ask_hidden(
-    measurers: Sequence[Measurer],
-    dataset: Dataset,
-    questions: Sequence[Question],
-    hiding: Hiding,
-    folder: Path,
-) -> list[Answers]:
-    """Return what each model answers where the gold answers are hidden; `folder` is new, and filled."""
-    trials = [Trial(question, question.answers, hiding) for question in questions]
-    hidden = write_trials(folder, dataset, trials)
-    return [measurer.measure(hidden, losses=False).scored(questions) for measurer in measurers]
+def constant_fields(dataset: Dataset) -> set[str]:
+    """Return the fields whose answer is the same on all of a provider's pages, by the answers that are known."""
+    answers: dict[tuple[str, str], list[str]] = {}
+    for question in dataset.questions:
+        if question.key and question.answers:
+            owner = dataset.pages[question.page].provider
+            answers.setdefault((question.key, owner), []).append(question.answers[0].lower().strip())
+    alike: dict[str, list[bool]] = {}
+    for (key, _), found in answers.items():
+        if len(found) > 1:
+            alike.setdefault(key, []).append(len(set(found)) == 1)
+    return {key for key, found in alike.items() if sum(found) >= CONSTANT_SHARE * len(found)}
 
 
-def changes(measurer: Measurer, dataset: Dataset, folder: Path) -> dict[str, float]:
-    """Return 1 − NLS of the answers without a question, for each page: with and without the first on the page."""
-    asked = {question.page: question.model_copy(update={"question": ""}) for question in dataset.questions}
-    questions = list(asked.values())
+def hidden_answers(dataset: Dataset, questions: Sequence[Question], hiding: Hiding, folder: Path) -> Dataset:
+    """Return the questions as a data set in which their gold answers are hidden, written to `folder`, which is new."""
+    return write_trials(
+        folder, dataset, [Trial(question, question.answers, hiding) for question in questions]
+    )
+
+
+def changes(measurer: Measurer, dataset: Dataset, folder: Path) -> list[float]:
+    """Return 1 − NLS of the answers without a question, for each page that is asked about."""
+    questions = [
+        question.model_copy(update={"question": ""}) for question in first_questions(dataset).values()
+    ]
     first = measurer.measure(dataset, questions, losses=False).answers
     trials = [Trial(question, [answer]) for question, answer in zip(questions, first, strict=True)]
     second = measurer.measure(write_trials(folder, dataset, trials), losses=False).answers
-    similar = GoldAnswers([[answer] for answer in first]).score(second).anls
-    return dict(zip(asked, (1 - similar).tolist(), strict=True))
+    changed: list[float] = (1 - GoldAnswers([[answer] for answer in first]).score(second).anls).tolist()
+    return changed
+
+
+def first_questions(dataset: Dataset) -> dict[str, Question]:
+    """Return the first question about each page that has one, pages in their questions' order."""
+    found: dict[str, Question] = {}
+    for question in dataset.questions:
+        found.setdefault(question.page, question)
+    return found
 
 
 def memorization(
-    dataset: Dataset, questions: Sequence[Question], hidden: Answers, changed: Mapping[str, float]
+    dataset: Dataset, questions: Sequence[Question], hidden: Answers, changed: Sequence[float]
 ) -> Memorization:
-    """Return G4 of all of the data set's questions, from those asked without their evidence and from pages."""
+    """Return G4 of all of the data set's questions: of those asked without their evidence, and of each page's first."""
     nls = dict(zip((question.question_id for question in questions), hidden.nls.tolist(), strict=True))
-    first_of_page = {question.page: question.question_id for question in reversed(dataset.questions)}
+    firsts = (question.question_id for question in first_questions(dataset).values())
+    change = dict(zip(firsts, changed, strict=True))
+    asked = [question.question_id for question in dataset.questions]
     return Memorization(
-        nls=np.array([nls.get(question.question_id, np.nan) for question in dataset.questions]),
-        change=np.array(
-            [
-                changed.get(question.page, np.nan)
-                if first_of_page[question.page] == question.question_id
-                else np.nan
-                for question in dataset.questions
-            ]
-        ),
+        nls=np.array([nls.get(name, np.nan) for name in asked]),
+        change=np.array([change.get(name, np.nan) for name in asked]),
     )
 
 

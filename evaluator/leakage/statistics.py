@@ -154,7 +154,7 @@ class Difference:
 def estimate(attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
     """Return the statistic of an attack, with its interval and its null band; the same for the same seed."""
     value = float(attack.values(statistic)[0])
-    sampled = _each(attack, seed, resamples, lambda weights: attack.values(statistic, weights))
+    low, high = bootstrap_interval(attack, statistic, seed=seed, resamples=resamples)
     rng = np.random.default_rng([seed, 1])
     n = len(attack.scores)
     permuted = np.concatenate(
@@ -165,10 +165,17 @@ def estimate(attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: 
             for count in _chunks(resamples)
         ]
     )
-    low, high = interval(sampled, value)
     null_low, null_high = np.quantile(permuted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     reached = int((permuted >= value - 1e-12).sum())
     return Estimate(value, low, high, float(null_low), float(null_high), (1 + reached) / (1 + resamples))
+
+
+def bootstrap_interval(
+    attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """Return the 95 % interval of a statistic, from resamples of the providers."""
+    sampled = _each(attack, seed, resamples, lambda weights: attack.values(statistic, weights))
+    return interval(sampled, float(attack.values(statistic)[0]))
 
 
 def difference(

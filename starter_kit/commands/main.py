@@ -25,6 +25,7 @@ VERBS = {
     "federate": "Train with clients on machines of their own, over Flower.",
     "evaluate": "Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and "
     "`compare`.",
+    "leakage": "Attack a checkpoint: which providers was it trained on, and which hidden answers does it know?",
     "compare": "Print runs beside each other: method, ANLS, accuracy, gigabytes and ε.",
     "report": "Write RUN/report.html again, from the run's settings and numbers.",
     "tensorboard": "Write the run's rounds for TensorBoard: `tensorboard --logdir DIR` shows them.",

@@ -2,6 +2,8 @@
 
 A source holds the imdb files and `data_points.json`, itself or in a folder `imdb`, and the page images in
 `images`. File names of both releases are known: `imdb_train_client_0.npy` or `blue_train_client_0.npy`, and so on.
+Files of the red-team challenge, `SaTML_PMIA_<name>.npy`, name the provider of every row, and become splits
+`red-<name>`.
 """
 
 import re
@@ -21,10 +23,21 @@ from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTall
 
 NAME = "pfl-docvqa"
 CLIENT_FILE = re.compile(r"(?:imdb|blue)_train_client_(\d+)\.npy")
+RED_FILE = re.compile(r"SaTML_PMIA_(\w+)\.npy")
+MEMBER = "member"
 HELD_OUT_FILES = {
     "valid": ("imdb_valid.npy", "imdb_val.npy", "blue_valid.npy", "blue_val.npy"),
     "test": ("imdb_test.npy", "blue_test.npy"),
 }
+
+
+class ProviderLabel(BaseModel):
+    """An entry of `SaTML_PMIA_label_<name>.json`."""
+
+    label: str
+
+
+PROVIDER_LABELS = TypeAdapter(dict[str, ProviderLabel])
 
 
 class DocumentProvider(BaseModel):
@@ -62,6 +75,15 @@ class ImdbSource:
                     files[int(match[1])] = path  # "blue…" sorts before "imdb…"
         return dict(sorted(files.items()))
 
+    def red_files(self) -> dict[str, Path]:
+        """Return the red-team files by the split that each becomes."""
+        return {
+            f"red-{match[1]}": path
+            for folder in self.folders
+            for path in sorted(folder.glob("SaTML_PMIA_*.npy"))
+            if (match := RED_FILE.fullmatch(path.name))
+        }
+
 
 @dataclass
 class Conversion:
@@ -81,7 +103,10 @@ def convert_imdb(
     images: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
-    """Convert the competition's files into data folders: train and valid into the public one, test into the secret one.
+    """Convert the competition's files into data folders: train and valid into the public one, others into the secret.
+
+    Where there are red-team files and no training files, their members are the providers of one client: attacks take
+    the providers of all clients for the members.
 
     Args:
         images: The folder of page images, if it isn't `source/images`.
@@ -93,7 +118,8 @@ def convert_imdb(
     conversion = Conversion(ImdbSource.at(source, images))
     client_files = conversion.source.client_files()
     held_out = {split: conversion.source.find(*names) for split, names in HELD_OUT_FILES.items()}
-    if not client_files and not any(held_out.values()):
+    red_files = conversion.source.red_files()
+    if not client_files and not red_files and not any(held_out.values()):
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(source),
@@ -109,11 +135,20 @@ def convert_imdb(
             folder = folder_secret if split == "test" else folder_public
             _convert_held_out(conversion, split, path, providers, folder, on_progress)
 
+    members: set[str] = set()
+    for split, path in red_files.items():
+        members |= _convert_red(conversion, split, path, folder_secret, on_progress)
+    if members and not clients:
+        clients = {0: sorted(members)}
+
     description = "Converted from imdb files."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     if {"train", "valid"} & conversion.tallies.keys():
         write_info(folder_public, info)
-    if "test" in conversion.tallies:  # with the clients: scores are grouped by seen and unseen providers
+    if {
+        "test",
+        *red_files,
+    } & conversion.tallies.keys():  # with the clients: scores are grouped by seen and unseen providers
         write_info(folder_secret, info)
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
@@ -209,6 +244,39 @@ def _convert_held_out(
                 conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
             writer.add(page, questions)
     conversion.tallies[split] = writer.tally
+
+
+def _convert_red(
+    conversion: Conversion, split: str, path: Path, folder: Path, on_progress: OnProgress
+) -> set[str]:
+    """Write a red-team split; the members among its providers, as far as its rows or the file of labels say."""
+    imdb = read_imdb(path)
+    owners = {row: question.provider for row, question in enumerate(imdb.questions, 1)}
+    # Files about several models ask about the same pages.
+    alone = Conversion(conversion.source, conversion.findings)
+    with SplitWriter(folder, split) as writer:
+        for page, questions in _pages(alone, imdb, owners, path, folder, on_progress):
+            if not page.provider:
+                conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
+            writer.add(page, questions)
+    conversion.tallies[split] = writer.tally
+    labels = conversion.source.find(f"SaTML_PMIA_label_{split.removeprefix('red-')}.json")
+    members = {question.provider for question in imdb.questions if question.label == MEMBER}
+    return members | (_members(labels) if labels else set())
+
+
+def _members(path: Path) -> set[str]:
+    """Return the providers that a file of labels calls members."""
+    try:
+        labels = PROVIDER_LABELS.validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(path),
+            expected='JSON such as {"a provider": {"label": "member"}}',
+            found=first_line(error),
+        ) from error
+    return {provider for provider, entry in labels.items() if entry.label == MEMBER}
 
 
 def _document_providers(source: ImdbSource) -> dict[str, str]:

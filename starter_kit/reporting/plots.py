@@ -106,7 +106,7 @@ def plots_of(metrics: Sequence[RoundMetrics], summary: RunSummary) -> list[Plot]
 
 def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
     """Return the plot as a PNG file, the same for the same numbers."""
-    with style.context(["default", _style(theme)]):
+    with style.context(["default", theme_style(theme)]):
         figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
         axes = figure.add_subplot()
         plot.draw(axes, theme)
@@ -240,7 +240,8 @@ def _course(name: str, points: Sequence[Point], text: Callable[[float], str]) ->
     )
 
 
-def _style(theme: Theme) -> dict[str, object]:
+def theme_style(theme: Theme) -> dict[str, object]:
+    """Return Matplotlib's settings for a theme."""
     return {
         "font.size": 11,
         "axes.titlesize": 12,

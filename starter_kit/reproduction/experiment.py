@@ -89,13 +89,14 @@ class Experiment:
 
     def _outcomes(self) -> Iterator[Outcome]:
         for seed in range(1, self._seeds + 1):
-            data = self._data(seed)
+            data = self.data(seed)
             for row in self._rows:
                 outcome = self._outcome(row, seed, data)
                 self._say(f"seed {seed}, {row.title}: ANLS {outcome.anls:.4f}")
                 yield outcome
 
-    def _data(self, seed: int) -> Path:
+    def data(self, seed: int) -> Path:
+        """Return the data of a seed, made where it isn't there."""
         folder = self._folder / f"data-{seed}"
         if not folder.exists():
             unfinished = self._folder / f"data-{seed}.unfinished"
@@ -104,11 +105,16 @@ class Experiment:
             unfinished.rename(folder)
         return folder
 
-    def _outcome(self, row: Row, seed: int, data: Path) -> Outcome:
-        """Of the run in the folder that is named after the row's settings and the base; made where it isn't there."""
+    def run_folder(self, row: Row, seed: int) -> Path:
+        """Return the run's folder, named after the row's settings and the base; trained where it isn't there."""
         out = self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}-{tiny_vt5.digests()[WEIGHTS][:8]}"
         if not out.exists():
-            self._train(row, seed, data, out)
+            self._train(row, seed, self.data(seed), out)
+        return out
+
+    def _outcome(self, row: Row, seed: int, data: Path) -> Outcome:
+        """Return the scores of a run, made where they aren't there."""
+        out = self.run_folder(row, seed)
         summary = read_summary(out / SUMMARY)
         if summary.anls is None or summary.accuracy is None or summary.split != "test":
             checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)

@@ -60,6 +60,7 @@ GROUPS = (
             "leaderboards",
             "replay",
             "conformance",
+            "leakage",
             "auditing",
             "reproduction",
             "published-settings",

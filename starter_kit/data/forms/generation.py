@@ -116,6 +116,28 @@ def generate(
     return ImportSummary(NAME, tallies, {k: len(names) for k, names in clients.items()}, Findings())
 
 
+def write_red_splits(folder: Path, settings: FormSettings, *, providers: int, forms: int) -> None:
+    """Write two splits for attacks: about `providers` training providers, and as many that no split has.
+
+    `red` has `forms` new forms of each provider, as in the competition's red-team data; `red-trained` has the very
+    forms that training had, beside as many of each of the others, which is the worst case. All providers are made
+    alike, so that only the training can tell them apart.
+    """
+    rng = data_stream(settings.seed, "red")
+    members = sorted(rng.sample(range(settings.providers), providers))
+    named = [(number, f"provider-{number:05}") for number in members]
+    named += [(settings.providers + number, f"red-provider-{number:05}") for number in range(providers)]
+    for split, of_split, count in (("red", "red", forms), ("red-trained", "train", FORMS_A_PROVIDER)):
+        with SplitWriter(folder, split) as writer:
+            for place, name in named:
+                provider = _provider(settings.seed, name)
+                for number in range(place * count, (place + 1) * count):
+                    page, questions = _form(settings.seed, of_split, number, provider)
+                    writer.add(page, questions)
+                    image = draw_form(page.words, page.boxes, provider.color)
+                    image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
+
+
 def _held_out(settings: FormSettings, split: str, forms: int, training: list[Provider]) -> list[Provider]:
     """The provider of each form of a split: half training providers, half providers of the split's own."""
     seen = data_stream(settings.seed, "seen", split).sample(training, forms // 2)

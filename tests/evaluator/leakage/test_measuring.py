@@ -18,9 +18,9 @@ from evaluator.leakage.features import Answers, Asked, provider_features
 from evaluator.leakage.hiding import Hiding
 from evaluator.leakage.measuring import Measurer, row_losses
 from evaluator.leakage.memorization import (
-    ask_hidden,
     changes,
     exact_test,
+    hidden_answers,
     memorization,
     memorized_questions,
     recall,
@@ -117,9 +117,9 @@ def test_what_a_model_was_trained_on_is_found(
     assert {attack.attack for attack in found.attacks} == {"AZK", LIKELIHOOD}
 
     # Hidden: names, of which the model knows those of members.
-    questions = memorized_questions(dataset)
-    assert {question.key for question in questions} == {"provider_name"}
-    hidden, untrained = ask_hidden(measurers, dataset, questions, Hiding.EVIDENCE, tmp_path / "hidden")
+    questions = [question for question in dataset.questions if question.key == "provider_name"]
+    trials = hidden_answers(dataset, questions, Hiding.EVIDENCE, tmp_path / "hidden")
+    hidden, untrained = (m.measure(trials, losses=False).scored(questions) for m in measurers)
     member = np.array([place % 2 == 0 for place in range(len(PROVIDERS))])
     assert recall(hidden, member).accuracy > recall(hidden, ~member).accuracy
     assert recall(untrained, member).accuracy == 0
@@ -130,6 +130,20 @@ def test_what_a_model_was_trained_on_is_found(
     g4 = provider_features(asked).g4
     assert g4 is not None
     assert g4[:, 0].sum() == pytest.approx(hidden.nls.sum())
+
+
+def test_hidden_are_the_answers_that_a_provider_gives_on_all_pages(dataset: Dataset, tmp_path: Path) -> None:
+    # Asked once each, no field is known to be constant: all are hidden.
+    assert memorized_questions(dataset) == dataset.questions
+    pages = [Page(page=f"{number}_0", provider="Ash", words=[], boxes=[]) for number in range(2)]
+    questions = [
+        Question(question_id=f"{page.page}-{key}", page=page.page, question="?", answers=[answer], key=key)
+        for page in pages
+        for key, answer in (("name", "Ash"), ("number", page.page))
+    ]
+    write_split(tmp_path, "test", pages, questions)
+    chosen = memorized_questions(Dataset(tmp_path, "test"))
+    assert [question.question_id for question in chosen] == ["0_0-name", "1_0-name"]
 
 
 def test_fishers_test_is_exact() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from evaluator.docvqa.dataset import Dataset, Page, Question, read_info
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage.models import membership
 from starter_kit.data.imdb_export import export_imdb
 from starter_kit.data.imdb_import import convert_imdb
 from starter_kit.data.summary import Finding, ImportSummary
@@ -291,3 +292,36 @@ def test_boxes_as_lists_a_little_beyond_the_page_are_clipped_too(source: Path) -
     content[1]["ocr_normalized_boxes"] = (np.asarray(content[1]["ocr_normalized_boxes"]) - 0.3).tolist()
     rewrite(source / "imdb" / "imdb_test.npy", content)
     assert convert(source).findings.counts[Finding.CLIPPED_BOX] == 1
+
+
+def as_red_team(source: Path, labels: dict[str, str]) -> Path:
+    """The test file as the red-team challenge has it: two of its rows' pages belong to providers, with labels."""
+    header, *questions = rows(source / "imdb" / "imdb_test.npy")
+    red = source.parent / "red"
+    (red / "images").mkdir(parents=True)
+    owned = [
+        {**question, "provider": sorted(labels)[place % len(labels)]}
+        for place, question in enumerate({str(row["image_name"]): row for row in questions}.values())
+    ]
+    rewrite(red / "SaTML_PMIA_nondp.npy", [header, *owned])
+    shutil.copytree(source / "images", red / "images", dirs_exist_ok=True)
+    return red
+
+
+def test_red_team_files_name_members_and_nonmembers(source: Path) -> None:
+    red = as_red_team(source, {"Ash": "member", "Birch": "non_member"})
+    labels = {"Ash": {"label": "member"}, "Birch": {"label": "non_member"}}
+    (red / "SaTML_PMIA_label_nondp.json").write_text(json.dumps(labels))
+    convert_imdb(red, source.parent / "public", source.parent / "attacked")
+    dataset = Dataset(source.parent / "attacked", "red-nondp")
+    assert membership(dataset) == {"Ash": True, "Birch": False}
+    assert len(dataset.pages) == 4
+    assert not (source.parent / "public" / "dataset.json").exists()
+
+
+def test_labels_of_another_form_are_rejected(source: Path) -> None:
+    red = as_red_team(source, {"Ash": "member"})
+    (red / "SaTML_PMIA_label_nondp.json").write_text('{"Ash": 1}')
+    with pytest.raises(ProblemError) as caught:
+        convert_imdb(red, source.parent / "public", source.parent / "attacked")
+    assert caught.value.problem.code == ErrorCode.DATASET_FORMAT

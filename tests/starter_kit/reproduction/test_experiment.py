@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.leakage.statistics import Statistic
 from starter_kit.data.forms import FormSettings
 from starter_kit.reproduction.experiment import Experiment, Results
+from starter_kit.reproduction.leakage.experiment import LeakageExperiment, LeakageResults, Size
 from starter_kit.reproduction.rows import ROWS
 
 TASK = FormSettings(providers=10, clients=10, valid_forms=4, test_forms=8)
@@ -45,3 +47,24 @@ def test_what_is_there_is_not_trained_again(folder: Path) -> None:
 def test_results_survive_being_written_down(folder: Path) -> None:
     results = run(folder, [])
     assert Results.model_validate_json(results.model_dump_json()) == results
+
+
+def test_the_same_runs_are_attacked(folder: Path) -> None:
+    rows = [row for row in SOME if row.name in ("zero-shot", "fl-provider-dp-1")]
+    size = Size(providers=5, forms=1, resamples=100)
+    before = set(folder.glob("*/model.safetensors"))
+    said: list[str] = []
+    results = LeakageExperiment(folder, 1, task=TASK, size=size, say=said.append, rows=rows).run()
+    assert set(folder.glob("*/model.safetensors")) == before
+    assert [(outcome.row, outcome.questions) for outcome in results.outcomes] == [
+        (row.name, questions) for row in rows for questions in ("red", "red-trained")
+    ]
+    assert len(said) == 4
+    untrained, *_, private = results.outcomes
+    assert untrained.bounds is None
+    assert untrained.attacks[0].measures[Statistic.AUC].value == 0.5
+    assert (untrained.attacks[0].members, untrained.attacks[0].nonmembers) == (5, 5)
+    # At ε = 1 and δ = 1e-5, at most e/(1 + e).
+    assert private.bounds is not None
+    assert 0.5 < private.bounds.balanced_accuracy < 0.74
+    assert LeakageResults.model_validate_json(results.model_dump_json()) == results

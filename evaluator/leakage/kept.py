@@ -1,0 +1,70 @@
+"""What was measured of a model, kept on disk: an assessment that is interrupted, or repeated, measures only the rest.
+
+Base weights are measured once for all runs of a track. What is kept quotes answers, and is as secret as the data.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluator.leakage.measuring import Measured
+
+
+class _File(BaseModel):
+    """NaN is None in JSON."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answers: list[str]
+    confidence: list[float | None]
+    loss: list[float | None]
+
+
+class Kept:
+    """A folder of measurements, each under a hash of all that it depends on.
+
+    Args:
+        parts: What all of them depend on: weights, data, code, device.
+    """
+
+    def __init__(self, folder: Path, parts: dict[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._parts = parts
+
+    def get(self, stage: str, measure: Callable[[], Measured]) -> Measured:
+        """Return what is kept of a stage, or measure and keep it."""
+        name = hashlib.sha256(
+            json.dumps({**self._parts, "stage": stage}, sort_keys=True).encode()
+        ).hexdigest()
+        path = self._folder / f"{name[:32]}.json"
+        try:
+            file = _File.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            measured = measure()
+            self._write(path, measured)
+            return measured
+        return Measured(file.answers, _array(file.confidence), _array(file.loss))
+
+    def _write(self, path: Path, measured: Measured) -> None:
+        file = _File(
+            answers=measured.answers,
+            confidence=_list(measured.confidence),
+            loss=_list(measured.loss),
+        )
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(file.model_dump_json(), encoding="utf-8")
+        partial.replace(path)
+
+
+def _array(values: list[float | None]) -> "np.ndarray":
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _list(values: "np.ndarray") -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]

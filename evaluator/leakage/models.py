@@ -1,0 +1,311 @@
+"""An assessment of a checkpoint, from files to a result: what is measured of it and of the base weights, and attacks.
+
+One model is in memory at a time. The providers that `dataset.json` lists as clients' are the members.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from evaluator.checkpoints.contents import sha256_of
+from evaluator.contracts import evaluator_version
+from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import VT5, WEIGHTS
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage.assessment import assess
+from evaluator.leakage.attacks import Method
+from evaluator.leakage.features import TARGET_SETS, Answers, Asked, ProviderFeatures, provider_features
+from evaluator.leakage.hiding import Hiding
+from evaluator.leakage.kept import Kept
+from evaluator.leakage.measuring import Measured, Measurer
+from evaluator.leakage.memorization import (
+    changes,
+    exact_test,
+    hidden_answers,
+    memorization,
+    memorized_questions,
+    recall,
+    recalled_providers,
+)
+from evaluator.leakage.results import Example, LeakageResult, RecallResult
+from evaluator.leakage.statistics import RESAMPLES, Bools, Floats, check_both_kinds
+from evaluator.progress import OnProgress, ignore_progress
+
+EXAMPLES = 50
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much is assessed.
+
+    Attributes:
+        memorization: Whether hidden answers are asked for, which takes five more passes over part of the questions.
+        search: Whether the forests' settings are searched.
+    """
+
+    memorization: bool = True
+    target_sets: Sequence[int] = TARGET_SETS
+    methods: Sequence[Method] = tuple(Method)
+    resamples: int = RESAMPLES
+    search: bool = False
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What one model did: with all questions, with hidden ones, and with pages without a question."""
+
+    plain: Measured
+    hidden: dict[Hiding, Measured]
+    change: list[float] | None
+
+
+def membership(dataset: Dataset) -> dict[str, bool]:
+    """Return for each provider that has a page whether it was in the training; pages may be of nobody known.
+
+    Raises:
+        ProblemError: (`E_LEAKAGE_LABELS`) `dataset.json` names no training providers.
+    """
+    members = {name for names in dataset.info.clients.values() for name in names}
+    if not members:
+        raise ProblemError.of(
+            ErrorCode.LEAKAGE_LABELS,
+            where=str(dataset.folder / "dataset.json"),
+            expected="clients with their providers",
+            found="none",
+        )
+    return {page.provider: page.provider in members for page in dataset.pages.values() if page.provider}
+
+
+def assess_checkpoint(
+    checkpoint: Path,
+    base: Path,
+    dataset: Dataset,
+    *,
+    options: Options | None = None,
+    references: Sequence[ProviderFeatures] = (),
+    kept: Path | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> LeakageResult:
+    """Return what a checkpoint leaks of the data set's providers, compared with the base weights.
+
+    Args:
+        kept: Where measurements are kept, so that an interrupted assessment resumes.
+        on_progress: Receives the questions that were asked, and how many there are in all passes.
+
+    Raises:
+        ProblemError: A file can't be read, or there is nothing to assess: see `assess`.
+    """
+    options = options or Options()
+    is_member = membership(dataset)
+    # Before minutes of work.
+    check_both_kinds(np.array([is_member.get(name, False) for name in dataset.questions_by_provider()]))
+    questions = memorized_questions(dataset) if options.memorization else []
+    passes = _Passes(on_progress, 2 * (len(dataset.questions) + len(Hiding) * len(questions)))
+    with contextlib.ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leakage-")))
+        trials = {
+            hiding: hidden_answers(dataset, questions, hiding, work / hiding)
+            for hiding in (Hiding if questions else ())
+        }
+        measured = [
+            _measure(path, base, dataset, trials, kept or work / "kept", passes, with_change=is_submitted)
+            for path, is_submitted in ((checkpoint, bool(questions)), (base / WEIGHTS, False))
+        ]
+    submitted, before = measured
+    asked = _asked(dataset, is_member, submitted, before, questions)
+    result = assess(
+        asked,
+        references,
+        target_sets=options.target_sets,
+        methods=options.methods,
+        resamples=options.resamples,
+        search=options.search,
+    )
+    return _with_recalls(result, dataset, is_member, questions, submitted, before) if questions else result
+
+
+def losses_of(
+    checkpoint: Path,
+    base: Path,
+    dataset: Dataset,
+    *,
+    kept: Path | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> tuple[Floats, Floats]:
+    """Return the losses (Q,) of a data set's questions before training and after it."""
+    passes = _Passes(on_progress, 2 * len(dataset.questions))
+    with tempfile.TemporaryDirectory(prefix="leakage-") as work:
+        after, before = (
+            _measure(path, base, dataset, {}, kept or Path(work), passes, with_change=False).plain.loss
+            for path in (checkpoint, base / WEIGHTS)
+        )
+    return before, after
+
+
+def reference_features(
+    checkpoint: Path, base: Path, dataset: Dataset, *, kept: Path | None = None
+) -> ProviderFeatures:
+    """Return the features of a reference model on the data set that it was trained for."""
+    result = []
+    with tempfile.TemporaryDirectory(prefix="leakage-") as work:
+        for path in (checkpoint, base / WEIGHTS):
+            passes = _Passes(ignore_progress, 0)
+            result.append(_measure(path, base, dataset, {}, kept or Path(work), passes, with_change=False))
+    return provider_features(_asked(dataset, membership(dataset), result[0], result[1], []))
+
+
+class _Passes:
+    """Progress over all passes."""
+
+    def __init__(self, on_progress: OnProgress, total: int) -> None:
+        self._on_progress, self._total, self._before = on_progress, total, 0
+
+    def show(self, done: int, _of: int) -> None:
+        self._on_progress(self._before + done, self._total)
+
+    def end(self, questions: int) -> None:
+        self._before += questions
+        self._on_progress(self._before, self._total)
+
+
+def _measure(
+    checkpoint: Path,
+    base: Path,
+    dataset: Dataset,
+    trials: dict[Hiding, Dataset],
+    kept_folder: Path,
+    passes: _Passes,
+    *,
+    with_change: bool,
+) -> _Model:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    kept = Kept(
+        kept_folder,
+        {
+            "checkpoint": sha256_of(checkpoint),
+            "dataset": dataset.sha256(),
+            "evaluator": evaluator_version(),
+            "device": device,
+        },
+    )
+    opened: list[Measurer] = []
+
+    def measurer() -> Measurer:
+        # Not before it is needed: all that was measured may be kept.
+        if not opened:
+            model = VT5.from_checkpoint(base, checkpoint)
+            opened.append(Measurer(model, Tokenizer.from_folder(base), device=device))
+        return opened[0]
+
+    plain = kept.get("plain", lambda: measurer().measure(dataset, on_progress=passes.show))
+    passes.end(len(dataset.questions))
+    hidden = {}
+    for hiding, trial in trials.items():
+        hidden[hiding] = kept.get(hiding, partial(_without_losses, measurer, trial, passes))
+        passes.end(len(trial.questions))
+    change = None
+    if with_change:
+        with tempfile.TemporaryDirectory(prefix="leakage-") as folder:
+
+            def as_measured() -> Measured:
+                found = np.array(changes(measurer(), dataset, Path(folder, "changes")))
+                return Measured([""] * len(found), found, np.full(len(found), np.nan))
+
+            change = kept.get("change", as_measured).confidence.tolist()
+    return _Model(plain, hidden, change)
+
+
+def _without_losses(measurer: Callable[[], Measurer], trials: Dataset, passes: _Passes) -> Measured:
+    return measurer().measure(trials, losses=False, on_progress=passes.show)
+
+
+def _asked(
+    dataset: Dataset,
+    is_member: dict[str, bool],
+    submitted: _Model,
+    before: _Model,
+    questions: Sequence[Question],
+) -> Asked:
+    return Asked(
+        providers=[dataset.pages[question.page].provider for question in dataset.questions],
+        is_member=is_member,
+        submitted=submitted.plain.scored(dataset.questions),
+        base=before.plain.scored(dataset.questions),
+        memorization=memorization(
+            dataset, questions, submitted.hidden[Hiding.EVIDENCE].scored(questions), submitted.change
+        )
+        if submitted.change is not None
+        else None,
+    )
+
+
+def _with_recalls(
+    result: LeakageResult,
+    dataset: Dataset,
+    is_member: dict[str, bool],
+    questions: Sequence[Question],
+    submitted: _Model,
+    before: _Model,
+) -> LeakageResult:
+    """Return the result with the memorization test of both models."""
+    owners = [dataset.pages[question.page].provider for question in questions]
+    members = np.array([is_member[owner] for owner in owners])
+    recalls = [
+        RecallResult.of(hiding, field, model, kind, recall(answers, chosen))
+        for hiding in Hiding
+        for model, found in (("submitted", submitted), ("base", before))
+        for answers in [found.hidden[hiding].scored(questions)]
+        for field, kind, chosen in _groups(questions, members)
+    ]
+    scored = submitted.hidden[Hiding.EVIDENCE].scored(questions)
+    known = [is_member[name] for name in recalled_providers(scored, owners)]
+    counts = [sum(is_member[owner] == kind for owner in set(owners)) for kind in (True, False)]
+    return result.model_copy(
+        update={
+            "recalls": recalls,
+            "examples": _examples(questions, owners, is_member, submitted),
+            "recalled_members": sum(known),
+            "recalled_nonmembers": len(known) - sum(known),
+            "recall_p_value": exact_test(counts[0], sum(known), counts[1], len(known) - sum(known)),
+        }
+    )
+
+
+def _groups(questions: Sequence[Question], members: Bools) -> Iterator[tuple[str, str, Bools]]:
+    """Yield all questions and each field's, of members and of nonmembers."""
+    keys = np.array([question.key for question in questions])
+    fields = sorted(set(keys.tolist()) - {""})
+    for field in ["all", *(fields if len(fields) > 1 else [])]:
+        of_field = np.ones(len(keys), dtype=bool) if field == "all" else keys == field
+        yield field, "members", of_field & members
+        yield field, "nonmembers", of_field & ~members
+
+
+def _examples(
+    questions: Sequence[Question], owners: Sequence[str], is_member: dict[str, bool], submitted: _Model
+) -> list[Example]:
+    """Return the surest of the hidden answers that were given exactly."""
+    found = []
+    for hiding, measured in submitted.hidden.items():
+        scored: Answers = measured.scored(questions)
+        for place in np.flatnonzero(scored.accuracy == 1).tolist():
+            question = questions[place]
+            found.append(
+                Example(
+                    provider=owners[place],
+                    is_member=is_member[owners[place]],
+                    hiding=hiding,
+                    field=question.key,
+                    question=question.question,
+                    answer=measured.answers[place],
+                    confidence=float(measured.confidence[place]),
+                )
+            )
+    return sorted(found, key=lambda example: -example.confidence)[:EXAMPLES]

@@ -1,0 +1,194 @@
+"""Attacks on the reproduction's runs; what is trained or measured already is kept, so that an experiment resumes.
+
+Every row is attacked on two sets of questions (`starter_kit.data.forms.generation.write_red_splits`): new forms of
+training providers beside forms of others, and the training forms themselves. The same row's runs with other seeds are
+the references by which our own attack is calibrated: trained alike, on other providers.
+"""
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from pydantic import BaseModel, ConfigDict
+
+from evaluator.accounting.bounds import MembershipBounds
+from evaluator.accounting.membership import membership_bounds, privacy_profiles
+from evaluator.contracts import ArtifactKind, evaluator_version
+from evaluator.docvqa.dataset import Dataset
+from evaluator.leakage.models import Options, assess_checkpoint, reference_features
+from evaluator.leakage.results import AttackResult
+from evaluator.leakage.statistics import Statistic
+from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.values import MAX_ROUNDS
+from evaluator.records.epsilon import releases
+from starter_kit.data.forms import FormSettings
+from starter_kit.data.forms.generation import write_red_splits
+from starter_kit.reproduction.experiment import Experiment
+from starter_kit.reproduction.rows import ROWS, Row
+from starter_kit.runs.folder import FILES, RunFolder
+from starter_kit.runs.progress import Watcher
+from starter_kit.weights import tiny_vt5
+
+NAMES = (
+    "zero-shot",
+    "fedavg",
+    "lora-nf4",
+    *(f"{method}-{epsilon}" for method in ("fl-provider-dp", "dp-lora") for epsilon in (8, 4, 1)),
+)
+ATTACKED_ROWS = tuple(row for name in NAMES for row in ROWS if row.name == name)
+# What questions are about, by split.
+QUESTIONS = {"red": "new forms", "red-trained": "training forms"}
+FORMS = 6
+
+
+class Size(BaseModel):
+    """How many providers of each kind are asked about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    providers: int = 200
+    forms: int = FORMS
+    resamples: int = 2000
+
+
+class LeakageOutcome(BaseModel):
+    """The attacks on one row's run with one seed, on one set of questions.
+
+    Attributes:
+        bounds: What the run's training record allows any attack; None where nothing is private.
+        left_out: Attacks that there were too few providers for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    row: str
+    seed: int
+    questions: str
+    attacks: list[AttackResult]
+    bounds: MembershipBounds | None
+    left_out: list[str]
+
+
+class LeakageResults(BaseModel):
+    """All outcomes, and what they were found with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kit_version: str
+    torch_version: str
+    machine: str
+    task: FormSettings
+    size: Size
+    outcomes: list[LeakageOutcome]
+
+
+class LeakageExperiment:
+    """Attacks on the rows of `seeds` seeds, over the folder of the reproduction, whose runs it uses.
+
+    Args:
+        say: Receives what has come out, a line each.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        seeds: int,
+        *,
+        task: FormSettings,
+        size: Size,
+        say: Callable[[str], None],
+        watch: Callable[[str], Watcher] = lambda _: Watcher(),
+        rows: Sequence[Row] = ATTACKED_ROWS,
+    ) -> None:
+        self._folder = folder
+        self._seeds = range(1, seeds + 1)
+        self._task = task
+        self._size = size
+        self._say = say
+        self._rows = rows
+        self._runs = Experiment(folder, seeds, task=task, say=say, watch=watch, rows=rows)
+
+    def run(self) -> LeakageResults:
+        """Train and measure what isn't there yet; return all outcomes."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for seed in self._seeds:
+            self._data(seed)
+        return LeakageResults(
+            kit_version=evaluator_version(),
+            torch_version=torch.__version__,
+            machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
+            task=self._task,
+            size=self._size,
+            outcomes=list(self._outcomes()),
+        )
+
+    def _outcomes(self) -> Iterator[LeakageOutcome]:
+        for row in self._rows:
+            for seed in self._seeds:
+                run = self._runs.run_folder(row, seed)
+                bounds = _bounds(run)
+                for split in QUESTIONS:
+                    outcome = self._attacked(row, seed, split, run, bounds)
+                    auc = outcome.attacks[0].measures[Statistic.AUC]
+                    self._say(
+                        f"{row.title}, seed {seed}, {QUESTIONS[split]}: AUC {auc.value:.3f} "
+                        f"({auc.low:.3f} to {auc.high:.3f})"
+                    )
+                    yield outcome
+
+    def _attacked(
+        self, row: Row, seed: int, split: str, run: Path, bounds: MembershipBounds | None
+    ) -> LeakageOutcome:
+        kept = self._folder / "leakage"
+        references = [
+            reference_features(
+                _checkpoint(self._runs.run_folder(row, other)),
+                tiny_vt5.FOLDER,
+                Dataset(self._data(other), split),
+                kept=kept,
+            )
+            for other in self._seeds
+            if other != seed
+        ]
+        found = assess_checkpoint(
+            _checkpoint(run),
+            tiny_vt5.FOLDER,
+            Dataset(self._data(seed), split),
+            # Forms have no field that a provider has in common: there is nothing to memorize that could be asked for.
+            options=Options(memorization=False, resamples=self._size.resamples),
+            references=references,
+            kept=kept,
+        )
+        return LeakageOutcome(
+            row=row.name,
+            seed=seed,
+            questions=split,
+            attacks=found.attacks,
+            bounds=bounds,
+            left_out=found.left_out,
+        )
+
+    def _data(self, seed: int) -> Path:
+        folder = self._runs.data(seed)
+        done = folder / f"red-{self._size.providers}-{self._size.forms}"
+        if not done.exists():
+            write_red_splits(
+                folder,
+                self._task.model_copy(update={"seed": seed}),
+                providers=self._size.providers,
+                forms=self._size.forms,
+            )
+            done.touch()
+        return folder
+
+
+def _checkpoint(run: Path) -> Path:
+    return RunFolder(run).file(ArtifactKind.CHECKPOINT)
+
+
+def _bounds(run: Path) -> MembershipBounds | None:
+    if not (run / FILES[ArtifactKind.TRAINING_RECORD]).is_file():
+        return None
+    record = RunFolder(run).record(max_rounds=MAX_ROUNDS)
+    return membership_bounds(privacy_profiles(releases(record, SamplingRule.TWO_STAGE)), record.run.delta)

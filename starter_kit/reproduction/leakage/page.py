@@ -1,0 +1,197 @@
+"""docs/leakage.md: all outcomes, and the answers to three questions about them. Nothing in it is set by hand."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import mean
+
+from evaluator.accounting.bounds import MembershipBounds
+from evaluator.leakage.results import LIKELIHOOD, AttackResult, Measure
+from evaluator.leakage.statistics import Statistic
+from starter_kit.reproduction.leakage.coverage import Coverage
+from starter_kit.reproduction.leakage.experiment import (
+    ATTACKED_ROWS,
+    QUESTIONS,
+    LeakageOutcome,
+    LeakageResults,
+)
+
+TEMPLATE = Path(__file__).with_name("page.md")
+PRIVATE = ("fl-provider-dp", "dp-lora")
+EPSILONS = (1, 4, 8)
+FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
+
+
+def page(results: LeakageResults, coverage: Sequence[Coverage]) -> str:
+    """Return the page in Markdown."""
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        seeds=len({outcome.seed for outcome in results.outcomes}),
+        **results.task.model_dump(include={"clients"}),
+        trained=results.task.providers,
+        **results.size.model_dump(),
+        **results.model_dump(include={"kit_version", "torch_version", "machine"}),
+        tables="\n\n".join(_table(results, split) for split in QUESTIONS),
+        published=_published(results),
+        order="\n".join(_order(results)),
+        significance="\n".join(_significance(results)),
+        bounds="\n".join(_within(results)),
+        coverage="\n".join(_coverage(coverage)),
+    )
+
+
+def _of(results: LeakageResults, row: str, split: str) -> list[LeakageOutcome]:
+    return [outcome for outcome in results.outcomes if (outcome.row, outcome.questions) == (row, split)]
+
+
+def _ours(outcome: LeakageOutcome) -> AttackResult:
+    return next(attack for attack in outcome.attacks if attack.attack == LIKELIHOOD)
+
+
+def _table(results: LeakageResults, split: str) -> str:
+    lines = [
+        f"Questions about {QUESTIONS[split]}:",
+        "",
+        "| row | AUC of each seed, with 95 % intervals | balanced accuracy | TPR at 1 % | TPR at 10 % "
+        "| ε allows at most (balanced; 1 %; 10 %) |",
+        "| --- | --- | --: | --: | --: | --: |",
+    ]
+    for row in ATTACKED_ROWS:
+        outcomes = _of(results, row.name, split)
+        if not outcomes:
+            continue
+        measures = [_ours(outcome).measures for outcome in outcomes]
+        cells = [
+            row.title,
+            "; ".join(_interval(found[Statistic.AUC]) for found in measures),
+            *(
+                f"{mean(found[statistic].value for found in measures):.3f}"
+                for statistic in (Statistic.BALANCED_ACCURACY, *FALSE_POSITIVE_RATES)
+            ),
+            _allowed(outcomes[0].bounds),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _interval(measure: Measure) -> str:
+    mark = "" if measure.above_base.covers_zero else " *"
+    return f"{measure.value:.3f} ({measure.low:.3f}–{measure.high:.3f}){mark}"
+
+
+def _allowed(bounds: MembershipBounds | None) -> str:
+    if bounds is None:
+        return "–"
+    rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates}
+    return f"{bounds.balanced_accuracy:.3f}; {rates[0.01]:.3f}; {rates[0.1]:.3f}"
+
+
+def _published(results: LeakageResults) -> str:
+    """Return the published attacks on new forms: accuracy in percent, the mean over the seeds."""
+    names = list(
+        dict.fromkeys(
+            (attack.attack, attack.target_set)
+            for outcome in results.outcomes
+            if outcome.questions == "red"
+            for attack in outcome.attacks
+            if attack.attack != LIKELIHOOD
+        )
+    )
+    if not names:
+        return "There were too few providers for them."
+    header = " | ".join(f"{attack}, s = {s}" for attack, s in names)
+    lines = [f"| row | {header} |", "| --- |" + " --: |" * len(names)]
+    for row in ATTACKED_ROWS:
+        outcomes = _of(results, row.name, "red")
+        if outcomes:
+            cells = [_accuracy(outcomes, attack, s) for attack, s in names]
+            lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _accuracy(outcomes: Sequence[LeakageOutcome], name: str, s: int) -> str:
+    found = [
+        attack.accuracy
+        for outcome in outcomes
+        for attack in outcome.attacks
+        if (attack.attack, attack.target_set) == (name, s) and attack.accuracy is not None
+    ]
+    return f"{100 * mean(found):.1f}" if found else "–"
+
+
+def _order(results: LeakageResults) -> Iterator[str]:
+    """Yield for each private method and set of questions whether more ε leaks more."""
+    titles = {row.name: row.title for row in ATTACKED_ROWS}
+    for split, about in QUESTIONS.items():
+        for method in PRIVATE:
+            rows = [f"{method}-{epsilon}" for epsilon in EPSILONS]
+            if not all(_of(results, row, split) for row in rows):
+                continue
+            means = [_mean_auc(results, row, split) for row in [*rows, "fedavg"] if _of(results, row, split)]
+            verdict = "yes" if means == sorted(means) else "**no**"
+            numbers = ", ".join(f"{value:.3f}" for value in means)
+            name = titles[rows[0]].split(",")[0]
+            yield f"- {name}, {about}: {verdict}; AUC {numbers} at ε = 1, 4, 8 and without privacy (FedAvg)."
+
+
+def _mean_auc(results: LeakageResults, row: str, split: str) -> float:
+    return mean(_ours(outcome).measures[Statistic.AUC].value for outcome in _of(results, row, split))
+
+
+def _significance(results: LeakageResults) -> Iterator[str]:
+    for row in ATTACKED_ROWS:
+        parts = []
+        for split, about in QUESTIONS.items():
+            outcomes = _of(results, row.name, split)
+            found = [not _ours(o).measures[Statistic.AUC].above_base.covers_zero for o in outcomes]
+            if found:
+                parts.append(f"{sum(found)} of {len(found)} seeds on {about}")
+        if parts:
+            yield f"- {row.title}: {', '.join(parts)}."
+
+
+def _within(results: LeakageResults) -> Iterator[str]:
+    """Yield how many of the private rows' measured rates are within what ε allows, and each that isn't."""
+    checked, above, surely = 0, list[str](), 0
+    titles = {row.name: row.title for row in ATTACKED_ROWS}
+    for outcome in results.outcomes:
+        for attack in outcome.attacks if outcome.bounds else []:
+            for statistic, limit in _limits(outcome.bounds):
+                measure = attack.measures[statistic]
+                checked += 1
+                surely += measure.low > limit
+                if measure.value > limit:
+                    above.append(
+                        f"  - {titles[outcome.row]}, seed {outcome.seed}, {attack.attack}, "
+                        f"{QUESTIONS[outcome.questions]}: {statistic.replace('_', ' ')} {measure.value:.3f} "
+                        f"({measure.low:.3f}–{measure.high:.3f}), allowed {limit:.3f}"
+                    )
+    yield (
+        f"Of {checked} measured rates of private rows, {checked - len(above)} are within what ε allows; "
+        f"of {surely} the whole interval is above." + (" Above are:" if above else "")
+    )
+    yield from above
+
+
+def _limits(bounds: MembershipBounds | None) -> Iterator[tuple[Statistic, float]]:
+    if bounds is None:
+        return
+    yield Statistic.BALANCED_ACCURACY, bounds.balanced_accuracy
+    rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates}
+    for statistic, rate in FALSE_POSITIVE_RATES.items():
+        yield statistic, rates[rate]
+
+
+def _coverage(coverage: Sequence[Coverage]) -> Iterator[str]:
+    yield "| providers of each kind | true AUC | AUC | balanced accuracy | TPR at 10 % | TPR at 1 % |"
+    yield "| --: | --: | --: | --: | --: | --: |"
+    for found in coverage:
+        shares = (
+            found.share(statistic)
+            for statistic in (
+                Statistic.AUC,
+                Statistic.BALANCED_ACCURACY,
+                Statistic.TPR_AT_10,
+                Statistic.TPR_AT_1,
+            )
+        )
+        cells = [f"{found.providers}", f"{found.auc:.2f}", *(f"{share:.1%}" for share in shares)]
+        yield f"| {' | '.join(cells)} |"

@@ -1,0 +1,108 @@
+"""`pfl leakage`: what is printed and kept of a run, its audit, and what is rejected."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from evaluator.auditing.escrow import Escrow
+from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.leakage.results import Interval, LeakageResult, Measure, public_auc
+from tests.starter_kit.commands.pfl import pfl
+from tests.starter_kit.pocket_data import PROVIDERS
+
+CANARIES = 100
+
+
+@pytest.fixture(scope="module")
+def red(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    """The pocket data, of which every other provider was trained on."""
+    folder = tmp_path_factory.mktemp("red") / "red"
+    shutil.copytree(data, folder)
+    write_info(folder, DatasetInfo(name="pocket", clients={0: PROVIDERS[::2]}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def escrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Canaries with a word on a tiny page each."""
+    folder = tmp_path_factory.mktemp("escrow")
+    (folder / "images").mkdir()
+    names = [f"Canary {number}" for number in range(CANARIES)]
+    pages = [
+        Page(page=f"{number}_0", provider=name, words=[name], boxes=[(0, 0, 1, 1)])
+        for number, name in enumerate(names)
+    ]
+    questions = [
+        Question(question_id=page.page, page=page.page, question="What is the name?", answers=[page.provider])
+        for page in pages
+    ]
+    for page in pages:
+        Image.new("RGB", (8, 8)).save(folder / "images" / f"{page.page}.jpg")
+    write_info(folder, DatasetInfo(name="canaries"))
+    write_split(folder, "canaries", pages, questions)
+    Escrow(
+        data_sha256=Dataset(folder, "canaries").sha256(),
+        guesses=20,
+        is_released={name: place % 2 == 0 for place, name in enumerate(names)},
+    ).write(folder / "escrow.json")
+    return folder
+
+
+def test_a_run_is_attacked_and_audited(
+    run: Path, base: Path, red: Path, escrow: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    ended = pfl("leakage", run, "--base", base, "--data", red, "--escrow", escrow, "--out", out)
+    assert "12 questions about 3 members and 3 nonmembers" in ended.stdout
+    assert "Not made, T_5: E_LEAKAGE_PROVIDERS" in ended.stdout
+    assert f"Audit with {CANARIES} canaries" in ended.stdout
+    assert "not refuted" in ended.stdout
+    assert "which verifies nothing" in ended.stdout
+    folder = out / "leakage"
+    result = LeakageResult.model_validate_json((folder / "leakage.json").read_bytes())
+    assert [(score.provider, score.is_member, score.questions) for score in result.providers] == [
+        (name, place % 2 == 0, 2) for place, name in enumerate(PROVIDERS)
+    ]
+    assert result.strongest.measures["auc"].low <= result.strongest.measures["auc"].value
+    for name in ("roc.png", "providers.png"):
+        with Image.open(folder / name) as plot:
+            assert plot.size == (960, 660)
+    assert [json.loads(line) for line in (folder / "memorized.jsonl").read_text().splitlines()] == [
+        example.model_dump(mode="json") for example in result.examples
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"clients": {}}, "E_LEAKAGE_LABELS"),
+        ({"clients": {0: PROVIDERS}}, "E_LEAKAGE_PROVIDERS"),
+    ],
+)
+def test_data_that_has_no_two_kinds_of_providers_is_rejected(
+    run: Path, base: Path, red: Path, tmp_path: Path, change: dict[str, object], code: str
+) -> None:
+    folder = shutil.copytree(red, tmp_path / "data")
+    (folder / "dataset.json").write_text(json.dumps({"name": "pocket", **change}))
+    ended = pfl("leakage", run, "--base", base, "--data", folder, "--no-memorization", status=2)
+    assert code in ended.stderr
+
+
+def test_a_wrong_escrow_file_is_rejected(run: Path, base: Path, red: Path, tmp_path: Path) -> None:
+    (tmp_path / "escrow.json").write_text("{}")
+    options = ("--no-memorization", "--out", tmp_path / "out", "--escrow", tmp_path)
+    ended = pfl("leakage", run, "--base", base, "--data", red, *options, status=2)
+    assert "E_AUDIT_ESCROW" in ended.stderr
+
+
+def test_everybody_sees_an_auc_in_coarse_steps() -> None:
+    def measure(value: float, low: float) -> Measure:
+        above = Interval(value=value - 0.5, low=low, high=0.5)
+        return Measure(value=value, low=0, high=1, null_low=0, null_high=1, p_value=0.5, above_base=above)
+
+    assert public_auc(measure(0.62, 0.01)) == "0.60"
+    assert public_auc(measure(0.63, 0.01)) == "0.65"
+    assert public_auc(measure(0.63, -0.01)) == "n.s."

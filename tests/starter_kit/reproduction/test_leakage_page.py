@@ -1,0 +1,113 @@
+"""What docs/leakage.md says of outcomes that are made up: order, significance, and what ε allows."""
+
+import pytest
+
+from evaluator.accounting.bounds import MembershipBounds, TruePositiveRate
+from evaluator.leakage.results import AttackResult, Interval, Measure
+from evaluator.leakage.statistics import Statistic
+from starter_kit.data.forms import FormSettings
+from starter_kit.reproduction.leakage.coverage import simulate_coverage, true_value
+from starter_kit.reproduction.leakage.experiment import (
+    ATTACKED_ROWS,
+    QUESTIONS,
+    LeakageOutcome,
+    LeakageResults,
+    Size,
+)
+from starter_kit.reproduction.leakage.page import page
+
+BOUNDS = MembershipBounds(
+    balanced_accuracy=0.6,
+    true_positive_rates=[
+        TruePositiveRate(false_positive_rate=rate, at_most=most) for rate, most in ((0.01, 0.05), (0.1, 0.3))
+    ],
+    gaussian_mu=0.5,
+)
+
+
+def measure(value: float) -> Measure:
+    return Measure(
+        value=value,
+        low=value - 0.1,
+        high=value + 0.1,
+        null_low=0.4,
+        null_high=0.6,
+        p_value=0.5,
+        above_base=Interval(value=value - 0.5, low=value - 0.6, high=value - 0.4),
+    )
+
+
+def outcome(row: str, questions: str, auc: float) -> LeakageOutcome:
+    values = {
+        Statistic.AUC: auc,
+        Statistic.BALANCED_ACCURACY: auc - 0.05,
+        Statistic.TPR_AT_1: 0.01,
+        Statistic.TPR_AT_10: 0.1,
+    }
+    return LeakageOutcome(
+        row=row,
+        seed=1,
+        questions=questions,
+        attacks=[
+            AttackResult(
+                attack="likelihood",
+                target_set=0,
+                members=20,
+                nonmembers=20,
+                chance=0.5,
+                measures={statistic: measure(value) for statistic, value in values.items()},
+            )
+        ],
+        bounds=BOUNDS if "dp-" in row else None,
+        left_out=[],
+    )
+
+
+def results(**aucs: float) -> LeakageResults:
+    return LeakageResults(
+        kit_version="1",
+        torch_version="2",
+        machine="a machine",
+        task=FormSettings(),
+        size=Size(),
+        outcomes=[
+            outcome(row.name, questions, aucs.get(row.name.replace("-", "_"), 0.5))
+            for row in ATTACKED_ROWS
+            for questions in QUESTIONS
+        ],
+    )
+
+
+def test_the_order_of_epsilon_is_compared_with_that_of_leakage() -> None:
+    text = page(results(fl_provider_dp_4=0.55, fl_provider_dp_8=0.6, fedavg=0.9, dp_lora_1=0.6), [])
+    assert "- FL-PROVIDER-DP, new forms: yes; AUC 0.500, 0.550, 0.600, 0.900 at ε = 1, 4, 8" in text
+    assert "- DP-LoRA, training forms: **no**" in text
+
+
+def test_what_is_significant_is_counted_and_marked() -> None:
+    text = page(results(fedavg=0.9), [])
+    assert "- FedAvg: 1 of 1 seeds on new forms, 1 of 1 seeds on training forms." in text
+    assert "- Zero-shot: 0 of 1 seeds on new forms, 0 of 1 seeds on training forms." in text
+    assert "0.900 (0.800–1.000) *" in text
+
+
+def test_rates_above_what_epsilon_allows_are_named() -> None:
+    assert "Of 36 measured rates of private rows, 36 are within what ε allows; of 0 the whole" in page(
+        results(), []
+    )
+    text = page(results(dp_lora_1=0.85), [])
+    assert "34 are within what ε allows; of 2 the whole interval is above. Above are:" in text
+    assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
+
+
+def test_true_values_are_those_of_normal_scores() -> None:
+    assert true_value(Statistic.AUC, 0) == pytest.approx(0.5)
+    assert true_value(Statistic.BALANCED_ACCURACY, 2) == pytest.approx(0.8413, abs=1e-4)
+    assert true_value(Statistic.TPR_AT_10, 1.2816) == pytest.approx(0.5, abs=1e-4)
+
+
+def test_coverage_is_counted() -> None:
+    (found,) = simulate_coverage(20, sizes=[40], shifts=[1.0], resamples=200)
+    assert found.runs == 20
+    assert found.share(Statistic.AUC) >= 0.8
+    assert "| 40 | 0.76 |" in page(results(), [found])
