@@ -24,7 +24,10 @@ CLIENT_FILE = re.compile(r"(?:imdb|blue)_train_client_(\d+)\.npy")
 HELD_OUT_FILES = {
     "valid": ("imdb_valid.npy", "imdb_val.npy", "blue_valid.npy", "blue_val.npy"),
     "test": ("imdb_test.npy", "blue_test.npy"),
+    # New documents for attacks, of providers that training has met and of others.
+    "red": ("red_test.npy", "imdb_red_test.npy"),
 }
+PROVIDER_FILES = ("doc2provider.json", "red_doc2provider.json")
 
 
 class DocumentProvider(BaseModel):
@@ -81,7 +84,7 @@ def convert_imdb(
     images: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
-    """Convert the competition's files into data folders: train and valid into the public one, test into the secret one.
+    """Convert the competition's files into data folders: the test set into the secret one, all others into the public.
 
     Args:
         images: The folder of page images, if it isn't `source/images`.
@@ -111,7 +114,7 @@ def convert_imdb(
 
     description = "Converted from imdb files."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
-    if {"train", "valid"} & conversion.tallies.keys():
+    if {"train", "valid", "red"} & conversion.tallies.keys():
         write_info(folder_public, info)
     if "test" in conversion.tallies:  # with the clients: scores are grouped by seen and unseen providers
         write_info(folder_secret, info)
@@ -212,22 +215,23 @@ def _convert_held_out(
 
 
 def _document_providers(source: ImdbSource) -> dict[str, str]:
-    """Document -> provider, where the release says so."""
-    path = source.find("doc2provider.json")
-    if path is None:
-        return {}
-    try:
-        entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(path),
-            expected='JSON such as {"a document": {"provider": "a provider"}}',
-            found=first_line(error),
-        ) from error
-    return {
-        document: entry if isinstance(entry, str) else entry.provider for document, entry in entries.items()
-    }
+    """Document -> provider, where the release says so; the documents for attacks have a file of their own."""
+    providers: dict[str, str] = {}
+    for path in filter(None, map(source.find, PROVIDER_FILES)):
+        try:
+            entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=str(path),
+                expected='JSON such as {"a document": {"provider": "a provider"}}',
+                found=first_line(error),
+            ) from error
+        providers |= {
+            document: entry if isinstance(entry, str) else entry.provider
+            for document, entry in entries.items()
+        }
+    return providers
 
 
 def _pages(
