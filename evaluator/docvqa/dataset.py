@@ -7,7 +7,8 @@ A data folder holds::
     <split>/pages.jsonl          one `Page` a line
     <split>/questions.jsonl      one `Question` a line
 
-Splits are named `train`, `valid` and `test`. Boxes are [x0, y0, x1, y1] in [0, 1], relative to the page.
+Splits are named `train`, `valid` and `test`; `red` has documents for attacks. Boxes are [x0, y0, x1, y1] in [0, 1],
+relative to the page.
 """
 
 import hashlib

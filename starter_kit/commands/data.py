@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +117,10 @@ def imdb(
     images: Annotated[Path | None, typer.Option(help="Page images, if not in SOURCE/images.")] = None,
     force: Force = False,
 ) -> None:
-    """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret."""
+    """Convert the competition's imdb files into OUT/public and, if the test file is there, OUT/secret.
+
+    The documents for attacks, red_test.npy, become the split red of OUT/public.
+    """
     from starter_kit.data.imdb_import import convert_imdb
 
     with _exit_on_problem(), progress("Importing images") as on_progress:
@@ -127,17 +131,51 @@ def imdb(
 
 
 @app.command()
-def export(folder: Source, out: Out, force: Force = False) -> None:
-    """Write the data folder FOLDER as imdb files, for the competition's own kit."""
-    from starter_kit.data.folders import atomic_folder
-    from starter_kit.data.imdb_export import export_imdb
+def parquet(source: Source, out: Out, force: Force = False) -> None:
+    """Convert Parquet files, as `export --format parquet` writes them, into OUT/public and OUT/secret."""
+    from starter_kit.data.parquet_files import import_parquet
 
+    with _exit_on_problem(), progress("Importing pages") as on_progress:
+        summary = _write_pair(
+            out, force, lambda public, secret: import_parquet(source, public, secret, on_progress)
+        )
+    _print_summary(summary)
+
+
+class Layout(StrEnum):
+    """The layouts that a data folder is exported to."""
+
+    IMDB = "imdb"
+    PARQUET = "parquet"
+
+
+@app.command()
+def export(
+    folder: Source,
+    out: Out,
+    layout: Annotated[
+        Layout,
+        typer.Option("--format", help="For the competition's own kit, or for Hugging Face's datasets."),
+    ] = Layout.IMDB,
+    force: Force = False,
+) -> None:
+    """Write the data folder FOLDER as imdb files, for the competition's own kit, or as Parquet for `datasets`."""
+    from starter_kit.data.folders import atomic_folder
+
+    entries = {Layout.IMDB: {"imdb", "images"}, Layout.PARQUET: {"data", "README.md"}}
     with (
         _exit_on_problem(),
         progress("Exporting pages") as on_progress,
-        atomic_folder(out, force=force, entries=frozenset({"imdb", "images"})) as fresh,
+        atomic_folder(out, force=force, entries=frozenset(entries[layout])) as fresh,
     ):
-        summary = export_imdb(folder, fresh, on_progress)
+        if layout is Layout.PARQUET:
+            from starter_kit.data.parquet_files import export_parquet
+
+            summary = export_parquet(folder, fresh, on_progress)
+        else:
+            from starter_kit.data.imdb_export import export_imdb
+
+            summary = export_imdb(folder, fresh, on_progress)
     _print_summary(summary)
 
 

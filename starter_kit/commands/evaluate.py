@@ -27,6 +27,7 @@ class Split(StrEnum):
     TRAIN = "train"
     VALID = "valid"
     TEST = "test"
+    RED = "red"
 
 
 @app.command()

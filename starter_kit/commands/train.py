@@ -1,6 +1,7 @@
 """`pfl train`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +23,9 @@ from starter_kit.commands.options import (
 )
 from starter_kit.commands.training_run import RunFiles, credentials_of, require_free_folder, run_training
 from starter_kit.console import exit_on_problem, log
+
+if TYPE_CHECKING:
+    from starter_kit.settings.run_settings import RunSettings
 
 app = new_app()
 
@@ -56,9 +60,8 @@ def train(
     from starter_kit.settings.configuration import load_settings
 
     with exit_on_problem():
-        settings = load_settings(
-            config_of(context, config), changes or [], flags=given_flags(context), on_note=log
-        )
+        flags = given_flags(context)
+        settings = load_settings(config_of(context, config), changes or [], flags=flags, on_note=log)
         require_free_folder(out, resume=resume)
         client = connect_if_known(site, token)
         loggers = loggers_of(log_to or [])
@@ -67,6 +70,8 @@ def train(
         from starter_kit.engines.processes import in_processes
         from starter_kit.runs.training import in_process
 
+        if "--use_dp" in flags:
+            _report_cost(settings, data)
         run_training(
             settings,
             RunFiles(data=data, base=base, out=out),
@@ -76,3 +81,15 @@ def train(
             open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
             loggers=loggers,
         )
+
+
+def _report_cost(settings: "RunSettings", data: Path) -> None:
+    """Report before training which budgets the published sampler exceeds, and what would keep them."""
+    from evaluator.docvqa.dataset import read_info
+    from starter_kit.federation.rounds import Client
+    from starter_kit.settings.published_cost import cost_notes
+
+    clients = read_info(data).clients.items()
+    lines = cost_notes(settings, [Client(client, {name: [0] for name in names}) for client, names in clients])
+    for line in lines:
+        log(line)

@@ -3,9 +3,11 @@
 import struct
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
+from PIL.JpegImagePlugin import JpegImageFile
 
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.summary import Finding, Findings
@@ -15,6 +17,9 @@ JPEG_QUALITY = 85
 FORMATS = ("JPEG", "PNG")  # PNG under a .jpg name is met; Pillow's rarer parsers stay closed
 # What Pillow raises on damaged, truncated, foreign or absurdly large files.
 UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
+
+# The one part of a JPEG beside its picture that says nothing more: the marker of its format.
+PLAIN = {"APP0"}
 
 Size = tuple[int, int]
 
@@ -51,6 +56,26 @@ def import_images(
     return sizes
 
 
+def store_image(content: bytes, target: Path) -> bool:
+    """Write an image from within another file, and return whether it could be read.
+
+    A JPEG that needs no change, as `import_images` writes them, stays as it is, bit for bit.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with Image.open(BytesIO(content), formats=FORMATS) as image:
+            image.load()
+            plain = isinstance(image, JpegImageFile) and {name for name, _ in image.applist} <= PLAIN
+            if plain and image.mode == "RGB" and max(image.size) <= LONGEST_PX:
+                target.write_bytes(content)
+                return True
+            page = image.convert("RGB")
+    except UNREADABLE:
+        return False
+    _save(page, target, LONGEST_PX)
+    return True
+
+
 def read_image(path: Path, longest_px: int = LONGEST_PX) -> tuple[Image.Image, Size] | None:
     """Return the image in RGB, decoded at no less than `longest_px`, and its size in the file; None if it is
     unreadable."""
@@ -68,6 +93,12 @@ def _shrink(source: Path, target: Path, longest_px: int) -> Size | None:
     if read is None:
         return None
     page, size = read
-    page.thumbnail((longest_px, longest_px))
-    page.save(target, quality=JPEG_QUALITY)
+    _save(page, target, longest_px)
     return size
+
+
+def _save(page: Image.Image, target: Path, longest_px: int) -> None:
+    page.thumbnail((longest_px, longest_px))
+    # Pillow would write the source's comment again.
+    page.info.clear()
+    page.save(target, quality=JPEG_QUALITY)

@@ -14,7 +14,9 @@ from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
-SET_NAMES = {"train": "train", "valid": "val", "test": "test"}  # split -> what the competition calls it
+# Split -> what the competition calls it, and the file of one that isn't in training.
+SET_NAMES = {"train": "train", "valid": "val", "test": "test", "red": "red_test"}
+FILES = {"valid": "imdb_val.npy", "test": "imdb_test.npy", "red": "red_test.npy"}
 
 
 def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progress) -> ImportSummary:
@@ -37,9 +39,8 @@ def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progre
             _write_training(rows, info.clients, out / "imdb")
         else:
             set_name = SET_NAMES[dataset.split]
-            write_imdb(
-                out / "imdb" / f"imdb_{set_name}.npy", set_name, list(chain.from_iterable(rows.values()))
-            )
+            path = out / "imdb" / FILES[dataset.split]
+            write_imdb(path, set_name, list(chain.from_iterable(rows.values())))
         for page in dataset.pages.values():
             providers[page.document] = {"provider": page.provider}
             _copy_image(dataset.image_path(page.page), out / "images")

@@ -28,7 +28,10 @@ MEMBER = "member"
 HELD_OUT_FILES = {
     "valid": ("imdb_valid.npy", "imdb_val.npy", "blue_valid.npy", "blue_val.npy"),
     "test": ("imdb_test.npy", "blue_test.npy"),
+    # New documents for attacks, of providers that training has met and of others.
+    "red": ("red_test.npy", "imdb_red_test.npy"),
 }
+PROVIDER_FILES = ("doc2provider.json", "red_doc2provider.json")
 
 
 class ProviderLabel(BaseModel):
@@ -103,7 +106,7 @@ def convert_imdb(
     images: Path | None = None,
     on_progress: OnProgress = ignore_progress,
 ) -> ImportSummary:
-    """Convert the competition's files into data folders: train and valid into the public one, others into the secret.
+    """Convert the competition's files into data folders; test sets, and the red-team challenge's, into the secret one.
 
     Where there are red-team files and no training files, their members are the providers of one client: attacks take
     the providers of all clients for the members.
@@ -143,12 +146,10 @@ def convert_imdb(
 
     description = "Converted from imdb files."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
-    if {"train", "valid"} & conversion.tallies.keys():
+    if {"train", "valid", "red"} & conversion.tallies.keys():
         write_info(folder_public, info)
-    if {
-        "test",
-        *red_files,
-    } & conversion.tallies.keys():  # with the clients: scores are grouped by seen and unseen providers
+    if {"test", *red_files} & conversion.tallies.keys():
+        # With the clients: scores are grouped by seen and unseen providers.
         write_info(folder_secret, info)
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
@@ -280,22 +281,23 @@ def _members(path: Path) -> set[str]:
 
 
 def _document_providers(source: ImdbSource) -> dict[str, str]:
-    """Document -> provider, where the release says so."""
-    path = source.find("doc2provider.json")
-    if path is None:
-        return {}
-    try:
-        entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(path),
-            expected='JSON such as {"a document": {"provider": "a provider"}}',
-            found=first_line(error),
-        ) from error
-    return {
-        document: entry if isinstance(entry, str) else entry.provider for document, entry in entries.items()
-    }
+    """Document -> provider, where the release says so; the documents for attacks have a file of their own."""
+    providers: dict[str, str] = {}
+    for path in filter(None, map(source.find, PROVIDER_FILES)):
+        try:
+            entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=str(path),
+                expected='JSON such as {"a document": {"provider": "a provider"}}',
+                found=first_line(error),
+            ) from error
+        providers |= {
+            document: entry if isinstance(entry, str) else entry.provider
+            for document, entry in entries.items()
+        }
+    return providers
 
 
 def _pages(

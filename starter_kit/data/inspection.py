@@ -9,7 +9,7 @@ from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.data.images import read_image
 from starter_kit.data.summary import ImportSummary, SplitTally
 
-SPLITS = ("train", "valid", "test")
+SPLITS = ("train", "valid", "test", "red")
 
 
 def inspect_folder(
@@ -26,7 +26,7 @@ def inspect_folder(
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             where=str(folder),
-            expected="a folder train, valid or test",
+            expected="a folder train, valid, test or red",
             found="none",
         )
     tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}

@@ -325,3 +325,20 @@ def test_labels_of_another_form_are_rejected(source: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         convert_imdb(red, source.parent / "public", source.parent / "attacked")
     assert caught.value.problem.code == ErrorCode.DATASET_FORMAT
+
+
+def test_documents_for_attacks_become_a_split_of_their_own_and_go_out_again(source: Path) -> None:
+    imdb = source / "imdb"
+    (imdb / "imdb_test.npy").rename(imdb / "red_test.npy")
+    providers = json.loads((source.parent / "secret" / "imdb" / "doc2provider.json").read_text())
+    (imdb / "red_doc2provider.json").write_text(json.dumps(providers))
+    summary = convert(source)
+    assert not (source.parent / "back").exists()
+    public = source.parent / "public"
+    red = Dataset(public, "red")
+    assert {page.provider for page in red.pages.values()} == {
+        entry["provider"] for entry in providers.values()
+    }
+    assert summary.splits["red"].questions == len(red.questions) > 0
+    export_imdb(public, source.parent / "again")
+    assert (source.parent / "again" / "imdb" / "red_test.npy").is_file()

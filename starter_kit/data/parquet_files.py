@@ -1,0 +1,303 @@
+"""Data folders as Parquet files that Hugging Face's `datasets` reads, and back.
+
+A row is a page with its questions::
+
+    page, provider     text
+    client             the client of the provider, in training; null elsewhere
+    image              the JPEG file, as `datasets` stores images
+    words              list of text
+    boxes              list of [x0, y0, x1, y1] in [0, 1], one a word
+    questions          list of question_id, question, answers, key
+
+`<out>/data/<split>-00000-of-00001.parquet` and so on, where the split `valid` is called `validation`; `README.md` names
+the files of each split, and the files say which features `datasets` shall make of the columns. Nothing is lost: what
+comes back is the folder that was written, images included.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
+from evaluator.errors import ErrorCode, ProblemError
+from evaluator.progress import OnProgress, ignore_progress
+from starter_kit.data.folders import SplitWriter
+from starter_kit.data.images import store_image
+from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
+from starter_kit.extras import import_extra
+
+# Split -> what `datasets` calls it.
+NAMES = {"train": "train", "valid": "validation", "test": "test", "red": "red"}
+SPLITS = {name: split for split, name in NAMES.items()} | {"valid": "valid", "val": "valid"}
+FILE = re.compile(r"(?P<split>[a-z]+)(?:-.*)?\.parquet")
+PAGES_IN_A_FILE = 4000
+PAGES_IN_A_GROUP = 100
+# The key of `dataset.json` in a file's metadata, and that of the features, which `datasets` defines.
+INFO, FEATURES = b"pfl_docvqa", b"huggingface"
+
+_TEXT = {"dtype": "string", "_type": "Value"}
+_TEXTS = {"feature": _TEXT, "_type": "Sequence"}
+_BOX = {"feature": {"dtype": "float64", "_type": "Value"}, "_type": "Sequence"}
+HF_FEATURES = {
+    "page": _TEXT,
+    "provider": _TEXT,
+    "client": {"dtype": "int32", "_type": "Value"},
+    "image": {"_type": "Image"},
+    "words": _TEXTS,
+    "boxes": {"feature": _BOX, "_type": "Sequence"},
+    "questions": [{"question_id": _TEXT, "question": _TEXT, "answers": _TEXTS, "key": _TEXT}],
+}
+
+
+class Image(BaseModel):
+    """An image as `datasets` stores it; files that are not within the Parquet file can't be read."""
+
+    bytes: bytes
+
+
+class QuestionOfPage(BaseModel):
+    """A question of a row."""
+
+    question_id: str
+    question: str
+    answers: list[str]
+    key: str | None = ""
+
+
+class PageRow(BaseModel):
+    """A row, as it is read."""
+
+    page: str
+    provider: str | None = ""
+    client: int | None = None
+    image: Image
+    words: list[str]
+    boxes: list[list[float]]
+    questions: list[QuestionOfPage]
+
+    def parts(self) -> tuple[Page, list[Question]]:
+        """Return the page and its questions. Raises ValidationError where they are none of a data folder."""
+        values = {
+            "page": self.page,
+            "provider": self.provider or "",
+            "words": self.words,
+            "boxes": self.boxes,
+        }
+        questions = [
+            Question.model_validate(question.model_dump() | {"page": self.page, "key": question.key or ""})
+            for question in self.questions
+        ]
+        return Page.model_validate(values), questions
+
+
+def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_progress) -> ImportSummary:
+    """Write the splits that `folder` has.
+
+    Raises:
+        ProblemError: (`E_DATASET_FORMAT`) `folder` is no data folder, or an image is missing; (`E_CONFIGURATION`)
+            pyarrow is not installed.
+    """
+    parquet: Any = import_extra("pyarrow.parquet", "parquet", "pyarrow")
+    info = read_info(folder)
+    homes = {provider: client for client, providers in info.clients.items() for provider in providers}
+    datasets = [Dataset(folder, split) for split in NAMES if (folder / split).is_dir()]
+    total, done = sum(len(dataset.pages) for dataset in datasets), 0
+    schema = _schema(info)
+    (out / "data").mkdir(parents=True)
+    for dataset in datasets:
+        pages = list(dataset.pages.values())
+        asked = _questions_by_page(dataset)
+        files = max(1, math.ceil(len(pages) / PAGES_IN_A_FILE))
+        for number in range(files):
+            part = pages[number * PAGES_IN_A_FILE : (number + 1) * PAGES_IN_A_FILE]
+            name = f"{NAMES[dataset.split]}-{number:05d}-of-{files:05d}.parquet"
+            with parquet.ParquetWriter(out / "data" / name, schema) as writer:
+                for start in range(0, len(part), PAGES_IN_A_GROUP):
+                    group = part[start : start + PAGES_IN_A_GROUP]
+                    rows = [_row(dataset, page, asked.get(page.page, []), homes) for page in group]
+                    writer.write_table(_table(rows, schema))
+                    done += len(group)
+                    on_progress(done, total)
+    (out / "README.md").write_text(_card(info, [dataset.split for dataset in datasets]), encoding="utf-8")
+    tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
+    return ImportSummary(info.name, tallies, {client: len(names) for client, names in info.clients.items()})
+
+
+def import_parquet(
+    source: Path, folder_public: Path, folder_secret: Path, on_progress: OnProgress = ignore_progress
+) -> ImportSummary:
+    """Convert Parquet files with the columns of this module into data folders: the test set into the secret one.
+
+    An image that isn't a plain JPEG of the kit's size is encoded again.
+
+    Raises:
+        ProblemError: (`E_DATASET_FORMAT`) There are no such files, or a row is none of a data folder;
+            (`E_CONFIGURATION`) pyarrow is not installed.
+    """
+    parquet: Any = import_extra("pyarrow.parquet", "parquet", "pyarrow")
+    files = _files(source)
+    findings, clients, tallies = Findings(), dict[int, list[str]](), dict[str, SplitTally]()
+    info: DatasetInfo | None = None
+    for split, paths in files.items():
+        folder = folder_secret if split == "test" else folder_public
+        with SplitWriter(folder, split) as writer:
+            for path in paths:
+                info = info or _stored_info(parquet, path)
+                for row in _rows(parquet, path):
+                    if _write_row(row, path, writer, folder, findings) and split == "train":
+                        _note_client(row, path, clients)
+                    on_progress(writer.tally.pages, 0)
+        tallies[split] = writer.tally
+    info = info or DatasetInfo(name=source.name, description="Converted from Parquet files.", clients=clients)
+    for folder in (folder_public, folder_secret):
+        if folder.is_dir():
+            write_info(folder, info)
+    counts = {client: len(names) for client, names in info.clients.items()}
+    return ImportSummary(info.name, tallies, counts, findings)
+
+
+def _schema(info: DatasetInfo) -> Any:
+    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+    text, texts = arrow.string(), arrow.list_(arrow.string())
+    question = [("question_id", text), ("question", text), ("answers", texts), ("key", text)]
+    features = {"info": {"features": HF_FEATURES}}
+    return arrow.schema(
+        [
+            ("page", text),
+            ("provider", text),
+            ("client", arrow.int32()),
+            ("image", arrow.struct([("bytes", arrow.binary()), ("path", text)])),
+            ("words", texts),
+            ("boxes", arrow.list_(arrow.list_(arrow.float64()))),
+            ("questions", arrow.list_(arrow.struct(question))),
+        ],
+        metadata={FEATURES: json.dumps(features).encode(), INFO: info.model_dump_json().encode()},
+    )
+
+
+def _table(rows: list[dict[str, object]], schema: Any) -> Any:
+    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+    return arrow.Table.from_pylist(rows, schema=schema)
+
+
+def _questions_by_page(dataset: Dataset) -> dict[str, list[Question]]:
+    found: dict[str, list[Question]] = {}
+    for question in dataset.questions:
+        found.setdefault(question.page, []).append(question)
+    return found
+
+
+def _row(
+    dataset: Dataset, page: Page, questions: list[Question], homes: Mapping[str, int]
+) -> dict[str, object]:
+    path = dataset.image_path(page.page)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _malformed(path, "the image of a page", error.strerror) from error
+    return {
+        "page": page.page,
+        "provider": page.provider,
+        "client": homes.get(page.provider) if dataset.split == "train" else None,
+        "image": {"bytes": content, "path": path.name},
+        "words": page.words,
+        "boxes": [list(box) for box in page.boxes],
+        "questions": [question.model_dump(exclude={"page"}) for question in questions],
+    }
+
+
+def _card(info: DatasetInfo, splits: list[str]) -> str:
+    files = [{"split": NAMES[split], "path": f"data/{NAMES[split]}-*.parquet"} for split in splits]
+    front = {
+        "pretty_name": info.name,
+        "task_categories": ["document-question-answering"],
+        "configs": [{"config_name": "default", "data_files": files}],
+    }
+    about = info.description or "Pages of documents, each with its words, their boxes, and questions."
+    return (
+        f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n# {info.name}\n\n{about}\n"
+    )
+
+
+def _files(source: Path) -> dict[str, list[Path]]:
+    """The files of each split, in the order of their names."""
+    named = [
+        (SPLITS[match["split"]], path)
+        for path in sorted(source.rglob("*.parquet"))
+        if (match := FILE.fullmatch(path.name)) and match["split"] in SPLITS
+    ]
+    if not named:
+        raise _malformed(source, "files such as data/train-00000-of-00001.parquet", "none")
+    order = list(NAMES)
+    named.sort(key=lambda pair: order.index(pair[0]))
+    return {split: [path for _, path in group] for split, group in groupby(named, key=lambda pair: pair[0])}
+
+
+def _opened(parquet: Any, path: Path) -> Any:
+    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+    try:
+        return parquet.ParquetFile(path)
+    except (OSError, arrow.ArrowException) as error:
+        raise _malformed(path, "a Parquet file", first_line(error)) from error
+
+
+def _stored_info(parquet: Any, path: Path) -> DatasetInfo | None:
+    """The data set's description, which other programs that write the file again leave out."""
+    stored = (_opened(parquet, path).schema_arrow.metadata or {}).get(INFO)
+    try:
+        return DatasetInfo.model_validate_json(stored) if stored else None
+    except ValidationError as error:
+        raise _malformed(path, f"a data set's description in {INFO.decode()}", first_line(error)) from error
+
+
+def _rows(parquet: Any, path: Path) -> Iterator[PageRow]:
+    arrow: Any = import_extra("pyarrow", "parquet", "pyarrow")
+    number = 0
+    with _opened(parquet, path) as file:
+        if missing := PageRow.model_fields.keys() - set(file.schema_arrow.names):
+            raise _malformed(
+                path, f"the columns {', '.join(PageRow.model_fields)}", f"no {sorted(missing)[0]}"
+            )
+        try:
+            for group in file.iter_batches(batch_size=PAGES_IN_A_GROUP, columns=list(PageRow.model_fields)):
+                for values in group.to_pylist():
+                    number += 1
+                    yield PageRow.model_validate(values)
+        except (ValidationError, arrow.ArrowException) as error:
+            raise _malformed(
+                f"{path}, row {number}", "a page with its questions", first_line(error)
+            ) from error
+
+
+def _write_row(row: PageRow, path: Path, writer: SplitWriter, folder: Path, findings: Findings) -> bool:
+    """Write a page with its image; a page whose image can't be read is left out."""
+    try:
+        page, questions = row.parts()
+    except ValidationError as error:
+        raise _malformed(
+            f"{path}, page {row.page}", "a page with its questions", first_line(error)
+        ) from error
+    if not store_image(row.image.bytes, folder / "images" / f"{page.page}.jpg"):
+        findings.note(Finding.BROKEN_IMAGE, page.page)
+        return False
+    writer.add(page, questions)
+    return True
+
+
+def _note_client(row: PageRow, path: Path, clients: dict[int, list[str]]) -> None:
+    if row.client is None or not row.provider:
+        raise _malformed(f"{path}, page {row.page}", "a provider and its client", "none")
+    known = clients.setdefault(row.client, [])
+    if row.provider not in known:
+        known.append(row.provider)
+
+
+def _malformed(where: object, expected: str, found: object) -> ProblemError:
+    return ProblemError.of(ErrorCode.DATASET_FORMAT, where=str(where), expected=expected, found=found)

@@ -1,0 +1,49 @@
+"""What the published sampler costs is reported with ways that keep each budget: settings that really do."""
+
+import re
+
+import pytest
+
+from starter_kit.federation.rounds import Client
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.published_cost import cost_notes
+from starter_kit.settings.run_settings import RunSettings
+
+CLIENTS = [Client(client, {f"{client}-{number}": [0] for number in range(400)}) for client in range(10)]
+FIXED = "sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 50}"
+
+
+def published(*changes: str) -> RunSettings:
+    """The published kit's settings for ε = 4, as `--use_dp` reads them."""
+    base = ["rounds=5", "target_epsilon=null", "noise_multiplier=0.637", "clip_norm=0.5", FIXED]
+    return load_settings("fl-provider-dp", [*base, *changes])
+
+
+def spent(settings: RunSettings) -> float:
+    plan = settings.plan(CLIENTS)
+    assert plan.guarantee
+    return plan.guarantee.epsilon(plan.rounds)
+
+
+def test_budgets_that_are_exceeded_are_named_with_epsilon() -> None:
+    first, *others = cost_notes(published(), CLIENTS)
+    assert "ε = 18.54" in first
+    assert "budgets 8, 4, 1" in first
+    assert [line.split()[2] for line in others] == ["8", "4", "1"]
+
+
+@pytest.mark.parametrize("budget", [8.0, 4.0])
+def test_the_ways_that_are_named_keep_the_budget(budget: float) -> None:
+    line = next(line for line in cost_notes(published(), CLIENTS) if f"ε = {budget:g} is kept" in line)
+    coins = re.search(r"--set '(sampling=[^']*)'", line)
+    assert coins
+    assert spent(published(coins[1])) <= budget
+    if fewer := re.search(r"--providers_per_fl_round (\d+)", line):
+        assert spent(published(f"sampling.providers_per_client={fewer[1]}")) <= budget
+    assert spent(published("noise_multiplier=null", f"target_epsilon={budget:g}")) <= budget
+
+
+def test_nothing_is_reported_of_a_run_within_all_budgets_or_with_coins_or_without_privacy() -> None:
+    coins = "sampling={type: poisson, client_rate: 0.2, provider_rate: 0.125}"
+    for settings in (published("noise_multiplier=20"), published(coins), load_settings("fedavg")):
+        assert cost_notes(settings, CLIENTS) == []
