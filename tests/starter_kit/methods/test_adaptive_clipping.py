@@ -51,7 +51,7 @@ def test_it_settles_where_the_quantile_is() -> None:
     _, server = method_and_server(toy, *NO_NOISE, "clip_norm=10", "quantile=0.7", "clip_learning_rate=1.0")
     norms = [float(c.norm()) for client in toy.clients for c in toy.learner.provider_changes(
         toy.weights, client.providers, server.method.local, server.stream)]  # fmt: skip
-    for number in range(1, 25):
+    for number in range(1, 13):
         server.round(number, toy.weights)
     found = 10 * math.exp(float(server.state[BESIDE][0]))
     assert 0.6 <= sum(norm <= found for norm in norms) / 20 <= 0.8
