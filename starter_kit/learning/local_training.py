@@ -16,7 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from starter_kit.learning.party_state import State as State
+from starter_kit.learning.party_state import put_back, taken
 from starter_kit.learning.plugins import (
+    HOOK_STATE,
     HOOKS,
     OPTIMIZERS,
     ContinuingOptimizer,
@@ -132,10 +134,12 @@ class Learner:
         if not examples:
             return Trained(torch.zeros_like(weights), None)
         self.tensors.write(weights)
-        parameters = list(self.tensors.parameters.values())
-        hooks = [known for known in (local.hook, hook) if known is not None]
-        hooked = HookedTraining(hooks, parameters, local.learning_rate, state)
-        optimizer = make_optimizer(parameters, local, state)
+        # What hooks keep in the state is none of the optimizer's.
+        of_hooks = {} if state is None else taken(state, HOOK_STATE)
+        optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
+        hooked = HookedTraining(
+            [known for known in (local.hook, hook) if known is not None], optimizer, of_hooks
+        )
         losses = []
         with seeded(stream.number, self.tensors.cuda_devices):
             for batch in batches(examples, local, stream):
@@ -149,6 +153,8 @@ class Learner:
         if state is not None and isinstance(optimizer, ContinuingOptimizer):
             state.update(optimizer.export_state())
         hooked.finish()
+        if state is not None:
+            put_back(state, HOOK_STATE, of_hooks)
         return Trained(self.tensors.read().sub_(weights), float(torch.stack(losses).mean()))
 
     def provider_changes(

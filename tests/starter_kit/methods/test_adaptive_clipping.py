@@ -37,7 +37,7 @@ def test_the_clip_norm_follows_the_share_of_updates_below_it() -> None:
         )
     ]
     below = sum(float(change.norm()) <= 0.1 for change in changes) / 10
-    clipped = sum(change * min(1, 0.1 / float(change.norm())) for change in changes)
+    clipped = torch.stack([change * min(1, 0.1 / float(change.norm())) for change in changes]).sum(0)
     first = server.round(1, toy.weights)
     assert torch.allclose(first.aggregate.total, clipped, atol=1e-5)
     assert torch.allclose(first.weights, toy.weights + method.server_learning_rate * clipped / 10, atol=1e-6)
@@ -48,9 +48,11 @@ def test_the_clip_norm_follows_the_share_of_updates_below_it() -> None:
 
 def test_it_settles_where_the_quantile_is() -> None:
     toy = Toy(clients=2, providers=10)
-    _, server = method_and_server(toy, *NO_NOISE, "clip_norm=10", "quantile=0.7", "clip_learning_rate=1.0")
+    method, server = method_and_server(
+        toy, *NO_NOISE, "clip_norm=10", "quantile=0.7", "clip_learning_rate=1.0"
+    )
     norms = [float(c.norm()) for client in toy.clients for c in toy.learner.provider_changes(
-        toy.weights, client.providers, server.method.local, server.stream)]  # fmt: skip
+        toy.weights, client.providers, method.local, server.stream)]  # fmt: skip
     for number in range(1, 13):
         server.round(number, toy.weights)
     found = 10 * math.exp(float(server.state[BESIDE][0]))

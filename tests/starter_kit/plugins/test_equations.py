@@ -89,7 +89,7 @@ def test_fedprox_is_the_loss_with_a_quadratic_pull_and_nothing_without_one() -> 
     assert plain.loss == none.loss
     by_loss = Toy()
     loss, weight = by_loss.loss, by_loss.model.weight
-    by_loss.learner._loss = lambda batch: loss(batch) + 3 / 2 * (weight - 1).square().sum()  # noqa: SLF001
+    by_loss.learner._loss = lambda batch: loss(batch) + 3 / 2 * (weight - 1).square().sum()
     expected = by_loss.learner.train(start, examples, local, STREAM).change
     assert torch.allclose(pulled.change, expected, atol=1e-6)
     assert not torch.allclose(pulled.change, plain.change, atol=1e-3)
