@@ -11,6 +11,8 @@ from starter_kit.console import exit_on_problem, print_lines
 
 app = new_app()
 
+METHOD = "--method"
+
 
 @app.command()
 def new(
@@ -28,11 +30,10 @@ def new(
     out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
 ) -> None:
     """Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is overwritten."""
-    from starter_kit.scaffolding.writing import write_method, write_plugin
-    from starter_kit.settings.plugin_list import KINDS
+    from starter_kit.scaffolding.writing import write_method
 
     given = {
-        "--method": method or private,
+        METHOD: method or private,
         "--codec": codec,
         "--optimizer": optimizer,
         "--hook": hook,
@@ -40,8 +41,9 @@ def new(
     }
     with exit_on_problem():
         asked = _one_of([option for option, is_given in given.items() if is_given])
-        kind = next((kind for kind in KINDS if kind.option == asked), None)
-        files = write_plugin(name, out, kind) if kind else write_method(name, out, private=private)
+        files = (
+            write_method(name, out, private=private) if asked == METHOD else plugin_files(asked, name, out)
+        )
     test, config, proof = out / f"test_{name}.py", out / f"{name}.yaml", out / f"{name}_proof.md"
     print_lines(
         *files,
@@ -63,4 +65,13 @@ def _one_of(asked: list[str]) -> str:
             found=", ".join(asked),
             next_step="Start them one after another.",
         )
-    return asked[0] if asked else "--method"
+    return asked[0] if asked else METHOD
+
+
+def plugin_files(option: str, name: str, out: Path) -> list[Path]:
+    """Write the files of a plug-in of the kind that `option` starts, and return their paths."""
+    # Takes seconds to load.
+    from starter_kit.scaffolding.writing import write_plugin
+    from starter_kit.settings.plugin_list import KINDS
+
+    return write_plugin(name, out, next(kind for kind in KINDS if kind.option == option))

@@ -19,7 +19,9 @@ from torch import Tensor
 from starter_kit.learning.optimizers import SGD, AdamW
 from starter_kit.learning.pacing import Pace, steps_of
 from starter_kit.learning.party_state import State as State
+from starter_kit.learning.party_state import put_back, taken
 from starter_kit.learning.plugins import (
+    HOOK_STATE,
     HOOKS,
     OPTIMIZERS,
     ContinuingOptimizer,
@@ -198,10 +200,12 @@ class Learner:
         if not examples:
             return Trained(torch.zeros_like(weights), None)
         self.tensors.write(weights)
-        parameters = list(self.tensors.parameters.values())
-        hooks = [known for known in (local.hook, hook) if known is not None]
-        hooked = HookedTraining(hooks, parameters, local.learning_rate, state)
-        optimizer = make_optimizer(parameters, local, state)
+        # What hooks keep in the state is none of the optimizer's.
+        of_hooks = {} if state is None else taken(state, HOOK_STATE)
+        optimizer = make_optimizer(list(self.tensors.parameters.values()), local, state)
+        hooked = HookedTraining(
+            [known for known in (local.hook, hook) if known is not None], optimizer, of_hooks
+        )
         pace = Pace(optimizer, local, len(examples))
         losses = []
         with seeded(stream.number, self.tensors.cuda_devices):
@@ -217,6 +221,8 @@ class Learner:
         if state is not None and isinstance(optimizer, ContinuingOptimizer):
             state.update(optimizer.export_state())
         hooked.finish()
+        if state is not None:
+            put_back(state, HOOK_STATE, of_hooks)
         change = self.tensors.read(weights.device).sub_(weights)
         return Trained(change, float(torch.stack(losses).mean()))
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from starter_kit.learning.party_state import State, put_back, taken
+from starter_kit.learning.party_state import State
 from starter_kit.plugin import Plugin, PluginKind
 
 OPTIMIZERS_BUILT_IN = ("adamw", "sgd", "shampoo")
@@ -51,14 +51,14 @@ class ContinuingOptimizer(Protocol):
 
 
 @dataclass(frozen=True)
-class LocalStep:
+class GradientStep:
     """One step of a local training, when its gradients are there and the optimizer has not used them.
 
     Attributes:
         number: From 1.
         parameters: What is trained. A gradient may be changed in place; it is None where the loss doesn't depend on it.
         start: The values that each parameter had before the first step, on the same device.
-        learning_rate: Of the optimizer.
+        learning_rate: Of the optimizer in this step.
         state: What the client keeps of the hook from round to round, by name; changed in place.
     """
 
@@ -72,10 +72,10 @@ class LocalStep:
 class Hook(Protocol):
     """A correction of each step's gradients, on the device of the model."""
 
-    def correct(self, step: LocalStep) -> None:
+    def correct(self, step: GradientStep) -> None:
         """Change the gradients of the step's parameters, in place."""
 
-    def finish(self, step: LocalStep) -> None:
+    def finish(self, step: GradientStep) -> None:
         """Take in the result of a training; `step` is its last one."""
 
 
@@ -90,16 +90,16 @@ class HookPlugin(Plugin):
     keeps_state: ClassVar[bool] = False
 
     @abstractmethod
-    def correct(self, step: LocalStep) -> None:
+    def correct(self, step: GradientStep) -> None:
         """Change the gradients of the step's parameters, in place."""
 
-    def finish(self, step: LocalStep) -> None:
+    def finish(self, step: GradientStep) -> None:
         """Take in the result of a training; `step` is its last one."""
 
     def try_out(self) -> None:
         parameter = Parameter(torch.ones(2, 2))
         parameter.grad = torch.ones(2, 2)
-        step = LocalStep(
+        step = GradientStep(
             1, [parameter, Parameter(torch.ones(1))], [torch.zeros(2, 2), torch.ones(1)], 0.1, {}
         )
         self.correct(step)
@@ -130,23 +130,19 @@ class HookedTraining:
 
     Args:
         hooks: Called in their order.
-        parameters: What is trained, at its values before the first step.
-        learning_rate: Of the optimizer.
-        state: The client's state; hooks of the settings keep theirs under `HOOK_STATE`. None where nothing is kept.
+        optimizer: That of the training, with its parameters at their values before the first step.
+        state: What the client keeps of the hooks; changed in place.
     """
 
     hooks: Sequence[Hook]
-    parameters: Sequence[Parameter]
-    learning_rate: float
-    state: State | None = None
+    optimizer: torch.optim.Optimizer
+    state: State
     _start: list[Tensor] = field(init=False, repr=False)
-    _kept: State = field(init=False, repr=False)
     _steps: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         # Copied only where somebody looks at them: they are as large as the model.
-        self._start = [parameter.detach().clone() for parameter in self.parameters] if self.hooks else []
-        self._kept = {} if self.state is None else taken(self.state, HOOK_STATE)
+        self._start = [parameter.detach().clone() for parameter in self._parameters] if self.hooks else []
 
     @torch.no_grad()
     def correct(self) -> None:
@@ -157,11 +153,14 @@ class HookedTraining:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Let all hooks take in the result, and keep their state."""
+        """Let all hooks take in the result."""
         for hook in self.hooks:
             hook.finish(self._step())
-        if self.state is not None:
-            put_back(self.state, HOOK_STATE, self._kept)
 
-    def _step(self) -> LocalStep:
-        return LocalStep(self._steps, self.parameters, self._start, self.learning_rate, self._kept)
+    def _step(self) -> GradientStep:
+        rate = float(self.optimizer.param_groups[0].get("lr", 0.0))
+        return GradientStep(self._steps, self._parameters, self._start, rate, self.state)
+
+    @property
+    def _parameters(self) -> list[Parameter]:
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]

@@ -4,7 +4,7 @@ The server has a control variate c, each client k one of its own c_k, all zero a
 clients, drawn uniformly, receive the model w with c. A client
 
 1. takes s local steps of size λ from y = w, each along g − c_k + c with the step's gradient g;
-2. sets c_k⁺ = c_k − c + (w − y)/(s·λ), which is option II of the source;
+2. sets c_k⁺ = c_k − c + (w − y)/(s·λ), which is option II of the source (with the sum of all steps' λ for s·λ);
 3. sends y − w with c_k⁺ − c_k, and keeps c_k⁺.
 
 The server sets w ← w + η·mean(y − w) and c ← c + (K/N)·mean(c_k⁺ − c_k), over the clients that answered. Messages are
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from starter_kit.federation.rounds import BESIDE, Aggregate, Beside, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
-from starter_kit.learning.plugins import LocalStep
+from starter_kit.learning.plugins import GradientStep
 from starter_kit.methods import fedavg
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.settings.plan import Plan
@@ -66,19 +66,20 @@ class Settings(fedavg.Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class _Correction:
-    """The hook that adds c − c_k (d,) to each step's gradient, and counts the steps."""
+    """The hook that adds c − c_k (d,) to each step's gradient, and notes the steps' sizes."""
 
     vector: Tensor
-    steps: list[int]
+    sizes: list[float]
 
-    def correct(self, step: LocalStep) -> None:
+    def correct(self, step: GradientStep) -> None:
+        self.sizes.append(step.learning_rate)
         parts = torch.split(self.vector, [parameter.numel() for parameter in step.parameters])
         for parameter, part in zip(step.parameters, parts, strict=True):
             if parameter.grad is not None:
                 parameter.grad.add_(part.view_as(parameter))
 
-    def finish(self, step: LocalStep) -> None:
-        self.steps.append(step.number)
+    def finish(self, step: GradientStep) -> None:
+        """Everything is noted already."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,11 @@ class Scaffold(FedAvg):
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
         control, own = task.beside, task.state.get(CONTROL, torch.zeros_like(task.weights))
-        hook = _Correction(vector=(control - own).to(_device(task)), steps=[])
+        hook = _Correction(vector=(control - own).to(_device(task)), sizes=[])
         trained = task.learner.train(task.weights, task.client.examples, self.local, task.stream, hook=hook)
         moved = own
-        if hook.steps:
-            moved = own - control - trained.change / (hook.steps[-1] * self.local.learning_rate)
+        if hook.sizes:
+            moved = own - control - trained.change / sum(hook.sizes)
         task.state[CONTROL] = moved
         message = torch.cat([trained.change, moved - own])
         return ClientUpdate(message, sampled=len(task.client.providers), loss=trained.loss)

@@ -28,8 +28,8 @@ PLUGINS = """
 ## Plug-ins
 
 What `codec`, `local.optimizer`, `local.hook` and `server_optimizer` name beyond their own values: one of these
-plug-ins, or a Python file of your own ([starter-kit.md](starter-kit.md#plug-ins)). Alone, as in `codec: topk`, it has its
-defaults; a group has its settings: `codec: {type: topk, fraction: 0.01}`. With a file of your own, a run stores its
+plug-ins, or a Python file of your own ([starter-kit.md](starter-kit.md#plug-ins)). Alone, as in `codec: topk`, it has
+its defaults; a group has its settings: `codec: {type: topk, fraction: 0.01}`. With a file of your own, a run stores its
 `sha256` there.
 """
 OFFICIAL = """

@@ -6,7 +6,7 @@ Each step's gradient g at the weights y becomes g + μ·(y − w), with the roun
 
 from pydantic import Field
 
-from starter_kit.learning.plugins import HookPlugin, LocalStep
+from starter_kit.learning.plugins import GradientStep, HookPlugin
 
 
 class Hook(HookPlugin):
@@ -18,7 +18,7 @@ class Hook(HookPlugin):
 
     mu: float = Field(default=0.01, ge=0)
 
-    def correct(self, step: LocalStep) -> None:
+    def correct(self, step: GradientStep) -> None:
         for parameter, start in zip(step.parameters, step.start, strict=True):
             if parameter.grad is not None:
                 parameter.grad.add_(parameter.detach() - start, alpha=self.mu)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from starter_kit.learning.plugins import HookPlugin, LocalStep
+from starter_kit.learning.plugins import GradientStep, HookPlugin
 
 
 class Hook(HookPlugin):
@@ -28,9 +28,9 @@ class Hook(HookPlugin):
 
     bound: float = Field(default=1.0, gt=0)
 
-    def correct(self, step: LocalStep) -> None:
-        # Gradients are changed in place, on the model's device. `step.start` has the parameters' values before the first
-        # step of this training: `parameter - start` is how far each has come.
+    def correct(self, step: GradientStep) -> None:
+        # Gradients are changed in place, on the model's device. `step.start` has the values before the first step of
+        # this training: `parameter - start` is how far each parameter has come.
         bound = 2 * self.bound if step.number == 1 else self.bound
         for parameter in step.parameters:
             if parameter.grad is not None:

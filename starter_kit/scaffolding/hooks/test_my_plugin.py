@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch.nn import Parameter
 
-from starter_kit.learning.plugins import LocalStep
+from starter_kit.learning.plugins import GradientStep
 from starter_kit.scaffolding.testing import run_tests
 from starter_kit.scaffolding.toy import Toy
 from starter_kit.settings.configuration import load_settings
@@ -26,7 +26,7 @@ def corrected(number: int, gradient: list[float]) -> list[float]:
     hook, parameter = settings().local.hook, Parameter(torch.zeros(len(gradient)))
     assert hook is not None
     parameter.grad = torch.tensor(gradient)
-    hook.correct(LocalStep(number, [parameter], [torch.zeros(len(gradient))], 0.1, {}))
+    hook.correct(GradientStep(number, [parameter], [torch.zeros(len(gradient))], 0.1, {}))
     return list(parameter.grad.tolist())
 
 

@@ -26,8 +26,8 @@ class Optimizer(OptimizerPlugin):
     largest_norm: float = Field(default=1.0, gt=0)
 
     def build(self, parameters: list[Parameter], learning_rate: float) -> torch.optim.Optimizer:
-        # Called for every local training, so that nothing of one reaches the next: privacy depends on that. The learning
-        # rate is `local.learning_rate`; all other numbers are fields of this class.
+        # Called for every local training, so that nothing of one reaches the next: privacy depends on that. The
+        # learning rate is `local.learning_rate`; all other numbers are fields of this class.
         return _Clipped(parameters, learning_rate, self.largest_norm)
 
 

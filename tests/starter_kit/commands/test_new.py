@@ -24,3 +24,9 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
 def test_a_new_private_method_comes_with_its_proof(tmp_path: Path) -> None:
     assert "clever_idea_proof.md says" in pfl("new", "clever_idea", "--private", "--out", tmp_path).stdout
     assert "Prove it" not in pfl("new", "other_idea", "--out", tmp_path).stdout
+
+
+def test_kinds_of_files_are_started_one_at_a_time(tmp_path: Path) -> None:
+    printed = pfl("new", "clever_idea", "--codec", "--private", "--out", tmp_path, status=2).stderr
+    assert "--private is for methods" in printed
+    assert list(tmp_path.iterdir()) == []

@@ -78,8 +78,13 @@ def ended(pid: int) -> bool:
 
 
 def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Path, tmp_path: Path) -> None:
-    # The optimizer keeps statistics from round to round: without its state, round 2 would differ.
+    # The optimizer keeps statistics from round to round and the codec what it left out: without either, round 2 would
+    # differ. The codec is a file of one's own, which the processes load as well.
+    (tmp_path / "own.py").write_text(
+        "from starter_kit.plugins.codecs import topk\nclass Codec(topk.Codec): pass\n"
+    )
     changes = [
+        f"codec={{type: {tmp_path / 'own.py'}, fraction: 0.2}}",
         "clients_per_round=3",
         "rounds=3",
         "local.optimizer=shampoo",

@@ -12,10 +12,13 @@ import yaml
 
 from evaluator.contracts import PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.new import plugin_files
 from starter_kit.evaluation.steps import check_run
 from starter_kit.federation.rounds import Client
+from starter_kit.plugin import PluginKind
 from starter_kit.scaffolding.writing import TEMPLATES, write_method
 from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.plugin_list import KINDS as PLUGINS
 from tests.starter_kit.training_runs import trained
 from tests.test_proofs import PARTS
 
@@ -94,6 +97,23 @@ def test_its_own_test_fails_when_a_step_is_not_what_the_equations_say(
         check()
 
 
+@pytest.mark.parametrize("kind", PLUGINS, ids=lambda kind: kind.setting)
+def test_a_plugin_works_as_it_is_written(tmp_path: Path, base: Path, data: Path, kind: PluginKind) -> None:
+    files = plugin_files(kind.option, "clever_idea", tmp_path)
+    assert sorted(path.name for path in files) == [
+        "clever_idea.py",
+        "clever_idea.yaml",
+        "test_clever_idea.py",
+    ]
+    assert not any("my_plugin" in path.read_text() for path in files)
+    tests = runpy.run_path(str(tmp_path / "test_clever_idea.py"))
+    for name in [name for name in tests if name.startswith("test_")]:
+        tests[name]()
+    run = trained(str(tmp_path / "clever_idea.yaml"), base, data, tmp_path / "run", ["rounds=1"])
+    rules = TrackRules(reference="local", test_set="local", clients=3, max_rounds=10)
+    assert all(outcome.accepted for outcome in check_run(run, rules, base))
+
+
 @KINDS
 def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Path, private: bool) -> None:
     write_method("clever_idea", tmp_path, private=private)
@@ -159,9 +179,7 @@ def test_the_templates_are_in_the_wheel(tmp_path: Path) -> None:
         cwd=TEMPLATES.parents[1], capture_output=True, check=True, timeout=120,
     )  # fmt: skip
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        packed = {name for name in wheel.namelist() if "my_method" in name}
-    templates = {
-        path.relative_to(TEMPLATES.parents[1]).as_posix() for path in TEMPLATES.glob("p*/*my_method*")
-    }
+        packed = {name for name in wheel.namelist() if "my_method" in name or "my_plugin" in name}
+    templates = {path.relative_to(TEMPLATES.parents[1]).as_posix() for path in TEMPLATES.glob("*/*my_*")}
     assert packed == templates
-    assert len(templates) == 7
+    assert len(templates) == 7 + 3 * len(PLUGINS)

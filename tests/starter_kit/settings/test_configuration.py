@@ -132,7 +132,7 @@ def test_a_file_is_named_where_it_is_wrong_and_the_command_line_where_that_is(tm
         ("frozen=[3]", "list of texts", "3"),
         ("local=3", "group of epochs, max_steps", "3"),
         ("device=gpu", "cpu or cuda", '"gpu"'),
-        ("local.optimizer=adam", "adamw, sgd or shampoo", '"adam"'),
+        ("local.optimizer=adam", "one of adamw, sgd, shampoo, lion; a Python file", "adam"),
     ],
 )
 def test_the_expected_type_is_described_and_nothing_is_converted(
@@ -241,8 +241,8 @@ def test_a_change_goes_through_groups_only() -> None:
         (["sampling.type=poison"], "a group with the type full, poisson or fixed_size"),
         (["sampling={type: fixed_size, clients_per_round: 2}"], "whole number, at least 1"),
         (["codec=nf4"], "codec nf4"),
-        (["codec=zip"], "float32 or nf4"),
-        (["local.optimizer=adam"], "adamw, sgd or shampoo"),
+        (["codec=zip"], "float32, nf4"),
+        (["local.optimizer=adam"], "adamw, sgd, shampoo"),
         (["lora={dropout: 0.1}"], "lora.dropout does nothing"),
         (["local.optimizer=adamw", "local.momentum=0.5"], "momentum does nothing under adamw"),
         (["delta=1"], "below 1"),
