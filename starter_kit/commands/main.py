@@ -20,6 +20,8 @@ VERBS = {
     "methods": "List the methods and the configs that come with the kit.",
     "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
     "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
+    "plan": "Say before a run what it takes: bytes, ε, memory and time, and what to change where it wouldn't fit or "
+    "rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
     "federate": "Train with clients on machines of their own, over Flower.",

@@ -114,7 +114,7 @@ class StackedLearner(Learner):
             yield from (torch.zeros_like(weights) for _ in providers)
             return
         names = list(providers)
-        at_once = local.providers_at_once or self._providers_that_fit(local)
+        at_once = local.providers_at_once or self.providers_that_fit(local)
         while names:
             some = names[:at_once]
             try:
@@ -169,7 +169,7 @@ class StackedLearner(Learner):
                 torch.autograd.backward(self._documents.losses(groups).sum())
             optimizer.step()
 
-    def _providers_that_fit(self, local: LocalTraining) -> int:
+    def providers_that_fit(self, local: LocalTraining) -> int:
         """Return how many providers can train at once in the memory reserved for it; at least one.
 
         The estimate covers what the model stores of a batch for the backward pass; twice as much again for temporary
@@ -178,7 +178,7 @@ class StackedLearner(Learner):
         """
         if self._bytes_of_an_example is None:
             longest = self._documents.longest
-            one, two = (_bytes_saved(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
+            one, two = (bytes_saved(partial(self._documents.losses, [[longest] * n])) for n in (1, 2))
             # The difference excludes the model's weights, which are stored in both cases.
             self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
@@ -200,7 +200,7 @@ def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]
     return parameters
 
 
-def _bytes_saved(forward: Callable[[], Tensor]) -> int:
+def bytes_saved(forward: Callable[[], Tensor]) -> int:
     """Return the memory that the backward pass of `forward`'s result needs, including the model's weights."""
     saved: dict[int, int] = {}
 

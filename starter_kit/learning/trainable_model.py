@@ -89,6 +89,13 @@ class TrainableModel:
         return self._model.config
 
     @property
+    def parameters(self) -> int:
+        """How many numbers the model consists of, with its adapters; tied ones count once."""
+        adapters = self.adapters.parameters.values() if self.adapters else ()
+        known = {id(weight): weight.numel() for weight in (*self._model.parameters(), *adapters)}
+        return sum(known.values())
+
+    @property
     def device(self) -> torch.device:
         """The device that the model is on."""
         return next(self._model.parameters()).device

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import yaml
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
@@ -97,7 +98,7 @@ class Unfinished:
 
 @contextmanager
 def open_run(
-    folder: Path, settings: str, inputs: str, *, resume: bool = False
+    folder: Path, settings: str, inputs: str, *, resume: bool = False, may_add_rounds: bool = False
 ) -> Iterator[Complete | Unfinished]:
     """Inside the block only this process writes the run, which is in the state after its last whole round.
 
@@ -106,6 +107,8 @@ def open_run(
         settings: The settings as YAML.
         inputs: A hash of the run's other inputs; see `RunSetup.inputs`.
         resume: Resume the run that an earlier process left unfinished, instead of starting a new one.
+        may_add_rounds: Whether a run may be resumed with more rounds than it was started with: not where they were part
+            of what ε was computed from.
 
     Raises:
         ProblemError: (`E_RUN_FOLDER`) `folder` exists or can't be written; another process writes it; there is nothing
@@ -119,19 +122,21 @@ def open_run(
     try:
         # Checked again, because another process may have held the lock until now.
         _check_folders(paths, resume=resume)
-        run = recover(paths, settings, inputs) if resume else Unfinished(paths)
+        run = recover(paths, settings, inputs, may_add_rounds=may_add_rounds) if resume else Unfinished(paths)
         if isinstance(run, Complete):
             give_proper_name(paths)
         elif run.state is None:
             _create(paths, settings, inputs)
         else:
-            _rewind(run)
+            _rewind(run, settings)
         yield run
     finally:
         _release(lock)
 
 
-def recover(paths: RunPaths, settings: str, inputs: str) -> Complete | Unfinished:
+def recover(
+    paths: RunPaths, settings: str, inputs: str, *, may_add_rounds: bool = False
+) -> Complete | Unfinished:
     """Read the run that an earlier process left in the unfinished folder, without writing anything.
 
     Raises:
@@ -139,17 +144,28 @@ def recover(paths: RunPaths, settings: str, inputs: str) -> Complete | Unfinishe
     """
     resume = ResumeFolder(paths.unfinished)
     with reading_unfinished_run(paths.unfinished):
-        if paths.settings.read_text(encoding="utf-8") != settings:
-            raise _others(paths.settings, "settings", "Name the same config with the same --set")
+        differing = _differing(paths.settings.read_text(encoding="utf-8"), settings)
+        if differing and not (may_add_rounds and differing == {"rounds"}):
+            raise _others(
+                paths.settings,
+                f"settings of the unfinished run, in {', '.join(sorted(differing))}",
+                "Name the same config with the same --set",
+            )
         if not resume.path.exists() and paths.summary.is_file():
             return Complete(paths)
         if resume.inputs != inputs:
-            raise _others(paths.unfinished, "data and base weights", "Name the same --data and --base")
+            raise _others(
+                paths.unfinished,
+                "data and base weights of the unfinished run",
+                "Name the same --data and --base",
+            )
         state = resume.load()
         if state is None:
             return Unfinished(paths)
         if state.interrupted_rounds < 0:
             raise ValueError(f"{state.round} rounds were finished, and fewer had begun")
+        if differing and yaml.safe_load(settings)["rounds"] < state.round:
+            raise ValueError(f"{state.round} rounds were finished, more than are asked for")
         metrics = _metrics_of(paths.metrics, state.round)
         log = _log_of(paths.log, state.round)
     return Unfinished(paths, replace(state, breaks=state.breaks + 1), metrics, log)
@@ -232,14 +248,29 @@ def _create(paths: RunPaths, settings: str, inputs: str) -> None:
         paths.settings.write_text(settings, encoding="utf-8")
 
 
-def _rewind(run: Unfinished) -> None:
-    """Cut log and metrics back to the whole rounds."""
+def _rewind(run: Unfinished, settings: str) -> None:
+    """Cut log and metrics back to the whole rounds, and keep the settings, which may have more of them now."""
     paths = run.paths
     with writing_run(paths):
+        replace_file(paths.settings, settings)
         write_metrics(paths.metrics, run.metrics)
         replace_file(paths.log, run.log)
         for path in (paths.log, paths.metrics, paths.unfinished):
             fsync_path(path)
+
+
+def _differing(stored: str, settings: str) -> set[str]:
+    """Return the names of the settings in which two snapshots differ; of damaged ones, that of all."""
+    try:
+        before, now = yaml.safe_load(stored), yaml.safe_load(settings)
+    except yaml.YAMLError:
+        before, now = None, None
+    if not isinstance(before, dict) or not isinstance(now, dict):
+        return set() if stored == settings else {"all of them"}
+    missing = object()
+    return {
+        name for name in before.keys() | now.keys() if before.get(name, missing) != now.get(name, missing)
+    }
 
 
 def _metrics_of(path: Path, rounds: int) -> list[RoundMetrics]:
@@ -285,7 +316,7 @@ def _others(where: Path, what: str, next_step: str) -> ProblemError:
     return ProblemError.of(
         ErrorCode.RUN_FOLDER,
         where=str(where),
-        expected=f"the {what} of the unfinished run",
+        expected=f"the {what}",
         found="others",
         next_step=f"{next_step}, or omit --resume to start again.",
     )

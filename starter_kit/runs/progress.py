@@ -6,11 +6,15 @@ The progress never depends on which providers take part: updates are reported by
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from starter_kit.console import LOG_INTERVAL_S, error_console, log
 from starter_kit.reporting.metrics import RoundMetrics
+
+if TYPE_CHECKING:  # it loads torch, which takes seconds
+    from starter_kit.learning.local_training import LocalStep
 
 
 class Watcher:
@@ -21,6 +25,9 @@ class Watcher:
 
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         """Receive that training begins with round `first` of `rounds`, after `sent_bytes` in earlier rounds."""
+
+    def local_step(self, step: "LocalStep") -> None:
+        """Receive a step of a client's training in the current round; never called where something is private."""
 
     def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         """Receive how many of the chosen clients' updates have arrived in the round."""
@@ -68,19 +75,35 @@ def _size(size_bytes: int) -> str:
     return f"{size_bytes / 1000:.1f} kB"
 
 
+def _steps(step: "LocalStep") -> str:
+    return f"step {step.done}/{step.total} of a client · loss {step.recent_loss:.3f}"
+
+
 class _Counting(Watcher):
     """Adds up the bytes of the rounds' messages."""
 
     def __init__(self, experiment: str) -> None:
         self._experiment = experiment
         self._rounds = 0
+        self._round = 0
         self._bytes = 0
+        self._last = time.monotonic()
 
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         self._rounds = rounds
+        self._round = first
         self._bytes = sent_bytes
 
+    def _is_due(self) -> bool:
+        """Whether the last line was long enough ago; if so, the next one is from now on."""
+        if time.monotonic() - self._last < LOG_INTERVAL_S:
+            return False
+        self._last = time.monotonic()
+        return True
+
     def round_done(self, metrics: RoundMetrics) -> None:
+        self._round = metrics.round + 1
+        self._last = time.monotonic()
         self._bytes += metrics.bytes_down + metrics.bytes_up
 
 
@@ -102,6 +125,10 @@ class _Bar(_Counting):
     def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         self._bar.update(self._task, description=f"{self._experiment}, {arrived} of {chosen} clients, rounds")
 
+    def local_step(self, step: "LocalStep") -> None:
+        if self._is_due():
+            self._bar.update(self._task, numbers=_steps(step))
+
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
         self._bar.update(
@@ -113,21 +140,18 @@ class _Bar(_Counting):
 
 
 class _Lines(_Counting):
-    def __init__(self, experiment: str) -> None:
-        super().__init__(experiment)
-        self._last = time.monotonic()
+    def local_step(self, step: "LocalStep") -> None:
+        if self._is_due():
+            log(f"{self._experiment}: round {self._round}/{self._rounds}: {_steps(step)}")
 
     def pages(self, done: int, total: int) -> None:
-        self._report(f"pages {done}/{total}", now=False)
+        if self._is_due():
+            log(f"{self._experiment}: pages {done}/{total}")
 
     def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
-        self._report(f"round {round_number}/{self._rounds}: {arrived} of {chosen} clients", now=False)
+        if self._is_due():
+            log(f"{self._experiment}: round {round_number}/{self._rounds}: {arrived} of {chosen} clients")
 
     def round_done(self, metrics: RoundMetrics) -> None:
         super().round_done(metrics)
-        self._report(f"round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}", now=True)
-
-    def _report(self, text: str, *, now: bool) -> None:
-        if now or time.monotonic() - self._last >= LOG_INTERVAL_S:
-            self._last = time.monotonic()
-            log(f"{self._experiment}: {text}")
+        log(f"{self._experiment}: round {metrics.round}/{self._rounds}: {describe(metrics, self._bytes)}")

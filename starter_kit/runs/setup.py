@@ -27,6 +27,7 @@ from starter_kit.federation.rounds import NOTHING, Aggregation, KnowsLayout, Met
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.documents import Documents
+from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
@@ -182,12 +183,16 @@ class RunSetup:
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
     def participant(
-        self, on_page: Callable[[int, int], None], only: Collection[int] | None = None
+        self,
+        on_page: Callable[[int, int], None],
+        only: Collection[int] | None = None,
+        on_step: Callable[[LocalStep], None] | None = None,
     ) -> Participant:
         """Read the pages of all clients, or of those whose ids are in `only`, and return their side of the run.
 
         Args:
             on_page: Called with the number of pages read so far, and of all pages.
+            on_step: Called after each step of a local training, unless something is private.
 
         Raises:
             ProblemError: A page can't be read.
@@ -215,4 +220,6 @@ class RunSetup:
             )
         local = self.settings.local if isinstance(self.settings, LocalTrainingSettings) else None
         learner = make_learner(self.model, documents, local)
+        if self.guarantee is None:
+            learner.on_step = on_step
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)

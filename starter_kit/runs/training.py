@@ -42,7 +42,7 @@ OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
 @contextmanager
 def in_process(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
     """Run all clients in this process, one after another."""
-    yield LocalEngine(setup.participant(watcher.pages))
+    yield LocalEngine(setup.participant(watcher.pages, on_step=watcher.local_step))
 
 
 def train(
@@ -77,7 +77,10 @@ def train(
         log(
             f"{settings.method} writes no training record: its run can't be submitted to a track that asks for one"
         )
-    with open_run(out, snapshot(settings), setup.inputs, resume=resume) as run, ExitStack() as stack:
+    opened = open_run(
+        out, snapshot(settings), setup.inputs, resume=resume, may_add_rounds=setup.guarantee is None
+    )
+    with opened as run, ExitStack() as stack:
         if isinstance(run, Complete):
             return
         if resume:

@@ -13,7 +13,7 @@ from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.page_features import InMemory
-from starter_kit.learning.stacking import _bytes_saved
+from starter_kit.learning.stacking import bytes_saved
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from tests.starter_kit.learning.test_documents import whole_features
@@ -93,7 +93,7 @@ def test_keys_and_values_of_the_page_are_not_kept_unless_keys_have_adapters(
     base: Path, data: Path, targets: Sequence[str], less: bool
 ) -> None:
     exact = Exact(base, data, LoRA(targets=list(targets)))
-    before = _bytes_saved(lambda: exact.documents.loss([0]))
+    before = bytes_saved(lambda: exact.documents.loss([0]))
     shorten_cross_attention(exact.model)
-    after = _bytes_saved(lambda: exact.documents.loss([0]))
+    after = bytes_saved(lambda: exact.documents.loss([0]))
     assert (after < before) is less

@@ -2,7 +2,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,33 +18,18 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.learning import page_features as module
 from starter_kit.learning.page_features import (
     FOLDER,
+    FeatureFile,
     FeatureRows,
     InMemory,
     PageFeatures,
     Precision,
+    _Entry,
     page_features,
 )
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
+from tests.services.forked import Forked
 from tests.starter_kit.pocket_data import make_data
-
-# Ends the process by a signal while it makes the third group of two pages, after the group's rows are written.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from starter_kit.learning import page_features as module
-from tests.starter_kit.learning.test_page_features import features_of
-
-write = module.FeatureFile._write_index
-def write_or_die(file, entries):
-    if len(file._entries) == 4:
-        with file._index.open("ab") as index:
-            index.write(b'{"page": "half a li')
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(file, entries)
-module.FeatureFile._write_index = write_or_die
-features_of(Path(sys.argv[1]), Path(sys.argv[2]))
-"""
 
 
 def features_of(
@@ -69,6 +53,22 @@ def features_of(
         precision=precision,
         in_memory_bytes=in_memory_bytes,
     )
+
+
+def killed() -> None:
+    """Make features, and end this process by a signal when the third group's rows are written, and half a line."""
+    write = module.FeatureFile._write_index
+
+    def write_or_die(file: FeatureFile, entries: Sequence[_Entry]) -> None:
+        if len(file._entries) == 4:
+            assert file._index
+            with file._index.open("ab") as index:
+                index.write(b'{"page": "half a li')
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(file, entries)
+
+    setattr(module.FeatureFile, "_write_index", write_or_die)  # noqa: B010 - it has another signature
+    features_of(Path(sys.argv[1]), Path(sys.argv[2]))
 
 
 @pytest.fixture(autouse=True)
@@ -126,8 +126,9 @@ def test_pages_are_made_once_and_only_those_that_are_used(base: Path, pages_data
 
 
 def test_what_a_killed_process_left_is_completed(base: Path, pages_data: Path, tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", KILLED, base, pages_data], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    printed = tmp_path / "printed"
+    process = Forked(killed, ["killed", str(base), str(pages_data)], stdout=printed, stderr=printed)
+    assert process.wait(120) == -signal.SIGKILL
     folder = only_folder(pages_data)
     lines = (folder / "index.jsonl").read_bytes()
     assert lines.count(b"\n") == 4

@@ -337,3 +337,27 @@ def test_recovering_a_run_changes_nothing_in_its_folder(base: Path, data: Path, 
         assert run.log.endswith("\n")
         assert {line.split(",")[0] for line in run.log.splitlines()[1:]} == {"1"}
     assert ([line.round for line in record.lines], len(record.sampled)) == ([1], 1)
+
+
+def test_a_run_can_be_resumed_with_more_rounds_and_ends_as_if_it_had_had_them_before(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    whole = trained("fedavg", base, data, tmp_path / "whole", THREE)
+    with pytest.raises(CutError):
+        trained("fedavg", base, data, tmp_path / "run", ["rounds=2"], watcher=CutOff(3))
+    resumed = trained("fedavg", base, data, tmp_path / "run", THREE, resume=True)
+    checkpoint = ArtifactKind.CHECKPOINT
+    assert resumed.files()[checkpoint].read_bytes() == whole.files()[checkpoint].read_bytes()
+    settings = [(tmp_path / run / "settings.yaml").read_text() for run in ("run", "whole")]
+    assert settings[0] == settings[1]
+
+
+def test_a_private_run_keeps_its_rounds_and_what_differs_is_named(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CutError):
+        trained("fl-provider-dp", base, data, tmp_path / "run", ["rounds=2"], watcher=CutOff(4))
+    with pytest.raises(ProblemError) as caught:
+        trained("fl-provider-dp", base, data, tmp_path / "run", THREE, resume=True)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    assert "in rounds" in str(caught.value.problem.expected)

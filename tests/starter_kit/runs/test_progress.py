@@ -1,6 +1,10 @@
+import time
+
 import pytest
+import torch
 from rich.console import Console
 
+from starter_kit.learning.local_training import LocalStep
 from starter_kit.reporting.metrics import RoundMetrics
 from starter_kit.runs import progress as module
 from starter_kit.runs.progress import describe, show_progress
@@ -47,3 +51,17 @@ def test_a_terminal_has_a_bar_with_the_rounds_and_their_numbers(monkeypatch: pyt
     assert "mine, rounds" in text
     assert "loss 2.500" in text
     assert "/5" in text
+
+
+def test_a_log_file_has_a_line_on_a_long_local_training_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 100, 3))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    with show_progress("mine") as watcher:
+        watcher.begins(2, 3)
+        for done in range(1, 5):
+            watcher.local_step(LocalStep(done, 9, [torch.tensor(1.5)] * done))
+    assert capsys.readouterr().err == (
+        "mine: round 2/3: step 2/9 of a client · loss 1.500\nmine: round 2/3: step 4/9 of a client · loss 1.500\n"
+    )

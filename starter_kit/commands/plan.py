@@ -1,0 +1,134 @@
+"""`pfl plan`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.official_flags import CommandWithOfficialFlags, config_of, given_flags
+from starter_kit.commands.options import BaseFolder, Changes, DataFolder
+from starter_kit.console import console, exit_on_problem, log, print_lines
+
+if TYPE_CHECKING:
+    from starter_kit.runs.forecast import Forecast, Privacy
+
+app = new_app()
+
+
+@app.command(cls=CommandWithOfficialFlags)
+def plan(
+    context: typer.Context,
+    data: DataFolder,
+    base: BaseFolder,
+    config: Annotated[
+        str | None, typer.Argument(help="A YAML file, or the name of one of the kit's: as for `pfl train`.")
+    ] = None,
+    changes: Changes = None,
+    out: Annotated[Path, typer.Option(help="Where the run would be written.")] = Path("save"),
+    measure: Annotated[bool, typer.Option(help="Time a step, on a few pages of the data.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Say before a run what it takes: bytes, ε, memory and time, and what to change where it wouldn't fit or rank."""
+    from starter_kit.settings.configuration import load_settings
+
+    with exit_on_problem():
+        settings = load_settings(
+            config_of(context, config), changes or [], flags=given_flags(context), on_note=log
+        )
+
+        # What trains takes seconds to load: mistakes are reported before.
+        from starter_kit.evaluation.steps import BUDGETS
+        from starter_kit.runs.forecast import advice
+        from starter_kit.runs.planning import as_values, forecast, micro_batch_size
+        from starter_kit.runs.setup import RunSetup
+
+        setup = RunSetup(settings, data=data, base=base)
+        found = forecast(setup, out, BUDGETS, measure=measure)
+        changed = advice(
+            found,
+            micro_batch_size=micro_batch_size(setup),
+            features=settings.compute.features,
+            budgets=BUDGETS,
+        )
+    if as_json:
+        typer.echo(json.dumps(as_values(found, changed), indent=1))
+        return
+    console.print(_table(found, BUDGETS))
+    print_lines(*(changed or ["Nothing has to be changed."]))
+
+
+def _table(found: "Forecast", budgets: tuple[int, ...]) -> Table:
+    table = Table(
+        Column("what", no_wrap=True),
+        Column("how much", overflow="fold"),
+        title=f"{found.experiment}, {found.method}",
+        title_justify="left",
+    )
+    for name, value in (*_sizes(found), *_times(found), *_ranks(found.privacy, budgets)):
+        table.add_row(Text(name), Text(value))
+    return table
+
+
+def _sizes(found: "Forecast") -> list[tuple[str, str]]:
+    from starter_kit.reporting.rounding import size_text
+
+    traffic, memory, room = found.traffic, found.memory, found.room
+    most = "" if traffic.clients == traffic.most_clients else f", {size_text(traffic.most_bytes)} at most"
+    rows = [
+        ("weights", f"{found.parameters:,}, of which {found.trained:,} are trained and sent"),
+        ("rounds", f"{traffic.rounds}, of {traffic.clients:g} clients each"),
+        ("a message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
+        ("all messages", f"{size_text(traffic.expected_bytes)}{most}"),
+        ("memory", f"{size_text(found.host_bytes)} of {size_text(room.memory)}"),
+    ]
+    if room.device is not None:
+        rows.append(
+            (
+                "memory of the GPU",
+                f"{size_text(memory.device_bytes)} of {size_text(room.device)} that are free",
+            )
+        )
+    disk = found.disk
+    return [
+        *rows,
+        (
+            "disk",
+            f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for image features of pages",
+        ),
+    ]
+
+
+def _times(found: "Forecast") -> list[tuple[str, str]]:
+    timing = found.timing
+    if timing is None:
+        return []
+    return [
+        ("a step", f"{timing.step_s:.3g} s, measured"),
+        ("image features", f"{_duration(timing.pages_s)}, once for all runs on the data"),
+        ("a round", _duration(timing.round_s)),
+        ("all rounds", _duration(timing.total_s)),
+    ]
+
+
+def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[str, str]]:
+    from starter_kit.reporting.rounding import epsilon_text
+
+    if privacy is None:
+        return [("rank", "track 1, if its ANLS reaches the track's threshold")]
+    rows = [("ε", f"{epsilon_text(privacy.epsilon)} for one {privacy.unit}, δ = {privacy.delta:g}")]
+    if privacy.product is not None:
+        rows.append(("ε if sampled clients counted", f"{epsilon_text(privacy.product)}, which no board uses"))
+    if privacy.noise_multiplier is not None:
+        rows.append(("noise multiplier", f"{privacy.noise_multiplier:.4g}"))
+    budget = privacy.budget(budgets) if privacy.recorded else None
+    return [*rows, ("rank", "none in track 2" if budget is None else f"track 2, ε = {budget:g}")]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,261 @@
+"""What a run will take, computed before it: bytes, ε, memory and time, and what to change where it doesn't fit or rank.
+
+Functions of values alone; `starter_kit.runs.planning` measures what they are given.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+# Words and boxes of a page of 512 tokens, as `EncodedExamples` keeps them.
+TEXT_BYTES = 10_000
+# Python, PyTorch and the tokenizer.
+PROGRAM_BYTES = 700_000_000
+# What is kept of the forward pass, and as much again twice for temporary tensors (`StackedLearner`).
+ACTIVATIONS = 3
+FLOAT = 4
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The bytes of a run.
+
+    Attributes:
+        down_bytes, up_bytes: A message to a client, and from one.
+        clients: How many clients take part in a round, on average.
+        most_clients: The most that can.
+    """
+
+    rounds: int
+    down_bytes: int
+    up_bytes: int
+    clients: float
+    most_clients: int
+
+    @property
+    def expected_bytes(self) -> int:
+        """The bytes of all messages, both ways; exact where the number of clients is fixed."""
+        return round(self.rounds * self.clients * (self.down_bytes + self.up_bytes))
+
+    @property
+    def most_bytes(self) -> int:
+        """The bytes with as many clients as can take part."""
+        return self.rounds * self.most_clients * (self.down_bytes + self.up_bytes)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """ε of all rounds.
+
+    Attributes:
+        noise_multiplier: σ; None where the noise isn't Gaussian.
+        product: ε where sampled clients count as amplification; None where that isn't defined.
+        needed: For each budget that ε under the track's rule exceeds, the noise multiplier that would keep it.
+    """
+
+    unit: str
+    delta: float
+    epsilon: float
+    product: float | None
+    noise_multiplier: float | None
+    recorded: bool
+    needed: dict[float, float]
+
+    def budget(self, budgets: Iterable[float]) -> float | None:
+        """Return the smallest of `budgets` that ε is within; None if it exceeds all."""
+        return min((budget for budget in budgets if self.epsilon <= budget * (1 + 1e-9)), default=None)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of one process, in bytes, where the model trains on the CPU; on a GPU, `host_bytes` and
+    `device_bytes` share it.
+
+    Attributes:
+        model_bytes: All weights of the model.
+        training_bytes: The gradient and the optimizer's state.
+        activations_bytes: What a step keeps of its forward pass.
+        vectors_bytes: The vectors of a round: model, update, sum and messages.
+        states_bytes: What clients and server keep from round to round.
+        texts_bytes: The tokens of all pages.
+    """
+
+    model_bytes: int
+    training_bytes: int
+    activations_bytes: int
+    vectors_bytes: int
+    states_bytes: int
+    texts_bytes: int
+
+    @property
+    def device_bytes(self) -> int:
+        """What is where the model is."""
+        return self.model_bytes + self.training_bytes + self.activations_bytes
+
+    @property
+    def host_bytes(self) -> int:
+        """What is in the machine's memory if the model is on a GPU."""
+        return self.vectors_bytes + self.states_bytes + self.texts_bytes + PROGRAM_BYTES
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of a round.
+
+    Attributes:
+        steps: Optimizer steps of all clients, on average.
+        providers: Updates that are clipped one by one, on average; 0 where none are.
+    """
+
+    steps: float
+    providers: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The time of the work, from what was measured.
+
+    Attributes:
+        step_s: One optimizer step.
+        provider_s: Clipping and adding one provider's update.
+        pages_s: Making the image features of all pages, once for all runs on the data.
+        round_s: A round, without messages between machines.
+        total_s: All rounds.
+    """
+
+    step_s: float
+    provider_s: float
+    pages_s: float
+    round_s: float
+    total_s: float
+
+    @classmethod
+    def of(cls, work: Work, rounds: int, *, step_s: float, provider_s: float, pages_s: float) -> "Timing":
+        round_s = work.steps * step_s + work.providers * provider_s
+        return cls(step_s, provider_s, pages_s, round_s, rounds * round_s)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """What is written.
+
+    Attributes:
+        features_bytes: The image features of pages, beside the data.
+        run_bytes: The run folder while it trains: checkpoint, state, and what a training record must be able to open.
+    """
+
+    features_bytes: int
+    run_bytes: int
+
+
+@dataclass(frozen=True)
+class Room:
+    """What there is, in bytes; `device` is None where the model trains on the CPU."""
+
+    memory: int
+    device: int | None
+    disk: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will take."""
+
+    experiment: str
+    method: str
+    parameters: int
+    trained: int
+    traffic: Traffic
+    privacy: Privacy | None
+    memory: Memory
+    timing: Timing | None
+    disk: Disk
+    room: Room
+
+    @property
+    def host_bytes(self) -> int:
+        """The memory of the process, beside a GPU's."""
+        return self.memory.host_bytes + (self.memory.device_bytes if self.room.device is None else 0)
+
+
+def training_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
+    """Return the bytes of the gradient and the optimizer's state, for trained tensors of these shapes."""
+    size = sum(prod(shape) for shape in shapes)
+    match optimizer:
+        case "adamw":
+            return 3 * FLOAT * size
+        case "sgd":
+            return (2 if momentum else 1) * FLOAT * size
+        case "shampoo":
+            return FLOAT * size + shampoo_bytes(shapes)
+    return 2 * FLOAT * size
+
+
+def shampoo_bytes(shapes: Sequence[Sequence[int]], max_dimension: int = 8192) -> int:
+    """Return the bytes of a client's preconditioners: L, R and their roots."""
+    sides = [side for shape in shapes for side in (shape[0], prod(shape) // shape[0])]
+    return 2 * FLOAT * sum(side * side for side in sides if side <= max_dimension)
+
+
+def advice(
+    forecast: Forecast, *, micro_batch_size: int, features: str, budgets: Sequence[float]
+) -> list[str]:
+    """Return what to change where the run doesn't fit or would have no rank; nothing where all is well.
+
+    Args:
+        micro_batch_size: How many examples pass through the model at once.
+        features: What the image features of pages are stored as.
+        budgets: The values of ε for which there are boards.
+    """
+    return [
+        *_memory_advice(forecast, micro_batch_size),
+        *_disk_advice(forecast, features),
+        *_rank_advice(forecast, budgets),
+    ]
+
+
+def _memory_advice(forecast: Forecast, micro_batch_size: int) -> Iterable[str]:
+    memory, room = forecast.memory, forecast.room
+    if forecast.host_bytes > room.memory and memory.states_bytes > memory.vectors_bytes:
+        yield "The clients' states don't fit into memory: train fewer tensors, or fewer clients."
+    needed, there = (
+        (forecast.host_bytes, room.memory) if room.device is None else (memory.device_bytes, room.device)
+    )
+    if needed <= there:
+        return
+    activations_fit = there - (needed - memory.activations_bytes)
+    if activations_fit > memory.activations_bytes / max(micro_batch_size, 1):
+        fitting = max(1, int(micro_batch_size * activations_fit / memory.activations_bytes))
+        yield f"A step doesn't fit into memory: --set compute.micro_batch_size={fitting}"
+    elif activations_fit > 0:
+        yield (
+            "Not even one example fits into memory: --set compute.micro_batch_size=1 "
+            "--set compute.checkpoint_activations=true"
+        )
+    else:
+        yield "Weights and optimizer don't fit into memory: train adapters (lora), or fewer tensors (trainable)."
+
+
+def _disk_advice(forecast: Forecast, features: str) -> Iterable[str]:
+    disk = forecast.disk
+    if disk.features_bytes + disk.run_bytes <= forecast.room.disk:
+        return
+    if features == "float32" and disk.features_bytes > disk.run_bytes:
+        yield "The image features don't fit on the disk: --set compute.features=float16 takes half of it."
+    else:
+        yield "The disk has too little room: name another --out, or another folder in PFL_PAGE_FEATURES."
+
+
+def _rank_advice(forecast: Forecast, budgets: Sequence[float]) -> Iterable[str]:
+    privacy = forecast.privacy
+    if privacy is None:
+        return
+    if not privacy.recorded:
+        yield f"The privacy of one {privacy.unit} has no board: this run can be submitted to track 1 only."
+    elif privacy.budget(budgets) is None:
+        yield f"ε = {privacy.epsilon:.4g} is over every budget: the run would be listed without a rank."
+        for budget, sigma in privacy.needed.items():
+            yield (
+                f"For ε = {budget:g}: --set noise_multiplier=null --set target_epsilon={budget:g}, "
+                f"which is noise multiplier {sigma:.4g}"
+            )

@@ -1,0 +1,335 @@
+"""The forecast of a run: set up as for training, with one step measured and nothing written."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from pydantic import BaseModel
+
+from evaluator.accounting import official
+from evaluator.accounting.calibration import noise_multiplier_for
+from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from starter_kit.dp.clipping import clip
+from starter_kit.dp.guarantee import accounting_problems
+from starter_kit.learning.documents import Documents
+from starter_kit.learning.local_training import Learner, LocalTraining, steps_of
+from starter_kit.learning.page_features import row_bytes
+from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
+from starter_kit.runs.forecast import (
+    ACTIVATIONS,
+    FLOAT,
+    TEXT_BYTES,
+    Disk,
+    Forecast,
+    Memory,
+    Privacy,
+    Room,
+    Timing,
+    Traffic,
+    Work,
+    shampoo_bytes,
+    training_bytes,
+)
+from starter_kit.runs.progress import Watcher
+from starter_kit.runs.setup import RunSetup
+from starter_kit.settings.run_settings import LocalTrainingSettings
+
+# Vectors in memory at once: the model, a message of it, an update, its clipped form, the sum, and a message of that.
+VECTORS = 6
+# Providers whose training is measured.
+MEASURED_PROVIDERS = 4
+
+
+def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: bool = True) -> Forecast:
+    """Return what the run of `setup` will take.
+
+    Args:
+        out: Where the run folder would be.
+        budgets: The values of ε for which there are boards.
+        measure: Whether to time a step, which reads the pages of a batch and trains on it.
+
+    Raises:
+        ProblemError: A page can't be read, or the accountants don't cover the settings.
+    """
+    measured = _Measured(setup) if measure else None
+    shapes = [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
+    pages = len(setup.dataset.pages)
+    work = _work(setup)
+    return Forecast(
+        experiment=setup.settings.experiment,
+        method=setup.settings.method,
+        parameters=setup.model.parameters,
+        trained=setup.model.tensors.size,
+        traffic=_traffic(setup),
+        privacy=_privacy(setup, budgets),
+        memory=Memory(
+            model_bytes=FLOAT * setup.model.parameters,
+            training_bytes=_training_bytes(setup, shapes),
+            activations_bytes=measured.activations_bytes if measured else 0,
+            vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
+            states_bytes=_states_bytes(setup, shapes),
+            texts_bytes=TEXT_BYTES * pages,
+        ),
+        timing=Timing.of(
+            work,
+            setup.rounds,
+            step_s=measured.step_s,
+            provider_s=measured.provider_s if work.providers else 0.0,
+            pages_s=measured.page_s * pages,
+        )
+        if measured
+        else None,
+        disk=Disk(
+            features_bytes=pages * row_bytes(setup.model, setup.settings.compute.features),
+            run_bytes=_run_bytes(setup),
+        ),
+        room=_room(setup, out),
+    )
+
+
+def as_values(found: Forecast, changes: Sequence[str]) -> dict[str, object]:
+    """Return the forecast as plain values, for JSON."""
+    return _Values(forecast=found, changes=list(changes)).model_dump(mode="json") | {
+        "bytes_expected": found.traffic.expected_bytes,
+        "bytes_most": found.traffic.most_bytes,
+        "host_bytes": found.host_bytes,
+        "device_bytes": None if found.room.device is None else found.memory.device_bytes,
+    }
+
+
+class _Values(BaseModel):
+    forecast: Forecast
+    changes: list[str]
+
+
+def micro_batch_size(setup: RunSetup) -> int:
+    """Return how many examples pass through the model at once."""
+    local = _local(setup)
+    batch = local.batch_size if local else 1
+    return min(batch, setup.settings.compute.micro_batch_size or batch)
+
+
+def _local(setup: RunSetup) -> LocalTraining | None:
+    return setup.settings.local if isinstance(setup.settings, LocalTrainingSettings) else None
+
+
+def _traffic(setup: RunSetup) -> Traffic:
+    """The bytes of the run: those of messages of the vector's size, and what secure aggregation adds to them."""
+    start = setup.model.start
+    # Other numbers than zeros, since the size may depend on them.
+    update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
+    added = round(
+        (setup.bits_per_parameter - setup.wire.codec.bits_per_parameter) * setup.model.tensors.size / 8
+    )
+    return Traffic(
+        rounds=setup.rounds,
+        down_bytes=len(setup.wire.pack_model(start)) + added,
+        up_bytes=len(setup.wire.pack_update(update)) + added,
+        clients=_clients_in_a_round(setup),
+        most_clients=setup.plan.clients_in_a_round,
+    )
+
+
+def _privacy(setup: RunSetup, budgets: Sequence[float]) -> Privacy | None:
+    guarantee, terms = setup.guarantee, setup.record_terms
+    if guarantee is None:
+        return None
+    if terms is None:
+        epsilon = guarantee.epsilon(setup.rounds)
+        return Privacy(guarantee.unit, guarantee.delta, epsilon, None, None, recorded=False, needed={})
+    with accounting_problems():
+        found = {
+            rule: official.epsilon(events, guarantee.delta)
+            for rule, events in terms.mechanism.releases(setup.rounds).items()
+        }
+        epsilon = found[SamplingRule.TWO_STAGE]
+        needed = {
+            budget: _needed(terms.mechanism, budget, guarantee.delta, setup.rounds)
+            for budget in budgets
+            if epsilon > budget * (1 + 1e-9)
+        }
+    return Privacy(
+        unit=guarantee.unit,
+        delta=guarantee.delta,
+        epsilon=epsilon,
+        product=found[SamplingRule.PRODUCT],
+        noise_multiplier=terms.mechanism.noise.multiplier,
+        recorded=True,
+        needed=needed,
+    )
+
+
+def _needed(mechanism: Mechanism, budget: float, delta: float, rounds: int) -> float:
+    return noise_multiplier_for(
+        mechanism, epsilon=budget, delta=delta, rounds=rounds, rule=SamplingRule.TWO_STAGE
+    )
+
+
+def _work(setup: RunSetup) -> Work:
+    """The work of a round, on average over clients and, where they train one by one, over providers."""
+    local, clients = _local(setup), setup.clients
+    taking_part = _clients_in_a_round(setup)
+    if local is None:
+        batch = getattr(setup.settings, "batch_size", 16)
+        whole = LocalTraining(learning_rate=1, batch_size=batch)
+        return Work(taking_part * _mean([steps_of(len(client.examples), whole) for client in clients]), 0.0)
+    terms = setup.record_terms
+    if terms is None:
+        return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
+    sampled = [terms.mechanism.sampling.providers(len(client.providers)).mean for client in clients]
+    steps = [
+        _mean([steps_of(len(examples), local) for examples in client.providers.values()])
+        for client in clients
+    ]
+    return Work(
+        taking_part * _mean([count * each for count, each in zip(sampled, steps, strict=True)]),
+        taking_part * _mean(sampled),
+    )
+
+
+def _clients_in_a_round(setup: RunSetup) -> float:
+    """How many clients take part in a round, on average."""
+    terms = setup.record_terms
+    if terms:
+        return terms.mechanism.sampling.clients(len(setup.clients)).mean
+    return float(getattr(setup.settings, "client_rate", 1.0) * setup.plan.clients_in_a_round)
+
+
+def _mean(numbers: Sequence[float]) -> float:
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+    local = _local(setup)
+    return (
+        training_bytes(shapes, local.optimizer, local.momentum) if local else FLOAT * setup.model.tensors.size
+    )
+
+
+def _states_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+    """What all clients keep: preconditioners, or the dual variable and the model of a method that has them."""
+    local, clients = _local(setup), len(setup.clients)
+    if local and local.optimizer == "shampoo":
+        return clients * shampoo_bytes(shapes)
+    if setup.settings.method in ("dp-clgecl", "laplace-iadmm"):
+        return 2 * clients * FLOAT * setup.model.tensors.size
+    return 0
+
+
+def _run_bytes(setup: RunSetup) -> int:
+    vector, opened = FLOAT * setup.model.tensors.size, 0
+    if setup.record_terms:
+        # The noised sum and the weights of every round.
+        opened = 2 * setup.rounds * vector
+    state = 2 * (
+        vector + _states_bytes(setup, [list(p.shape) for p in setup.model.tensors.parameters.values()])
+    )
+    return FLOAT * setup.model.parameters + state + opened
+
+
+def _room(setup: RunSetup, out: Path) -> Room:
+    folder = next(path for path in (out, *out.resolve().parents) if path.exists())
+    device = torch.cuda.mem_get_info()[0] if setup.settings.device == "cuda" else None
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Room(memory=memory, device=device, disk=shutil.disk_usage(folder).free)
+
+
+class _Measured:
+    """A step of the run, measured on a few providers of the data; pages and examples are drawn, and features stay in
+    memory.
+
+    Attributes:
+        step_s: The time of a step.
+        provider_s: The time of clipping and adding an update.
+        page_s: The time of a page's image features.
+        activations_bytes: What a step keeps of its forward pass, and its temporary tensors.
+    """
+
+    def __init__(self, setup: RunSetup) -> None:
+        local = _local(setup) or LocalTraining(
+            learning_rate=1e-9, batch_size=getattr(setup.settings, "batch_size", 16)
+        )
+        self._local = local.model_copy(update={"max_steps": 1, "epochs": 1})
+        self._setup = setup
+        providers = self._drawn_providers(local)
+        examples = [example for some in providers.values() for example in some]
+        began = perf_counter()
+        documents = Documents(
+            setup.model,
+            setup.tokenizer,
+            setup.dataset,
+            examples=examples,
+            max_input_tokens=setup.max_input_tokens,
+            on_page=Watcher().pages,
+            compute=setup.settings.compute,
+        )
+        pages = {setup.dataset.questions[example].page for example in examples}
+        self.page_s = (perf_counter() - began) / len(pages)
+        setup.settings.compute.set_matrix_precision()
+        learner = make_learner(setup.model, documents, local)
+        self.activations_bytes = ACTIVATIONS * _bytes_of_an_example(documents) * micro_batch_size(setup)
+        if isinstance(learner, StackedLearner) and setup.record_terms:
+            self.activations_bytes *= local.providers_at_once or learner.providers_that_fit(local)
+        self.step_s = self._step_s(learner, providers, examples)
+        self.provider_s = self._provider_s()
+
+    def _drawn_providers(self, local: LocalTraining) -> dict[str, list[int]]:
+        """A few providers with examples, enough of them for a batch."""
+        drawn: dict[str, list[int]] = {}
+        all_of = [
+            (name, examples)
+            for client in self._setup.clients
+            for name, examples in client.providers.items()
+            if examples
+        ]
+        self._setup.stream.at("plan").random().shuffle(all_of)
+        for name, examples in all_of:
+            drawn[name] = examples[: local.batch_size]
+            if len(drawn) >= MEASURED_PROVIDERS and sum(map(len, drawn.values())) >= local.batch_size:
+                break
+        return drawn
+
+    def _step_s(self, learner: Learner, providers: dict[str, list[int]], examples: Sequence[int]) -> float:
+        """The time of the second of two steps: the first one allocates memory."""
+        weights = self._setup.model.start.to(learner.device)
+
+        def train() -> int:
+            """Train once, and return the number of steps."""
+            if self._setup.record_terms:
+                return len(
+                    list(learner.provider_changes(weights, providers, self._local, self._setup.stream))
+                )
+            learner.train(weights, examples[: self._local.batch_size], self._local, self._setup.stream)
+            return 1
+
+        train()
+        _synchronize(learner.device)
+        began = perf_counter()
+        steps = train()
+        _synchronize(learner.device)
+        return (perf_counter() - began) / steps
+
+    def _provider_s(self) -> float:
+        start = self._setup.model.start.to(self._setup.model.device)
+        total = torch.zeros_like(start)
+        began = perf_counter()
+        clipped = clip(start, 1e-3)
+        if clipped is not None:
+            total += clipped
+        _synchronize(start.device)
+        return perf_counter() - began
+
+
+def _bytes_of_an_example(documents: Documents) -> int:
+    longest = documents.longest
+    one, two = (bytes_saved(partial(documents.losses, [[longest] * count])) for count in (1, 2))
+    return two - one
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,18 @@
+"""`pfl plan`."""
+
+import json
+from pathlib import Path
+
+from tests.starter_kit.commands.pfl import QUICK, pfl
+
+
+def test_a_plan_says_what_a_run_takes_and_what_to_change_for_a_rank(base: Path, data: Path) -> None:
+    where = ["--data", data, "--base", base, "--no-measure", *QUICK]
+    weak = ["--set", "noise_multiplier=0.4", "--set", "target_epsilon=null"]
+    printed = pfl("plan", "fl-provider-dp", *where, *weak).stdout
+    assert "none in track 2" in printed
+    assert "--set target_epsilon=8" in printed
+    values = json.loads(pfl("plan", "fl-provider-dp", *where, *weak, "--json").stdout)
+    assert values["forecast"]["privacy"]["epsilon"] > 8
+    assert values["changes"][0] in printed
+    assert values["bytes_expected"] == values["forecast"]["traffic"]["down_bytes"] * 2 * 3

@@ -1,0 +1,174 @@
+"""What a run is said to take beforehand, against what it then takes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluator.contracts import ArtifactKind
+from starter_kit.reporting.metrics import SUMMARY, read_summary
+from starter_kit.runs.forecast import (
+    Disk,
+    Forecast,
+    Memory,
+    Privacy,
+    Room,
+    Timing,
+    Traffic,
+    Work,
+    advice,
+    shampoo_bytes,
+    training_bytes,
+)
+from starter_kit.runs.planning import as_values, forecast
+from starter_kit.runs.setup import RunSetup
+from starter_kit.settings.configuration import load_settings
+from tests.starter_kit.training_runs import trained
+
+BUDGETS = (1, 4, 8)
+QUICK = ["rounds=2", "max_input_tokens=32"]
+ONE_STEP = "local.max_steps=1"
+GB = 10**9
+
+WELL = Forecast(
+    experiment="run",
+    method="fedavg",
+    parameters=300,
+    trained=200,
+    traffic=Traffic(rounds=5, down_bytes=800, up_bytes=400, clients=2, most_clients=2),
+    privacy=None,
+    memory=Memory(
+        model_bytes=2 * GB,
+        training_bytes=3 * GB,
+        activations_bytes=8 * GB,
+        vectors_bytes=GB,
+        states_bytes=0,
+        texts_bytes=0,
+    ),
+    timing=None,
+    disk=Disk(features_bytes=40 * GB, run_bytes=GB),
+    room=Room(memory=20 * GB, device=None, disk=50 * GB),
+)
+PRIVATE = Privacy(
+    unit="provider",
+    delta=1e-5,
+    epsilon=5.0,
+    product=3.0,
+    noise_multiplier=1.0,
+    recorded=True,
+    needed={1: 3.25, 4: 1.25},
+)
+
+
+def planned(config: str, base: Path, data: Path, changes: list[str], *, measure: bool = False) -> Forecast:
+    setup = RunSetup(load_settings(config, [*QUICK, *changes]), data=data, base=base)
+    return forecast(setup, data, BUDGETS, measure=measure)
+
+
+def changed(found: Forecast, *, budgets: tuple[int, ...] = BUDGETS) -> list[str]:
+    return advice(found, micro_batch_size=8, features="float32", budgets=budgets)
+
+
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        ("fedavg", [ONE_STEP]),
+        ("lora-nf4", [ONE_STEP]),
+        ("fl-provider-dp", [ONE_STEP]),
+        ("laplace-fedavg", []),
+    ],
+)
+def test_bytes_and_epsilon_are_those_of_the_run(
+    base: Path, data: Path, tmp_path: Path, config: str, changes: list[str]
+) -> None:
+    found = planned(config, base, data, changes)
+    run = trained(config, base, data, tmp_path / "run", changes)
+    summary = read_summary(tmp_path / "run" / SUMMARY)
+    assert found.traffic.expected_bytes == summary.bytes_total
+    assert found.trained == summary.parameters_sent
+    if summary.epsilon is None:
+        assert found.privacy is None
+    else:
+        assert found.privacy is not None
+        assert found.privacy.epsilon == summary.epsilon
+        assert found.privacy.recorded == (ArtifactKind.TRAINING_RECORD in run.files())
+
+
+def test_epsilon_is_given_under_both_rules_with_the_noise_that_each_budget_needs(
+    base: Path, data: Path
+) -> None:
+    changes = [ONE_STEP, "noise_multiplier=0.4", "target_epsilon=null", "sampling.client_rate=0.5"]
+    found = planned("fl-provider-dp", base, data, changes).privacy
+    assert found is not None
+    assert found.product is not None
+    assert found.product < found.epsilon
+    assert found.budget(BUDGETS) is None
+    sigma = found.needed[8]
+    again = planned("fl-provider-dp", base, data, [*changes, f"noise_multiplier={sigma}"]).privacy
+    assert again is not None
+    assert again.budget(BUDGETS) == 8
+    assert again.epsilon == pytest.approx(8, rel=1e-3)
+
+
+def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
+    for config in ("fedavg", "dp-lora"):
+        found = planned(config, base, data, [], measure=True)
+        assert found.timing is not None
+        assert min(found.timing.step_s, found.timing.pages_s, found.timing.round_s) > 0
+        assert found.memory.activations_bytes > 10_000
+    values = as_values(found, ["change this"])
+    assert values["changes"] == ["change this"]
+    assert values["bytes_expected"] == found.traffic.expected_bytes
+
+
+def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_provider() -> None:
+    timing = Timing.of(Work(steps=100, providers=50), 3, step_s=0.2, provider_s=0.1, pages_s=7)
+    assert (timing.round_s, timing.total_s, timing.pages_s) == (25, 75, 7)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "momentum", "numbers"), [("adamw", 0, 3), ("sgd", 0, 1), ("sgd", 0.9, 2)]
+)
+def test_optimizers_keep_as_many_numbers_as_they_do(optimizer: str, momentum: float, numbers: int) -> None:
+    assert training_bytes([[3, 4], [5]], optimizer, momentum) == 4 * 17 * numbers
+
+
+def test_preconditioners_are_two_matrices_for_each_side_that_is_not_too_long() -> None:
+    assert shampoo_bytes([[3, 4], [5], [9000, 2]]) == 4 * 2 * (9 + 16 + 25 + 1 + 4)
+
+
+def test_nothing_is_advised_where_all_is_well() -> None:
+    assert changed(WELL) == []
+
+
+def test_a_step_that_does_not_fit_is_split() -> None:
+    small = replace(WELL, room=replace(WELL.room, memory=11 * GB))
+    assert changed(small) == ["A step doesn't fit into memory: --set compute.micro_batch_size=4"]
+    smaller = replace(WELL, room=replace(WELL.room, memory=int(7.5 * GB)))
+    assert "checkpoint_activations=true" in changed(smaller)[0]
+    smallest = replace(WELL, room=replace(WELL.room, memory=5 * GB))
+    assert "lora" in changed(smallest)[0]
+
+
+def test_on_a_gpu_its_own_memory_decides() -> None:
+    assert changed(replace(WELL, room=replace(WELL.room, memory=3 * GB, device=14 * GB))) == []
+    found = changed(replace(WELL, room=replace(WELL.room, device=9 * GB)))
+    assert found == ["A step doesn't fit into memory: --set compute.micro_batch_size=4"]
+
+
+def test_features_that_do_not_fit_on_the_disk_are_halved() -> None:
+    assert "features=float16" in changed(replace(WELL, room=replace(WELL.room, disk=30 * GB)))[0]
+
+
+def test_a_run_over_every_budget_is_advised_how_to_rank() -> None:
+    over = replace(WELL, privacy=replace(PRIVATE, epsilon=9.5, needed={1: 3.25, 8: 1.25}))
+    assert changed(over)[0] == "ε = 9.5 is over every budget: the run would be listed without a rank."
+    assert "target_epsilon=8" in changed(over)[2]
+    assert "noise multiplier 1.25" in changed(over)[2]
+    assert changed(replace(WELL, privacy=PRIVATE)) == []
+    assert PRIVATE.budget(BUDGETS) == 8
+
+
+def test_what_writes_no_record_has_no_board_of_track_2() -> None:
+    found = changed(replace(WELL, privacy=replace(PRIVATE, unit="client", recorded=False)))
+    assert found == ["The privacy of one client has no board: this run can be submitted to track 1 only."]
