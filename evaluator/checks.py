@@ -253,5 +253,8 @@ def catalog() -> str:
             "| --- | --- | --- | --- | --- |",
             *rows,
             "",
+            "Whether a checkpoint is nearly that of another run is no check:",
+            "[operations.md](operations.md#near-copies) says how organizers learn of it, and what it can't see.",
+            "",
         ]
     )

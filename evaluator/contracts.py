@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.bounds import MembershipBounds
@@ -152,6 +152,28 @@ class TrackRules(Message):
         return [step for step in Step if step is not Step.ACCOUNTING or self.privacy is not None]
 
 
+class WeightSample(Message):
+    """What training changed at secret places of the weights; see `evaluator.checkpoints.weight_sample`.
+
+    It is for organizers only, since it would show where the places are.
+
+    Attributes:
+        key_id: Which key they follow from; samples under different keys can't be compared.
+        per_tensor: How many of them are in each tensor.
+        changes: float32 in base64, tensor by tensor.
+    """
+
+    key_id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    per_tensor: int = Field(ge=1, le=2048)
+    changes: Base64Bytes = Field(max_length=16_384, repr=False)
+
+    @model_validator(mode="after")
+    def _has_whole_rows(self) -> Self:
+        if len(self.changes) % (4 * self.per_tensor):
+            raise ValueError("the changes are not those of whole tensors")
+        return self
+
+
 class EvaluationJob(Message):
     """One step of one attempt at one run. A worker that gets it twice does the same thing twice.
 
@@ -159,6 +181,8 @@ class EvaluationJob(Message):
         secret: What progress and the report are signed with; it is valid for this step of this attempt.
         challenge: What the site drew when it had the training record, and the annex must answer; None for a run without
             a record.
+        sample_key: From which the places of the weight sample follow, where the step takes one; no participant may know
+            it.
     """
 
     evaluation: UUID
@@ -168,6 +192,7 @@ class EvaluationJob(Message):
     rules: TrackRules
     artifacts: list[ArtifactRef]
     challenge: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    sample_key: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", repr=False)
 
     @model_validator(mode="after")
     def _is_challenged(self) -> Self:
@@ -405,7 +430,7 @@ class Provenance(Message):
 
 
 class StepReport(Message):
-    """How one step of one attempt ended. `detail` and `operator_trace` are never shown to participants."""
+    """How one step of one attempt ended. `detail`, `sample` and `operator_trace` are never shown to participants."""
 
     evaluation: UUID
     attempt: int
@@ -414,6 +439,7 @@ class StepReport(Message):
     problems: list[Problem] = []
     result: StepResult | None = None
     detail: ScoringDetail | None = None
+    sample: WeightSample | None = None
     provenance: Provenance
     operator_trace: str = ""
 

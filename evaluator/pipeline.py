@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from evaluator.checkpoints.inspection import inspect_checkpoint
 from evaluator.checkpoints.weight_changes import changed_tensors
+from evaluator.checkpoints.weight_sample import weight_sample
 from evaluator.checks import failures
 from evaluator.communication import log as communication
 from evaluator.communication import plausibility
@@ -29,6 +30,7 @@ from evaluator.contracts import (
     StepResult,
     TrackRules,
     ValidationResult,
+    WeightSample,
 )
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress
@@ -56,6 +58,7 @@ class StepInputs:
         split: The split of the data folder that is scored.
         kept: The folder of finished shards, from which scoring resumes after a crash; None to keep none.
         answers: The file for the single predictions, which never leave the machine; None to write none.
+        sample_key: From which the places of the weight sample follow; None to take none.
     """
 
     files: Mapping[ArtifactKind, Path]
@@ -66,6 +69,7 @@ class StepInputs:
     split: str = "test"
     kept: Path | None = None
     answers: Path | None = None
+    sample_key: str | None = None
 
     def file(self, kind: ArtifactKind) -> Path:
         """Return the path of an artifact; raises ProblemError (`E_ARTIFACT_MISSING`) if there is none."""
@@ -79,10 +83,11 @@ class StepInputs:
 
 @dataclass(frozen=True)
 class StepOutput(Generic[Result]):
-    """The result of a step, which everyone concerned may see, and `detail`, which only the organizers may."""
+    """The result of a step, which everyone concerned may see; `detail` and `sample`, which only the organizers may."""
 
     result: Result
     detail: ScoringDetail | None = None
+    sample: WeightSample | None = None
 
 
 def run_step(step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepOutput[StepResult]:
@@ -96,14 +101,10 @@ def run_step(step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepOut
 
 def validate(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ValidationResult]:
     """Compare the checkpoint with the reference, and list the tensors that training changed."""
-    return StepOutput(
-        inspect_checkpoint(
-            inputs.file(ArtifactKind.CHECKPOINT),
-            inputs.reference / WEIGHTS,
-            trainable=inputs.rules.trainable,
-            on_progress=on_progress,
-        )
-    )
+    checkpoint, base = inputs.file(ArtifactKind.CHECKPOINT), inputs.reference / WEIGHTS
+    result = inspect_checkpoint(checkpoint, base, trainable=inputs.rules.trainable, on_progress=on_progress)
+    key = inputs.sample_key
+    return StepOutput(result, sample=weight_sample(checkpoint, base, key) if key else None)
 
 
 def count_communication(inputs: StepInputs, _: OnProgress) -> StepOutput[CommunicationResult]:

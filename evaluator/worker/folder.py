@@ -29,6 +29,7 @@ class WorkerFolder:
             files=files,
             reference=self._existing("references", job.rules.reference),
             challenge=job.challenge,
+            sample_key=job.sample_key,
         )
         if job.step is not Step.SCORING:
             return request

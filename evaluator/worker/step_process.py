@@ -11,7 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaluator.contracts import ArtifactKind, Message, Outcome, ScoringDetail, Step, StepResult, TrackRules
+from evaluator.contracts import (
+    ArtifactKind,
+    Message,
+    Outcome,
+    ScoringDetail,
+    Step,
+    StepResult,
+    TrackRules,
+    WeightSample,
+)
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.traces import trace_of
@@ -33,6 +42,7 @@ class StepRequest(Message):
     test_set: Path | None = None
     kept: Path | None = None
     answers: Path | None = None
+    sample_key: str | None = None
 
     def inputs(self) -> StepInputs:
         return StepInputs(
@@ -43,6 +53,7 @@ class StepRequest(Message):
             test_set=self.test_set,
             kept=self.kept,
             answers=self.answers,
+            sample_key=self.sample_key,
         )
 
 
@@ -52,6 +63,7 @@ class StepEnding(Message):
     outcome: Outcome
     result: StepResult | None = None
     detail: ScoringDetail | None = None
+    sample: WeightSample | None = None
     problems: list[Problem] = []
     operator_trace: str = ""
     hardware: str = ""
@@ -87,7 +99,11 @@ def _ending(request: StepRequest, on_progress: "_Reporter") -> StepEnding:
     except Exception as error:  # noqa: BLE001 - the boundary: whatever went wrong is reported, never lost
         return StepEnding.of_error(error, request.step)
     return StepEnding(
-        outcome=Outcome.PASSED, result=output.result, detail=output.detail, hardware=_hardware(request.step)
+        outcome=Outcome.PASSED,
+        result=output.result,
+        detail=output.detail,
+        sample=output.sample,
+        hardware=_hardware(request.step),
     )
 
 

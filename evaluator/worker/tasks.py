@@ -113,6 +113,7 @@ def _report(job: EvaluationJob, heartbeat: Heartbeat, started_at: datetime) -> S
         problems=ending.problems,
         result=ending.result,
         detail=ending.detail,
+        sample=ending.sample,
         provenance=_provenance(job.step, ending.hardware, started_at),
         operator_trace=ending.operator_trace,
     )

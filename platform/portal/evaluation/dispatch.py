@@ -30,7 +30,7 @@ from evaluator.contracts import (
 from portal.celery import app
 from portal.evaluation import clock, places
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, Worker
-from portal.evaluation.step_secrets import step_secret
+from portal.evaluation.step_secrets import sample_key, step_secret
 from portal.submissions.models import Run
 from portal.uploads.stores import current_store
 
@@ -162,6 +162,7 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         secret=step_secret(evaluation.pk, evaluation.attempt, step),
         rules=TrackRules.model_validate(run.rules),
         challenge=run.challenge or None,
+        sample_key=sample_key(run.rules["reference"]) if step is Step.VALIDATE else None,
         artifacts=[
             ArtifactRef(
                 kind=ArtifactKind(artifact.kind),

@@ -26,7 +26,7 @@ from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
 from evaluator.results import RunResults
 from evaluator.signed_messages import SignedMessage
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import breaker, clock, models, outcomes, report_checks
+from portal.evaluation import breaker, clock, models, near_copies, outcomes, report_checks
 from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import dispatch_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
@@ -134,6 +134,8 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
         earlier = _rejections(evaluation)
         outcome, problems, results = _judged(run, report, is_rejected=earlier is not None)
         _store(evaluation, report, outcome, problems, now)
+        if report.sample and report.step is Step.VALIDATE and outcome is Outcome.PASSED:
+            near_copies.store(run, report.sample, now)
         match outcome:
             case Outcome.FAILED:
                 _fail_or_retry(evaluation, run, report, now)

@@ -1,5 +1,6 @@
 """Evaluations, one attempt at one run, with how each of its steps ended; and examinations of scored runs."""
 
+import math
 import uuid
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -179,6 +180,42 @@ class Examination(models.Model):
     def read_identity(self) -> CodeIdentity:
         """Return which code was examined."""
         return CodeIdentity.model_validate(self.identity)
+
+
+class StoredSample(models.Model):
+    """The weight sample of a run, for comparison with those of other runs; see `portal.evaluation.near_copies`."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="weight_sample", primary_key=True)
+    key_id = models.CharField(max_length=16)
+    per_tensor = models.PositiveSmallIntegerField()
+    changes = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"weight sample of {self.run}"
+
+
+class NearCopy(models.Model):
+    """Two runs of a track with nearly the same weights, of which `run` was submitted later. For organizers only."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="near_copies")
+    # Without a constraint in the database, whose check would wait for the lock of another run.
+    other = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    agreement = models.FloatField(help_text="The part of the sampled changes at which the two agree.")
+    cosine = models.FloatField(help_text="Of the sampled changes.")
+    found_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        ordering = ["-found_at", "-pk"]
+        verbose_name_plural = "near copies"
+        constraints = [models.UniqueConstraint(fields=["run", "other"], name="one_row_for_two_runs")]
+
+    def __str__(self) -> str:
+        return f"{self.run} and {self.other}"
+
+    @property
+    def agreement_percent(self) -> str:
+        """The agreement in percent, rounded down: only all of it is 100."""
+        return f"{math.floor(1000 * self.agreement) / 10:g}"
 
 
 class StepQueue(models.Model):

@@ -19,6 +19,14 @@ def step_secret(evaluation: UUID, attempt: int, step: Step, *, key: str | bytes 
     ).hexdigest()
 
 
+def sample_key(reference: str) -> str:
+    """Return from what the places of weight samples follow, the same for all runs from the same base weights.
+
+    Another secret key of the site means other places: earlier runs aren't compared with later ones.
+    """
+    return salted_hmac("portal.evaluation.weight_sample", reference, algorithm="sha256").hexdigest()
+
+
 def is_authentic(signed: SignedMessage, content: Progress | StepReport) -> bool:
     """Return whether the holder of the very job that `content` is about has signed it."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]

@@ -12,7 +12,8 @@ from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
 from portal.evaluation import clock
 from portal.evaluation.dispatch import ALIVE
-from portal.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
+from portal.evaluation.models import Evaluation, EvaluationState, NearCopy, TestSet, Worker
+from portal.evaluation.near_copies import near_copies_of_other_teams
 from portal.liveness.models import silences
 from portal.operations import figures
 from portal.organizers import needs
@@ -44,6 +45,7 @@ class Desk:
     needs: list[needs.Need]
     failures: list[Failure]
     flagged: Sequence[Run]
+    near_copies: Sequence[NearCopy]
     backlogs: dict[str, figures.Backlog]
     workers: list[WorkerRow]
     days: Bars
@@ -69,6 +71,7 @@ def desk_of(organizer: User) -> Desk:
         needs=found,
         failures=failures(),
         flagged=list(flagged_runs(judged, now)[:MOST_FLAGGED]),
+        near_copies=list(near_copies_of_other_teams(judged, now)[:MOST_FLAGGED]),
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),

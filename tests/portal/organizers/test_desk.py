@@ -158,5 +158,5 @@ def test_the_number_of_queries_is_constant(
     for _ in range(5):
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(25):
         desk(client)

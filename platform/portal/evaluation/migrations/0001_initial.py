@@ -180,4 +180,29 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(('level__in', [1, 2, 3])), name='examinations_are_of_known_levels')],
             },
         ),
+        migrations.CreateModel(
+            name='StoredSample',
+            fields=[
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='weight_sample', serialize=False, to='submissions.run')),
+                ('key_id', models.CharField(max_length=16)),
+                ('per_tensor', models.PositiveSmallIntegerField()),
+                ('changes', models.BinaryField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='NearCopy',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('agreement', models.FloatField(help_text='The part of the sampled changes at which the two agree.')),
+                ('cosine', models.FloatField(help_text='Of the sampled changes.')),
+                ('found_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+                ('other', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='submissions.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='near_copies', to='submissions.run')),
+            ],
+            options={
+                'verbose_name_plural': 'near copies',
+                'ordering': ['-found_at', '-pk'],
+                'constraints': [models.UniqueConstraint(fields=('run', 'other'), name='one_row_for_two_runs')],
+            },
+        ),
     ]
