@@ -248,7 +248,9 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
     yield "verified, best of teams", PAGE_S, None, f"{private}?epsilon=4&verified=1&best=1"
     yield "by name, newest first", PAGE_S, None, f"{private}?epsilon=4&q=method+12&sort=newest"
     yield "progress, track 2", PAGE_S, None, f"{private}progress/"
+    yield "newest results, feed", PAGE_S, None, f"{private}feed/"
     yield "a team", PAGE_S, None, "/teams/team-0/"
+    yield "a team with 2,000", PAGE_S, None, "/teams/team-1/"
     two = [
         f"method={run.submission_id}" for run in Run.objects.filter(budget=4.0, scored_at__isnull=False)[:2]
     ]
@@ -264,6 +266,8 @@ def pages(site: Site) -> Iterator[tuple[str, float, Any, str]]:
     yield "of a team with 2,000", PAGE_S, site.busy, "/submissions/?page=40"
     yield "the same in the API", PAGE_S, site.busy, "/api/v1/submissions"
     yield "proofs to review", PAGE_S, site.staff, "/reviews/"
+    yield "organizers' desk", PAGE_S, site.staff, "/organize/"
+    yield "organizers: runs", PAGE_S, site.staff, "/organize/runs/"
     yield "admin: submissions", PAGE_S, site.staff, "/admin/submissions/submission/"
     yield "admin: evaluations", PAGE_S, site.staff, "/admin/evaluation/evaluation/"
     yield "admin: audit", PAGE_S, site.staff, "/admin/audit/auditentry/"

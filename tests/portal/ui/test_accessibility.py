@@ -28,6 +28,9 @@ STATUS = {"/nothing-here/": 404, "/submissions/{withdrawn}/": 410, "/account/lin
 # Of Django's administration, what is not Django's.
 OURS = {"include": ["main, #content"], "exclude": ["#changelist", ".breadcrumbs"]}
 WIDTHS = (1280, 390)
+# Between the margins of a sheet of A4.
+PAPER = 720
+NOT_OURS = ("/admin/", "/api/v1/docs")
 # Of the second scheme, only colors differ.
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 COLORS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
@@ -251,8 +254,46 @@ def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[
                 yield f"{path} ({scheme}, {width}): {violation}"
             if too_wide := page.evaluate(TOO_WIDE, width):
                 yield f"{path} ({width}): is scrolled sideways: {too_wide}"
-    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="light", media="print")
+    page.set_viewport_size({"width": PAPER, "height": 900})
+    if not path.startswith(NOT_OURS) and (too_wide := page.evaluate(TOO_WIDE, PAPER)):
+        yield f"{path} (printed): is cut: {too_wide}"
+    page.emulate_media(media="screen")
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_row_that_has_the_focus_is_below_the_head_of_its_board(
+    browser: Browser, client: Client, world: World, width: int
+) -> None:
+    # So low that the rows of a small board don't fit in.
+    page = browser.new_page(viewport={"width": width, "height": 240}, reduced_motion="reduce")
+    page.route("**/*", answer_nothing_but_static_files)
+    body = client.get("/leaderboard/track-2/").getvalue()
+    page.route(
+        f"{SITE}/board/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    try:
+        page.goto(f"{SITE}/board/", timeout=20_000)
+        page.locator(".board tbody input").last.focus()
+        covered = []
+        for _ in range(page.locator(".board tbody :is(a, input)").count() - 1):
+            page.keyboard.press("Shift+Tab")
+            covered += page.evaluate(BELOW_THE_HEAD)
+        is_sticky = page.evaluate("getComputedStyle(document.querySelector('.board thead th')).position")
+    finally:
+        page.close()
+    assert is_sticky == ("sticky" if width > 390 else "static")
+    assert covered == []
+
+
+# What has the focus, where a head that stays in sight lies above it.
+BELOW_THE_HEAD = """() => {
+    const focused = document.activeElement, head = document.querySelector(".board thead th");
+    const isSticky = getComputedStyle(head).position === "sticky" && focused.closest("tbody");
+    const isBelow = focused.getBoundingClientRect().top < head.getBoundingClientRect().bottom;
+    return isSticky && isBelow ? [focused.outerHTML] : [];
+}"""
 
 
 RUN_AXE = """async ([context, rules]) => {
