@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+from contextlib import nullcontext
 from queue import Empty
 from typing import Any
 
@@ -6,7 +8,8 @@ from celery import Celery
 
 from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, EvaluationJob
 from portal.celery import app
-from portal.evaluation import dispatch
+from portal.evaluation import conformance, dispatch, replay, rerun
+from portal.evaluation.kit_sandbox import KitSandbox
 from portal.submissions.models import RunState
 from tests.portal.factories import make_run
 
@@ -58,3 +61,18 @@ def committed(django_capture_on_commit_callbacks):
 @pytest.fixture
 def evaluation():
     return dispatch.start(make_run(state=RunState.QUEUED))
+
+
+@pytest.fixture(scope="session")
+def started_kit() -> Iterator[KitSandbox]:
+    """One sandbox for all tests of the group `kit`: it takes seconds to load the kit."""
+    with KitSandbox() as kit:
+        yield kit
+
+
+@pytest.fixture
+def kit(started_kit: KitSandbox, monkeypatch: pytest.MonkeyPatch) -> KitSandbox:
+    """The sandbox that the commands use."""
+    for module in (conformance, replay, rerun):
+        monkeypatch.setattr(module, "KitSandbox", lambda: nullcontext(started_kit))
+    return started_kit

@@ -1,8 +1,6 @@
 """The commands that examine runs, from the attached files to the page, the API and the board."""
 
 import json
-from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.errors import ProblemError
 from evaluator.examinations import RerunReport
 from portal.accounts.services import create_token
-from portal.evaluation import conformance, rerun
+from portal.evaluation import rerun
 from portal.evaluation.kit_sandbox import CannotExamineError, KitSandbox
 from portal.submissions.models import Run, RunState
 from starter_kit.scaffolding.writing import write_method
@@ -29,7 +27,7 @@ from tests.portal.factories import (
 from tests.portal.submissions.drafts import make_private_track
 from tests.starter_kit.pocket_data import make_base, make_data
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("kit")]
 
 SETTINGS = """
 method: fedavg
@@ -49,21 +47,6 @@ def attach(run: Run, settings: str, method: str = "", name: str = "odd.py") -> N
     make_artifact(run, ArtifactKind.SETTINGS, settings.encode(), "settings.yaml")
     if method:
         make_artifact(run, ArtifactKind.METHOD_FILE, method.encode(), name)
-
-
-@pytest.fixture(scope="module")
-def started_kit() -> Iterator[KitSandbox]:
-    """One sandbox for all tests: it takes seconds to load the kit."""
-    with KitSandbox() as kit:
-        yield kit
-
-
-@pytest.fixture
-def kit(started_kit: KitSandbox, monkeypatch: pytest.MonkeyPatch) -> KitSandbox:
-    """The sandbox that the commands use."""
-    for module in (conformance, rerun):
-        monkeypatch.setattr(module, "KitSandbox", lambda: nullcontext(started_kit))
-    return started_kit
 
 
 @pytest.mark.usefixtures("kit")

@@ -16,7 +16,7 @@ from tests.portal.submissions.drafts import make_private_track
 from tests.starter_kit.pocket_data import make_base, make_data
 from tests.starter_kit.replay.opened_runs import CHALLENGE, DRAWS_FIRST, replayable_run
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("kit"), pytest.mark.usefixtures("kit")]
 
 
 @pytest.fixture(scope="module")
