@@ -22,6 +22,8 @@ VERBS = {
     "new": "Start a method of your own: a file that works, its config and its test. Nothing is overwritten.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
+    "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "
+    "compare.",
     "federate": "Train with clients on machines of their own, over Flower.",
     "evaluate": "Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and "
     "`compare`.",
