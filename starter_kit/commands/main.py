@@ -24,6 +24,8 @@ VERBS = {
     "rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
+    "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "
+    "compare.",
     "federate": "Train with clients on machines of their own, over Flower.",
     "evaluate": "Score a checkpoint with the evaluator's own code. A run folder keeps the score, for its report and "
     "`compare`.",

@@ -7,6 +7,7 @@ took part. So neither model has a place for them beside an ε, and a file that h
 import json
 import math
 from collections.abc import Iterable, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Self, TextIO
 
@@ -21,6 +22,8 @@ METRICS = "metrics.jsonl"
 SUMMARY = "summary.json"
 
 HIDDEN = ("providers", "loss", "seconds")  # of a private run
+# Likewise of its summary: which data it was trained on is in the annex, for the organizers only.
+HIDDEN_IN_SUMMARY = ("seconds", "data_sha256")
 
 
 def _finite_or_none(value: object) -> object:
@@ -93,6 +96,11 @@ class RunSummary(_Numbers):
         anls: Of the final checkpoint on `split`; None until it was evaluated. Likewise `accuracy`.
         seconds: Wall-clock time of the training. Never beside an ε.
         resumed: How often the run was resumed after an interruption.
+        clients: How many there are in the federation.
+        data_sha256: The hash of the training data's manifest, as `pfl data manifest` prints it. Never beside an ε.
+        device: What the model was trained on.
+        versions: The versions of Python and of the libraries that training rests on.
+        finished: The day on which training ended, in UTC.
     """
 
     experiment: str
@@ -111,6 +119,11 @@ class RunSummary(_Numbers):
     seconds: Amount | None = None
     kit_version: str
     resumed: Count = 0
+    clients: Count | None = None
+    data_sha256: Sha256 | None = None
+    device: str | None = None
+    versions: dict[str, str] = {}
+    finished: Annotated[date | None, Field(strict=False)] = None
     base_sha256: Sha256
     checkpoint_sha256: Sha256
 
@@ -118,8 +131,10 @@ class RunSummary(_Numbers):
     def _complete(self) -> Self:
         if self.is_private and (self.delta is None or self.unit is None):
             raise ValueError("an ε needs its delta and its unit")
-        if self.is_private and self.seconds is not None:
-            raise ValueError("a private run must not report its seconds")
+        if self.is_private and (
+            hidden := [name for name in HIDDEN_IN_SUMMARY if getattr(self, name) is not None]
+        ):
+            raise ValueError(f"a private run must not report its {', '.join(hidden)}")
         if (self.anls is not None or self.accuracy is not None) and self.split is None:
             raise ValueError("a score needs its split")
         return self

@@ -163,7 +163,17 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
         yield "time", f"{summary.seconds:,.0f} s"
     if summary.resumed:
         yield "interrupted and resumed", _number_of(summary.resumed, "time")
+    if summary.finished:
+        yield "finished on", summary.finished.isoformat()
+    if summary.device:
+        yield "trained on", summary.device
     yield "version of the kit", summary.kit_version
+    if summary.versions:
+        yield "versions", ", ".join(f"{name} {number}" for name, number in summary.versions.items())
+    if summary.clients is not None:
+        yield "clients in the federation", str(summary.clients)
+    if summary.data_sha256:
+        yield "SHA-256 of the data's manifest", summary.data_sha256
     yield "SHA-256 of the base weights", summary.base_sha256
     yield "SHA-256 of the checkpoint", summary.checkpoint_sha256
 

@@ -16,7 +16,8 @@ from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.guarantee import accounting_problems
 from starter_kit.learning.documents import Documents
-from starter_kit.learning.local_training import Learner, LocalTraining, steps_of
+from starter_kit.learning.local_training import Learner, LocalTraining
+from starter_kit.learning.pacing import steps_of
 from starter_kit.learning.page_features import row_bytes
 from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
 from starter_kit.runs.forecast import (
@@ -123,7 +124,7 @@ def _traffic(setup: RunSetup) -> Traffic:
     # Other numbers than zeros, since the size may depend on them.
     update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
     added = round(
-        (setup.bits_per_parameter - setup.wire.codec.bits_per_parameter) * setup.model.tensors.size / 8
+        (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0)) * setup.model.tensors.size / 8
     )
     return Traffic(
         rounds=setup.rounds,
@@ -206,7 +207,7 @@ def _mean(numbers: Sequence[float]) -> float:
 def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     local = _local(setup)
     return (
-        training_bytes(shapes, local.optimizer, local.momentum) if local else FLOAT * setup.model.tensors.size
+        training_bytes(shapes, str(local.optimizer), local.momentum) if local else FLOAT * setup.model.tensors.size
     )
 
 

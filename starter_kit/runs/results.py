@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluator.contracts import ScoringResult, evaluator_version
@@ -11,6 +12,7 @@ from evaluator.scoring.metrics import GoldAnswers
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Round
 from starter_kit.reporting.metrics import SUMMARY, RoundMetrics, RunSummary, read_summary, write_summary
+from starter_kit.runs.environment import device_name, versions
 from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
 
@@ -97,6 +99,11 @@ def run_summary(
         seconds=None if guarantee else sum(line.seconds or 0 for line in rounds),
         kit_version=evaluator_version(),
         resumed=state.breaks,
+        clients=len(setup.clients),
+        data_sha256=None if guarantee else setup.data_sha256,
+        device=device_name(setup.model.device),
+        versions=versions(),
+        finished=datetime.now(UTC).date(),
         base_sha256=setup.base_sha256,
         checkpoint_sha256=checkpoint_sha256,
     )

@@ -145,23 +145,19 @@ def test_weights_and_biases_gets_of_a_private_run_its_rounds_and_nothing_about_t
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    try:
-        send(loggers_of(["wandb=mine"])[0], private=True)
-        private = next(tmp_path.rglob("*.wandb"))
-        sent = private.read_bytes()
-        assert all(
-            name in sent for name in (b"privacy/epsilon", b"bytes/up", b"checkpoint_sha256", b"rounds")
-        )
-        # What W&B would collect by itself: the load, the machine and the folders.
-        assert not any(name in sent for name in (b"proc.cpu", b"memory_percent", str(Path.cwd()).encode()))
-        assert b"training/loss" not in sent
-        assert not list(tmp_path.rglob("files/*"))
-
-        send(loggers_of(["wandb=mine"])[0], private=False)
-        other = next(path for path in tmp_path.rglob("*.wandb") if path != private)
-        assert b"training/loss" in other.read_bytes()
-    finally:
-        wandb.teardown()
+    for is_private in (True, False):
+        send(loggers_of(["wandb=mine"])[0], private=is_private)
+    # Its own process writes the files, and has done so when it has ended.
+    wandb.teardown()
+    paths = {b"privacy/epsilon" in path.read_bytes(): path for path in tmp_path.rglob("*.wandb")}
+    private, other = paths[True], paths[False]
+    sent = private.read_bytes()
+    assert all(name in sent for name in (b"bytes/up", b"checkpoint_sha256", b"rounds"))
+    # What W&B would collect by itself: the load, the machine and the folders.
+    assert not any(name in sent for name in (b"proc.cpu", b"memory_percent", str(Path.cwd()).encode()))
+    assert b"training/loss" not in sent
+    assert not list(private.parent.glob("files/*"))
+    assert b"training/loss" in other.read_bytes()
 
 
 @pytest.mark.parametrize(("name", "module"), [("wandb", "wandb"), ("mlflow", "mlflow")])

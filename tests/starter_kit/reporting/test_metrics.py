@@ -146,6 +146,7 @@ def test_a_summary_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("changes", "named"),
     [
         ({"seconds": 51.0}, "seconds"),
+        ({"data_sha256": "c" * 64}, "data_sha256"),
         ({"delta": None}, "delta"),
         ({"unit": None}, "unit"),
         ({"unit": "page"}, "unit"),

@@ -22,11 +22,12 @@ from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.annex import read_annex
 from evaluator.records.certificate import BLOCK, root_of_pieces
 from evaluator.records.signing import public_key_of
+from starter_kit.compression.peft_files import is_adapter
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import METRICS, SUMMARY, read_metrics, read_summary
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.answering import answer_challenge, read_both
-from starter_kit.runs.folder import FILES, RunFolder, budget_of
+from starter_kit.runs.folder import ADAPTER, FILES, RunFolder, budget_of
 from starter_kit.settings.configuration import config_names, load_settings
 from tests.starter_kit.cut_off import CutOff
 from tests.starter_kit.pocket_data import PROVIDERS, make_data
@@ -365,6 +366,21 @@ def test_adapters_are_trained_and_sent_alone_and_merged_in_the_end(
     summary = read_summary(run.path / SUMMARY)
     assert summary.parameters_sent == sum(2 * sum(before[name].shape) for name in changed)
     assert summary.bytes_total == 4 * summary.parameters_sent * 2 * 2 * summary.rounds
+    assert is_adapter(run.path / ADAPTER)
+
+
+def test_a_summary_names_what_a_run_was_computed_with_and_a_private_one_not_its_data(
+    base: Path, data: Path, tmp_path: Path, private: RunFolder
+) -> None:
+    run = trained("fedavg", base, data, tmp_path / "run", ["rounds=0"])
+    summary, secretive = (read_summary(folder.path / SUMMARY) for folder in (run, private))
+    assert summary.data_sha256 == manifest_sha256(Dataset(data, "train"))
+    assert secretive.data_sha256 is None
+    for found in (summary, secretive):
+        assert found.clients == 3
+        assert found.versions["torch"] == torch.__version__
+        assert found.device is not None
+        assert found.finished is not None
 
 
 def test_a_run_is_scored_on_the_validation_split_as_it_goes(base: Path, data: Path, tmp_path: Path) -> None:

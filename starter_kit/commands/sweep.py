@@ -1,0 +1,120 @@
+"""`pfl sweep`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from starter_kit.commands.app import new_app
+from starter_kit.commands.options import BaseFolder, Changes, DataFolder, KeyFile
+from starter_kit.commands.training_run import RunFiles, credentials_of, run_training
+from starter_kit.console import console, exit_on_problem, log, print_lines, progress
+
+if TYPE_CHECKING:
+    from starter_kit.sweeping import Trial
+
+NUMBERS = ("ANLS", "accuracy", "GB", "ε")
+
+app = new_app()
+
+
+@app.command()
+def sweep(
+    config: Annotated[str, typer.Argument(help="As `pfl train` takes it.", show_default=False)],
+    data: DataFolder,
+    base: BaseFolder,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run folders.", show_default=False)],
+    grid: Annotated[
+        list[str],
+        typer.Option(
+            "--grid",
+            help="A setting with its values, such as local.learning_rate=1e-3,3e-3; may be given several times.",
+            show_default=False,
+        ),
+    ],
+    changes: Changes = None,
+    public_data: Annotated[
+        bool, typer.Option("--public-data", help="The data needs no protection: sweep a private method, too.")
+    ] = False,
+    list_only: Annotated[
+        bool, typer.Option("--list", help="Print the command of each run, and train none.")
+    ] = False,
+    key: KeyFile = None,
+) -> None:
+    """Train a config with every combination of some settings, score the runs on the validation split, and compare.
+
+    Runs that are there already are not trained again, so the same command continues after an interruption.
+    """
+    from starter_kit.sweeping import check_public, command_lines, trials_of
+
+    with exit_on_problem():
+        trials = trials_of(config, changes or [], grid)
+
+        # What trains takes seconds to load: mistakes are reported before.
+        from evaluator.docvqa.dataset import Dataset
+        from starter_kit.federation.clients import clients_of
+
+        check_public(trials, clients_of(Dataset(data, "train")), public=public_data)
+        if list_only:
+            print_lines(*command_lines(trials, config, data, base, out, changes or []))
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        for trial in trials:
+            log(f"run {trial.number} of {len(trials)}: {', '.join(trial.changes)}")
+            _train(trial, RunFiles(data, base, out / trial.name), key)
+        console.print(_table(trials, out))
+
+
+def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
+    """Train and score a run, as far as it isn't done yet."""
+    from evaluator.contracts import ArtifactKind
+    from starter_kit.evaluation.scores import score_checkpoint
+    from starter_kit.reporting.metrics import SUMMARY, read_summary
+    from starter_kit.reporting.report import write_report
+    from starter_kit.runs.folder import RunFolder
+    from starter_kit.runs.results import keep_scores
+    from starter_kit.runs.training import in_process
+
+    if not files.out.exists():
+        unfinished = files.out.with_name(f"{files.out.name}.unfinished").exists()
+        run_training(
+            trial.settings,
+            files,
+            track="track-2",
+            credentials=credentials_of(key, None, "track-2", None, resumed=unfinished),
+            resume=unfinished,
+            open_engine=in_process,
+        )
+    if read_summary(files.out / SUMMARY).anls is None:
+        checkpoint = RunFolder(files.out).file(ArtifactKind.CHECKPOINT)
+        with progress("questions") as show:
+            output = score_checkpoint(
+                checkpoint, base=files.base, data=files.data, split="valid", on_progress=show
+            )
+        keep_scores(files.out, output.result, "valid")
+        write_report(files.out)
+
+
+def _table(trials: "Sequence[Trial]", out: Path) -> Table:
+    """The runs with what they differ in, the best first."""
+    from evaluator.scoring.metrics import cut
+    from starter_kit.reporting.metrics import SUMMARY, read_summary
+    from starter_kit.reporting.rounding import GIGABYTE, epsilon_text, significant
+
+    found = [(trial, read_summary(out / trial.name / SUMMARY)) for trial in trials]
+    found.sort(key=lambda pair: pair[1].anls or 0.0, reverse=True)
+    names = [change.partition("=")[0] for change in trials[0].changes]
+    table = Table("run", *names, *(Column(name, justify="right") for name in NUMBERS))
+    for trial, summary in found:
+        values = (change.partition("=")[2] for change in trial.changes)
+        numbers = (
+            cut(summary.anls or 0.0),
+            cut(summary.accuracy or 0.0),
+            significant(summary.bytes_total / GIGABYTE),
+            epsilon_text(summary.epsilon),
+        )
+        table.add_row(*map(Text, (trial.name, *values, *numbers)))
+    return table
