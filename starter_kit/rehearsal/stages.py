@@ -1,0 +1,113 @@
+"""The stages of a rehearsal, each in a process of its own, whose peak memory and time are measured."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+PROGRAM = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
+# Where a kill is to hit a round: this long after the one before it was recorded.
+INTO_THE_ROUND_S = 1.0
+
+
+class Measured(BaseModel):
+    """A row of the table.
+
+    Attributes:
+        planned_bytes: What `pfl plan` estimates; None where it isn't asked.
+        step_s: The time of an optimizer step; None where none is measured.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    stage: str
+    seconds: float
+    peak_bytes: int
+    planned_bytes: int | None = None
+    step_s: float | None = None
+
+
+class RehearsalError(RuntimeError):
+    """A stage failed."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The inputs of all stages.
+
+    Attributes:
+        changes: Settings that differ from those of the full configs, as for `--set`.
+    """
+
+    data: Path
+    base: Path
+    out: Path
+    changes: Sequence[str]
+
+    def plan(self, config: str) -> Measured:
+        """Run one training step of a config, as `pfl plan` does."""
+        seconds, peak, printed = _run([*self._command("plan", config), "--json"])
+        values = json.loads(printed)
+        return Measured(
+            stage=f"a step of `{config}`",
+            seconds=seconds,
+            peak_bytes=peak,
+            planned_bytes=values["host_bytes"],
+            step_s=values["forecast"]["timing"]["step_s"],
+        )
+
+    def interrupted_run(self, config: str) -> list[Measured]:
+        """Train two rounds, of which the second one is killed, and resume them."""
+        run = self.out / "run"
+        command = [*self._command("train", config), "--out", str(run)]
+        killed = self._killed_in_the_second_round(command, run.with_name("run.unfinished") / "metrics.jsonl")
+        seconds, peak, _ = _run([*command, "--resume"])
+        return [
+            Measured(
+                stage=f"a round of `{config}`, killed in the next", seconds=killed[0], peak_bytes=killed[1]
+            ),
+            Measured(stage="its second round, after resuming", seconds=seconds, peak_bytes=peak),
+        ]
+
+    def _command(self, verb: str, config: str) -> list[str]:
+        changes = [word for change in self.changes for word in ("--set", change)]
+        return [*PROGRAM, verb, config, "--data", str(self.data), "--base", str(self.base), *changes]
+
+    def _killed_in_the_second_round(self, command: Sequence[str], metrics: Path) -> tuple[float, int]:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        seconds = 0.0
+        while process.poll() is None and not seconds:
+            time.sleep(0.05)
+            if metrics.is_file() and metrics.stat().st_size:
+                seconds = time.perf_counter() - began
+        if not seconds:
+            raise RehearsalError(f"the first round ended with status {process.returncode}")
+        time.sleep(INTO_THE_ROUND_S)
+        os.kill(process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return seconds, usage.ru_maxrss * 1024
+
+
+def _run(command: Sequence[str]) -> tuple[float, int, str]:
+    """Run a command to its end, and return its time, its peak memory and what it printed."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as printed:
+        process = subprocess.Popen(command, stdout=printed)
+        # Not `process.wait`, which doesn't say how much memory the process took.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        printed.seek(0)
+        content = printed.read()
+    if process.returncode:
+        raise RehearsalError(f"{' '.join(command[3:])} ended with status {process.returncode}")
+    return time.perf_counter() - began, usage.ru_maxrss * 1024, content

@@ -1,0 +1,45 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evaluator.docvqa.dataset import Dataset
+from starter_kit.federation.clients import clients_of
+from starter_kit.rehearsal.inputs import Shape, make_data
+from starter_kit.rehearsal.page import BEGIN, END, with_table
+from starter_kit.rehearsal.stages import Measured
+
+ROW = Measured(stage="a step", seconds=12.4, peak_bytes=3_210_000_000, planned_bytes=3 * 10**9, step_s=2.5)
+
+
+def test_the_published_shape_has_few_providers_with_most_pages() -> None:
+    shape = Shape.scaled(1)
+    counts = shape.pages_of_providers()
+    assert (len(counts), sum(counts), min(counts)) == (4_149, 69_894, counts[-1])
+    assert sum(counts[:415]) > sum(counts) / 2
+
+
+def test_made_up_data_has_its_shape(tmp_path: Path) -> None:
+    shape = Shape(3, 6, 12, 20)
+    make_data(tmp_path / "data", shape)
+    dataset = Dataset(tmp_path / "data", "train")
+    assert (len(dataset.pages), len(dataset.questions)) == (12, 20)
+    assert [len(client.providers) for client in clients_of(dataset)] == [2, 2, 2]
+    assert Counter(page.provider for page in dataset.pages.values())["provider-0"] > 2
+    assert all(dataset.image_path(page).is_file() for page in dataset.pages)
+
+
+def test_the_table_replaces_the_one_before_it() -> None:
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    written = with_table(page, Shape.scaled(1), "2 threads", ["local.batch_size=2"], [ROW])
+    assert written.startswith("before\n")
+    assert written.endswith(f"{END}\nafter\n")
+    assert "| a step | 12 | 2.5 | 3.2 | 3.0 |" in written
+    assert "69,894 pages" in written
+    assert "old" not in written
+    assert with_table(written, Shape.scaled(1), "2 threads", ["local.batch_size=2"], [ROW]) == written
+
+
+def test_a_page_without_the_section_is_not_written() -> None:
+    with pytest.raises(ValueError, match="no section"):
+        with_table("a page", Shape.scaled(1), "", [], [])
