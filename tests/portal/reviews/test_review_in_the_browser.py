@@ -6,8 +6,9 @@ from playwright.sync_api import expect
 
 from evaluator.contracts import ArtifactKind
 from portal.reviews.models import Decision, ProofReview
+from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, verdict
-from tests.portal.factories import change_results, make_artifact
+from tests.portal.factories import change_results, make_artifact, owner_of
 from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
 from tests.services.chromium import Chromium
 
@@ -34,17 +35,17 @@ def submission(settings, tmp_path):
 
 @pytest.fixture
 def desk(browser, live_server, client, submission):
-    """Opens the desk as a new reviewer, in a window of their own."""
+    """Opens the desk as a new reviewer, or another page as somebody else, in a window of their own."""
     contexts = []
 
-    def open_desk():
-        client.force_login(make_reviewer())
+    def open_desk(user=None, address=None):
+        client.force_login(user or make_reviewer())
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         contexts.append(context)
         session = client.cookies["sessionid"].value
         context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
         page = context.new_page()
-        page.goto(live_server.url + reverse("reviews:desk", args=[submission.pk]))
+        page.goto(live_server.url + (address or reverse("reviews:desk", args=[submission.pk])))
         return page
 
     yield open_desk
@@ -96,6 +97,31 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     decide(page, "Accept")
     decisions = [(Decision(one.decision), one.reason) for one in ProofReview.objects.all()]
     assert verdict(decisions, 2).status == ResultStatus.VERIFIED
+
+
+def test_a_rejected_proof_is_revised_by_its_team_and_accepted_by_two(desk, submission, tmp_path):
+    page = desk()
+    page.locator("#item-noise").get_by_role("radio", name="no").check()
+    page.locator("#item-noise").get_by_label("Note").fill("No bound.")
+    page.get_by_label("What the team reads").fill("The noise is not bounded.")
+    decide(page, "Reject")
+
+    page = desk(owner_of(submission.team), submission.get_absolute_url())
+    expect(page.get_by_text("The noise is not bounded.").first).to_be_visible()
+    page.get_by_text("Upload a revised proof", exact=True).click()
+    (tmp_path / "better.md").write_text("# Bounded")
+    section = page.locator("[data-kind=privacy_proof]")
+    expect(section.locator(".dropzone")).to_be_visible()
+    section.locator("input[type=file]").set_input_files(tmp_path / "better.md")
+    expect(section.get_by_text("better.md is uploaded.")).to_be_visible(timeout=30_000)
+    assert submission.proof().version == 2
+
+    for _ in range(2):
+        page = desk()
+        expect(page.frame_locator("iframe").get_by_text("Bounded")).to_be_visible()
+        answer_all(page)
+        decide(page, "Accept")
+    assert verdict_on(submission).status == ResultStatus.VERIFIED
 
 
 def test_every_question_can_be_answered_beside_the_opened_checks(desk):

@@ -5,8 +5,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from evaluator.docvqa.dataset import Dataset, read_info
+from evaluator.docvqa.dataset import Dataset, Page, Question, read_info, write_split
 from evaluator.errors import ProblemError
+from evaluator.scoring.split import read_split
 from starter_kit.commands.data import app
 from starter_kit.data.folders import atomic_folder
 from tests.starter_kit.data.sources import ReceiptFolder, sound_receipts
@@ -35,6 +36,26 @@ def test_forms_are_written_and_counted(tmp_path: Path) -> None:
     assert "10 clients with 1 provider each." in result.stdout
     assert len(Dataset(tmp_path / "out" / "public", "train").pages) == 20
     assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 6
+
+
+def test_a_test_set_is_split_once_and_its_salt_is_not_printed(tmp_path: Path) -> None:
+    pages = [Page(page=f"d{number}_0", provider=f"p{number}", words=[], boxes=[]) for number in range(10)]
+    questions = [
+        Question(question_id=one.page, page=one.page, question="What?", answers=["x"]) for one in pages
+    ]
+    write_split(tmp_path, "test", pages, questions)
+    result = pfl_data("split", tmp_path, "--private", "0.4")
+    assert result.exit_code == 0
+    assert "public: 6 questions of 6 providers" in result.stdout
+    assert "private: 4 questions of 4 providers\n  Intervals take at least 6 providers" in result.stdout
+    split = read_split(tmp_path)
+    assert split is not None
+    assert f"SHA-256 {split.sha256}" in result.stdout
+    assert split.salt not in result.stdout
+    again = pfl_data("split", tmp_path, "--private", "0.5")
+    assert again.exit_code != 0
+    assert "Scores on two splits can't be compared" in again.output
+    assert read_split(tmp_path) == split
 
 
 def test_what_goes_wrong_in_receipts_is_counted_in_the_printed_summary(tmp_path: Path) -> None:
