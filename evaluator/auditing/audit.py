@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.auditing.bounds import (
@@ -126,7 +127,7 @@ def refuted(p_values: Mapping[str, float], alpha: float = ALPHA) -> list[str]:
 
 
 def provider_scores(
-    providers: Sequence[str], base_loss: "np.ndarray", loss: "np.ndarray"
+    providers: Sequence[str], base_loss: NDArray[np.float64], loss: NDArray[np.float64]
 ) -> dict[str, float]:
     """Return each canary's mean gain in likelihood over its questions; NaN where a loss is none."""
     gained: dict[str, list[float]] = {}

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.leakage.measuring import Measured
+from evaluator.leakage.statistics import Floats
 
 
 class _File(BaseModel):
@@ -62,9 +63,9 @@ class Kept:
         partial.replace(path)
 
 
-def _array(values: list[float | None]) -> "np.ndarray":
+def _array(values: list[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _list(values: "np.ndarray") -> list[float | None]:
+def _list(values: Floats) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]

@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.leakage.features import ProviderFeatures
-from evaluator.leakage.statistics import Floats
+from evaluator.leakage.statistics import Bools, Floats
 
 # Members and nonmembers without which no variance is estimated.
 LEAST = 4
@@ -123,9 +124,7 @@ def _side(values: Floats, questions: Floats, floor: float) -> Side:
     return Side(center, max(constant, floor), slope)
 
 
-def _own_means(
-    names: "np.ndarray", values: Floats, is_member: "np.ndarray"
-) -> dict[str, tuple[float, float]]:
+def _own_means(names: NDArray[np.str_], values: Floats, is_member: Bools) -> dict[str, tuple[float, float]]:
     """Return the mean with and without each provider that two references or more know either way."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for name, value, member in zip(names.tolist(), values.tolist(), is_member.tolist(), strict=True):
@@ -138,7 +137,7 @@ def _own_means(
 
 
 def _centered(
-    names: "np.ndarray", values: Floats, is_member: "np.ndarray", own: Mapping[str, tuple[float, float]]
+    names: NDArray[np.str_], values: Floats, is_member: Bools, own: Mapping[str, tuple[float, float]]
 ) -> Floats:
     """Return each value less its provider's own mean; NaN for providers without one."""
     means = [

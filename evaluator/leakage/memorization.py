@@ -17,7 +17,7 @@ from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.leakage.features import Answers, Memorization
 from evaluator.leakage.hiding import Hiding, Trial, write_trials
 from evaluator.leakage.measuring import Measurer
-from evaluator.leakage.statistics import Bools
+from evaluator.leakage.statistics import Bools, Floats
 from evaluator.scoring.metrics import GoldAnswers
 
 # Of the providers that are asked twice for a field, so many must answer it alike: documents are read with errors.
@@ -135,5 +135,5 @@ def exact_test(members: int, recalled_members: int, others: int, recalled_others
     return float(hypergeom.sf(recalled_members - 1, members + others, members, total))
 
 
-def _mean(values: np.ndarray) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else float("nan")
