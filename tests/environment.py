@@ -9,6 +9,7 @@ import shutil
 import tempfile
 
 import hypothesis
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from tests.services.postgres import Postgres
 
@@ -24,6 +25,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.fsync = lambda fd: None
 # Playwright's driver runs an event loop in the test's thread, and the test still asks the database.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+# To be slow is all that the other million iterations are for.
+PBKDF2PasswordHasher.iterations = 1
 for _name in ("SECRET_KEY", "BROKER_URL", "DEBUG", "SMTP_URL", "TOKEN", "SITE", "RUN_TOKEN"):
     os.environ.pop(f"PFL_{_name}", None)
 
