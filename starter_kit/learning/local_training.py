@@ -16,7 +16,6 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from starter_kit.learning.optimizers import SGD, AdamW
 from starter_kit.learning.pacing import Pace, steps_of
 from starter_kit.learning.party_state import State as State
 from starter_kit.learning.party_state import put_back, taken
@@ -32,6 +31,7 @@ from starter_kit.learning.plugins import (
 )
 from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.optimizers import SGD, AdamW
 from starter_kit.plugin import WRITER
 from starter_kit.randomness import Stream
 

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim.optimizer import ParamsT
 
-from starter_kit.learning.optimizers import UncompiledOptimizer
+from starter_kit.optimizers import UncompiledOptimizer
 
 
 class Shampoo(UncompiledOptimizer):

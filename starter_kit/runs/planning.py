@@ -124,7 +124,9 @@ def _traffic(setup: RunSetup) -> Traffic:
     # Other numbers than zeros, since the size may depend on them.
     update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
     added = round(
-        (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0)) * setup.model.tensors.size / 8
+        (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0))
+        * setup.model.tensors.size
+        / 8
     )
     return Traffic(
         rounds=setup.rounds,
@@ -207,7 +209,9 @@ def _mean(numbers: Sequence[float]) -> float:
 def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     local = _local(setup)
     return (
-        training_bytes(shapes, str(local.optimizer), local.momentum) if local else FLOAT * setup.model.tensors.size
+        training_bytes(shapes, str(local.optimizer), local.momentum)
+        if local
+        else FLOAT * setup.model.tensors.size
     )
 
 

@@ -34,7 +34,7 @@ from starter_kit.data.forms.fields import (
     without_currency,
     write_lines,
 )
-from starter_kit.learning.optimizers import AdamW
+from starter_kit.optimizers import AdamW
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end

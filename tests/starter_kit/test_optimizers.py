@@ -5,8 +5,8 @@ import torch
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from starter_kit.learning.optimizers import SGD, AdamW
 from starter_kit.learning.shampoo import Shampoo
+from starter_kit.optimizers import SGD, AdamW
 
 
 def stepped(optimizer: Optimizer, parameter: Parameter) -> torch.Tensor:
