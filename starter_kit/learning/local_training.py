@@ -212,8 +212,8 @@ class Learner:
             for batch in self._prepared(batches(examples, local, stream)):
                 optimizer.zero_grad()
                 losses.append(self._backward(batch))
-                hooked.correct()
                 pace.prepare_step()
+                hooked.correct()
                 optimizer.step()
                 if self.on_step:
                     self.on_step(LocalStep(len(losses), steps_of(len(examples), local), losses))
