@@ -10,7 +10,7 @@ from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import RunSettings
 
-PARTY_SPECIFIC = {"device"}  # settings that each party chooses for itself
+PARTY_SPECIFIC = {"device", "compute"}  # settings that each party chooses for itself
 
 
 @dataclass(frozen=True)
