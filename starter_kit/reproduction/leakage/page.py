@@ -160,7 +160,7 @@ def _within(results: LeakageResults) -> Iterator[str]:
                 surely += measure.low > limit
                 if measure.value > limit:
                     above.append(
-                        f"  - {titles[outcome.row]}, seed {outcome.seed}, {attack.attack}, "
+                        f"- {titles[outcome.row]}, seed {outcome.seed}, {attack.attack}, "
                         f"{QUESTIONS[outcome.questions]}: {statistic.replace('_', ' ')} {measure.value:.3f} "
                         f"({measure.low:.3f}–{measure.high:.3f}), allowed {limit:.3f}"
                     )
@@ -168,6 +168,8 @@ def _within(results: LeakageResults) -> Iterator[str]:
         f"Of {checked} measured rates of private rows, {checked - len(above)} are within what ε allows; "
         f"of {surely} the whole interval is above." + (" Above are:" if above else "")
     )
+    if above:
+        yield ""
     yield from above
 
 

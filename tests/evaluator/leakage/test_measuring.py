@@ -32,7 +32,7 @@ from evaluator.leakage.statistics import Statistic
 PROVIDERS = [
     first + second for first in ("Ash", "Bir", "Ced", "Dog") for second in ("by", "ton", "ley", "ham")
 ]
-STEPS = 90
+STEPS = 60
 
 
 @pytest.fixture(scope="module")
