@@ -34,7 +34,6 @@ from starter_kit.data.forms.fields import (
     without_currency,
     write_lines,
 )
-from starter_kit.learning.optimizers import AdamW
 
 WARM_UP_STEPS = 100
 LEAST_RATE = 0.05  # of the learning rate, at the end
@@ -201,7 +200,7 @@ def _train(
     settings: PretrainingSettings,
     on_progress: OnProgress,
 ) -> None:
-    optimizer = AdamW(model.trainable_parameters().values(), weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.trainable_parameters().values(), weight_decay=0.0)
     for step in range(settings.steps):
         rate = min((step + 1) / WARM_UP_STEPS, max(LEAST_RATE, 1 - step / settings.steps))
         for group in optimizer.param_groups:
