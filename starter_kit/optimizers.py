@@ -1,7 +1,7 @@
 """torch's optimizers without its compiler, which they import for nothing.
 
 The first optimizer of a process imports `torch._dynamo`, only to keep the compiler away from the optimizer's functions:
-more than a second, and 100 MB, in each process that trains. Nothing is compiled here, so these optimizers are made of
+more than a second, and 70 MB, in each process that trains. Nothing is compiled here, so these optimizers are made of
 the functions themselves, and compute the same to the bit.
 """
 
