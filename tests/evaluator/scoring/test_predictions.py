@@ -1,6 +1,7 @@
 import multiprocessing
 import os
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -28,8 +29,26 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Scoring:
 
 
 @pytest.fixture(scope="module")
-def expected(scoring: Scoring, tmp_path_factory: pytest.TempPathFactory) -> Answered:
-    return answer_all(scoring, kept=tmp_path_factory.mktemp("kept"), budget=ONE_PAGE)
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `expected` has stored its shards. Not to be changed."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def expected(scoring: Scoring, finished: Path) -> Answered:
+    return answer_all(scoring, kept=finished, budget=ONE_PAGE)
+
+
+@pytest.fixture
+def kept(expected: Answered, finished: Path, tmp_path: Path) -> Path:
+    """A copy of all shards of the finished scoring."""
+    return shutil.copytree(finished, tmp_path / "kept")
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that have loaded their libraries in place of spawned ones: both get copies of all that they need."""
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: {"spawn": server}[method])
 
 
 def shard_files(kept: Path) -> list[Path]:
@@ -79,15 +98,14 @@ def test_killed_at_any_moment_it_resumes_and_gives_the_same(
 
 
 def test_progress_begins_where_the_finished_shards_end(
-    scoring: Scoring, expected: Answered, tmp_path: Path
+    scoring: Scoring, expected: Answered, kept: Path
 ) -> None:
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
-    for path in shard_files(tmp_path)[4:]:
+    for path in shard_files(kept)[4:]:
         path.unlink()
     reported: list[tuple[int, int]] = []
     again = answer_all(
         scoring,
-        kept=tmp_path,
+        kept=kept,
         budget=ONE_PAGE,
         on_progress=lambda done, total: reported.append((done, total)),
     )
@@ -98,33 +116,25 @@ def test_progress_begins_where_the_finished_shards_end(
 
 
 def test_a_finished_scoring_needs_no_model(
-    scoring: Scoring, expected: Answered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scoring: Scoring, expected: Answered, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
     monkeypatch.setattr(module, "VT5", None)
-    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+    assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
 
 
-@pytest.mark.parametrize("content", [b"", b'{"predictions": [', b"{}"])
-def test_a_broken_shard_is_answered_again(
-    scoring: Scoring, expected: Answered, tmp_path: Path, content: bytes
+def test_broken_shards_and_one_in_the_place_of_another_are_answered_again(
+    scoring: Scoring, expected: Answered, finished: Path, kept: Path
 ) -> None:
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
-    shard_files(tmp_path)[3].write_bytes(content)
-    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
+    files, whole = shard_files(kept), shard_files(finished)
+    for file, content in zip(
+        files[:4], (b"", b'{"predictions": [', b"{}", files[5].read_bytes()), strict=True
+    ):
+        file.write_bytes(content)
+    assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in whole]
 
 
-def test_a_shard_in_the_place_of_another_is_answered_again(
-    scoring: Scoring, expected: Answered, tmp_path: Path
-) -> None:
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
-    files = shard_files(tmp_path)
-    files[4].write_bytes(files[3].read_bytes())
-    assert answer_all(scoring, kept=tmp_path, budget=ONE_PAGE) == expected
-
-
-def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path: Path) -> None:
-    answer_all(scoring, kept=tmp_path / "kept", budget=ONE_PAGE)
+def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, kept: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.safetensors"
     changed = make_model(num_layers=2)
     changed.language_backbone.shared.weight.data.mul_(-1)
@@ -133,12 +143,12 @@ def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, tmp_path
     reported: list[int] = []
     answer_all(
         Scoring(other, scoring.reference, scoring.dataset),
-        kept=tmp_path / "kept",
+        kept=kept,
         budget=ONE_PAGE,
         on_progress=lambda done, _: reported.append(done),
     )
     assert reported[0] == 0
-    answer_all(scoring, kept=tmp_path / "kept", on_progress=lambda done, _: reported.append(done))
+    answer_all(scoring, kept=kept, on_progress=lambda done, _: reported.append(done))
     assert reported.count(0) >= 2  # another budget, other rounding
 
 
@@ -151,6 +161,7 @@ def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> N
     assert (before.without_image, after.without_image) == ([], ["doc1_0"])
 
 
+@pytest.mark.usefixtures("forked")
 def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, tmp_path: Path) -> None:
     reported: list[int] = []
     shared = answer_all(
@@ -165,20 +176,19 @@ def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, t
     assert reported == sorted(reported)
 
 
-def test_a_device_that_fails_ends_the_scoring(
-    scoring: Scoring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # To spawn processes is tested above; forked ones have loaded their libraries.
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
+@pytest.mark.usefixtures("forked")
+def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, kept: Path) -> None:
+    for path in shard_files(kept)[:2]:
+        path.unlink()
     with pytest.raises(RuntimeError, match="scoring on meta ended with exit code 1"):
-        answer_all(scoring, kept=tmp_path, devices=["cpu", "meta"], budget=ONE_PAGE)
+        answer_all(scoring, kept=kept, devices=["cpu", "meta"], budget=ONE_PAGE)
 
 
-def test_shards_are_forgotten_after_two_weeks(scoring: Scoring, tmp_path: Path) -> None:
-    old, young = tmp_path / "old", tmp_path / "young"
+def test_shards_are_forgotten_after_two_weeks(scoring: Scoring, kept: Path) -> None:
+    old, young = kept / "old", kept / "young"
     for folder, age_days in ((old, 15), (young, 13)):
         folder.mkdir()
         then = time.time() - age_days * 24 * 3600
         os.utime(folder, (then, then))
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    answer_all(scoring, kept=kept, budget=ONE_PAGE)
     assert (old.exists(), young.exists()) == (False, True)
