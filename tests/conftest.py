@@ -17,12 +17,28 @@ def seaweedfs() -> Iterator[SeaweedFS]:
         yield server
 
 
+# Whose programs are forked from a process that has loaded their libraries: to load them takes so long that one
+# process of pytest does, for all. A test elsewhere that starts RabbitMQ too is marked as one of this group.
+FORKING = (
+    "tests/evaluator/scoring/test_predictions.py",
+    "tests/evaluator/worker/",
+    "tests/starter_kit/commands/",
+    "tests/starter_kit/engines/test_flower_processes.py",
+    "tests/starter_kit/engines/test_processes.py",
+    "tests/starter_kit/runs/test_folder.py",
+    "tests/starter_kit/scaffolding/test_writing.py",
+    "tests/starter_kit/weights/test_converting.py",
+)
+
+
 class FilesAndGroups(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
     """Gives the tests of a file, or of a group of files, to one of pytest's processes: they share what they start."""
 
     @override
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
+        if nodeid.startswith(FORKING):
+            return "forking"
         return nodeid.partition("::")[0] if scope == nodeid else scope
 
 

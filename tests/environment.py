@@ -4,11 +4,14 @@ One PostgreSQL server serves the whole run; every pytest process makes its own t
 """
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 
 import hypothesis
+import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from tests.services.postgres import Postgres
@@ -29,6 +32,20 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 PBKDF2PasswordHasher.iterations = 1
 for _name in ("SECRET_KEY", "BROKER_URL", "DEBUG", "SMTP_URL", "TOKEN", "SITE", "RUN_TOKEN"):
     os.environ.pop(f"PFL_{_name}", None)
+
+# What is imported and collected stays to the end: more than a million objects, among which there is no garbage to find.
+gc.disable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests, and leave all that exists then out of the garbage collections to come."""
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("pfl", deadline=None)

@@ -348,7 +348,7 @@ class _Watch:
         self.messages = messages
         self.output = output
         self.deadline = time.monotonic() + process.limits.wall_s
-        self._next_check = 0.0
+        self.next_look = 0.0
 
     def run(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -357,20 +357,21 @@ class _Watch:
             while self.process.status is None:
                 for key, _ in selector.select(WATCH_S):
                     self._read(key.fd, selector)
-                if time.monotonic() > self.deadline:
-                    raise SandboxError(Ending.TIME, f"{self.process.limits.wall_s:g} s")
-                self._check_memory()
+                self._check_limits()
             # What it sent last is still in the pipes; a child that outlives it may hold them open.
             while ready := [key.fd for key, _ in selector.select(0) if key.fd != self.connection.fileno()]:
                 for source in ready:
                     self._read(source, selector)
         self.process.kill()
 
-    def _check_memory(self) -> None:
-        """Look at the processes from time to time only: one that floods its pipes must not keep this side busy."""
-        if time.monotonic() >= self._next_check:
+    def _check_limits(self) -> None:
+        now = time.monotonic()
+        if now > self.deadline:
+            raise SandboxError(Ending.TIME, f"{self.process.limits.wall_s:g} s")
+        # To look at memory means to look at all of the machine's processes: not after every piece of output.
+        if now >= self.next_look:
             self.process.check_memory()
-            self._next_check = time.monotonic() + WATCH_S
+            self.next_look = now + WATCH_S
 
     def _read(self, source: int, selector: selectors.BaseSelector) -> None:
         if source == self.connection.fileno():

@@ -8,6 +8,7 @@ and, when that has ended, its exit status.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -59,6 +60,8 @@ def serve(connection: socket.socket) -> None:
             # The function finds out itself, where it can report it.
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
+        # A garbage collection in the process would write to all that is loaded, and so copy memory that both share.
+        gc.freeze()
         server, process = os.getpid(), os.fork()
         if process == 0:
             connection.close()

@@ -69,6 +69,7 @@ class AdaptiveClipping(ProviderDP):
     def client_update(self, task: ClientTask) -> ClientUpdate:
         # What travels is the logarithm of C over the first C, so that both sides begin with zero.
         bound = self._clip_norm(float(task.beside[0]))
+        task = replace(task, weights=task.weights.to(task.learner.device))
         total, below = torch.zeros_like(task.weights), 0.0
         law = self.sampling.providers(len(task.client.providers))
         sampled = draw(law, list(task.client.providers), self.noise.keystream)
@@ -79,7 +80,7 @@ class AdaptiveClipping(ProviderDP):
             else:
                 total += clipped
             below += 0.5 if clipped is not None and torch.equal(clipped, change) else -0.5
-        return ClientUpdate(torch.cat([total, torch.tensor([below])]), sampled=len(sampled))
+        return ClientUpdate(torch.cat([total.cpu(), torch.tensor([below])]), sampled=len(sampled))
 
     def accumulator(self, weights: Tensor, state: State) -> Sum:
         return Sum(torch.cat([weights, torch.zeros(1)]), state, self.aggregate)

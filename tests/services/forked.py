@@ -46,6 +46,7 @@ PRELOADED = [
     "starter_kit.runs.setup",
     "starter_kit.runs.training",
     "tests.services.forked",
+    "tests.services.forked_memory",
 ]
 # The server skips what it can't find.
 assert all(find_spec(module) for module in PRELOADED)

@@ -1,6 +1,7 @@
 """Small models, tokenizers and data folders for the tests."""
 
 import random
+from functools import cache
 from pathlib import Path
 
 from PIL import Image
@@ -25,7 +26,9 @@ WORDS = [
 ]
 
 
+@cache
 def make_tokenizer() -> Tokenizer:
+    """A tokenizer of these words, trained once. Not to be changed."""
     return train_tokenizer([" ".join(WORDS), "question: What is the total? context: "] * 5, vocab_size=320)
 
 

@@ -42,6 +42,15 @@ def plain(path: Path) -> None:
     Image.new("RGB", (40, 60), "white").save(path)
 
 
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with its tokenizer. Not to be changed."""
+    folder = tmp_path_factory.mktemp("reference")
+    make_model().save(folder)
+    make_tokenizer().save(folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("make_image", "words", "question", "without_image"),
     [
@@ -64,10 +73,8 @@ def plain(path: Path) -> None:
     ],
 )
 def test_an_awkward_page_ends_in_a_result(
-    tmp_path: Path, make_image: object, words: list[str], question: str, without_image: int
+    tmp_path: Path, reference: Path, make_image: object, words: list[str], question: str, without_image: int
 ) -> None:
-    make_model().save(tmp_path / "reference")
-    make_tokenizer().save(tmp_path / "reference")
     data = tmp_path / "data"
     (data / "images").mkdir(parents=True)
     plain(data / "images" / "ordinary_0.jpg")
@@ -83,9 +90,9 @@ def test_an_awkward_page_ends_in_a_result(
     write_info(data, DatasetInfo(name="awkward"))
     write_split(data, "test", pages, asked)
     inputs = StepInputs(
-        {ArtifactKind.CHECKPOINT: tmp_path / "reference" / "model.safetensors"},
+        {ArtifactKind.CHECKPOINT: reference / "model.safetensors"},
         TrackRules(reference="r", test_set="t", clients=1),
-        reference=tmp_path / "reference",
+        reference=reference,
         test_set=data,
     )
     findings = run_step(Step.SCORING, inputs, lambda _done, _total: None)

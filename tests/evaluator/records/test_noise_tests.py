@@ -1,6 +1,6 @@
 """What the opened sums show: honest noise passes, signals are tolerated, and missing noise is seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -20,14 +20,19 @@ ALL = (
 )
 
 Run = Callable[[np.random.Generator], list[Doubles]]
+Test = Callable[[list[OpenedRound]], object]
 
 
 def honest(random: np.random.Generator) -> list[Doubles]:
     return list(random.standard_normal((ROUNDS, N)))
 
 
+def opened_rounds(values: Iterable[Doubles], signal: float = 0.0) -> list[OpenedRound]:
+    return [OpenedRound(number, one, signal) for number, one in enumerate(values, 1)]
+
+
 def flagged_by(values: list[Doubles], signal: float = 0.0) -> set[str]:
-    opened = [OpenedRound(number, one, signal) for number, one in enumerate(values, 1)]
+    opened = opened_rounds(values, signal)
     return {test.__name__ for test in ALL if test(opened)}
 
 
@@ -83,31 +88,30 @@ def taken_back_at_the_end(random: np.random.Generator) -> list[Doubles]:
 @pytest.mark.parametrize(
     ("run", "test"),
     [
-        (weaker(0.9), "size"),
-        (weaker(0.96), "size"),
-        (weaker(0.0), "size"),
-        (weaker(2.0), "size"),
-        (half_at_half_noise, "size"),
-        (half_the_blocks_weaker, "block_size"),
-        (every_second_coordinate_weaker, "shape"),
-        (laplace, "shape"),
-        (same_every_round, "repetition"),
-        (telescoping, "repetition"),
-        (taken_back_at_the_end, "repetition"),
-        (same_every_round, "taken_back"),
+        (weaker(0.9), noise_tests.size),
+        (weaker(0.96), noise_tests.size),
+        (weaker(0.0), noise_tests.size),
+        (weaker(2.0), noise_tests.size),
+        (half_at_half_noise, noise_tests.size),
+        (half_the_blocks_weaker, noise_tests.block_size),
+        (every_second_coordinate_weaker, noise_tests.shape),
+        (laplace, noise_tests.shape),
+        (same_every_round, noise_tests.repetition),
+        (telescoping, noise_tests.repetition),
+        (taken_back_at_the_end, noise_tests.repetition),
+        (same_every_round, noise_tests.taken_back),
     ],
 )
-def test_wrong_noise_is_seen_every_time(run: Run, test: str) -> None:
+def test_wrong_noise_is_seen_every_time(run: Run, test: Test) -> None:
     random = np.random.default_rng(3)
-    sees = getattr(noise_tests, test)
     for _ in range(10):
-        assert sees([OpenedRound(number, one, 0.0) for number, one in enumerate(run(random), 1)])
+        assert test(opened_rounds(run(random)))
 
 
 def test_too_little_noise_in_one_round_names_that_round() -> None:
     values = honest(np.random.default_rng(4))
     values[4] *= 0.9
-    opened = [OpenedRound(number, one, 0.0) for number, one in enumerate(values, 1)]
+    opened = opened_rounds(values)
     assert [finding.round for finding in noise_tests.size(opened)] == [5]
 
 
@@ -121,13 +125,13 @@ def test_a_signal_as_large_as_the_sampled_providers_allow_is_tolerated(aligned: 
             direction = np.ones(N) if aligned or not index else values[index - 1]
             values[index] = values[index] + 40 * direction / np.linalg.norm(direction)
         assert flagged_by(values, signal=40) == set()
-        assert "size" in flagged_by([5 * one for one in values], signal=40)
+        assert noise_tests.size(opened_rounds([5 * one for one in values], 40))
 
 
 def test_missing_noise_is_seen_behind_a_signal() -> None:
     random = np.random.default_rng(6)
     signal = 40 * np.ones(N) / N**0.5
-    assert "size" in flagged_by([0.9 * one + 0.1 * signal for one in honest(random)], signal=40)
+    assert noise_tests.size(opened_rounds([0.9 * one + 0.1 * signal for one in honest(random)], 40))
 
 
 def half_without_noise(random: np.random.Generator, size: tuple[int, int]) -> Doubles:
@@ -203,7 +207,7 @@ def test_the_shape_of_wrong_noise_is_seen_whatever_the_signal(
     # One that is alike in all coordinates, and differs a little from one to the next.
     updates = 0.4 + 0.1 * random.laplace(size=n)
     values = lie(random, (rounds, n)) + updates
-    opened = [OpenedRound(number, one, signal) for number, one in enumerate(values, 1)]
+    opened = opened_rounds(values, signal)
     assert noise_tests.shape(opened)
 
 
@@ -213,7 +217,7 @@ def test_noise_of_another_shape_in_one_round_names_that_round(setting: str) -> N
     random = np.random.default_rng(10)
     values = random.standard_normal((rounds, n))
     values[2] = uniform(random, (1, n))
-    opened = [OpenedRound(number, one, signal) for number, one in enumerate(values, 1)]
+    opened = opened_rounds(values, signal)
     assert 3 in [finding.round for finding in noise_tests.shape(opened)]
 
 
@@ -222,7 +226,7 @@ def test_noise_that_is_taken_back_is_seen_behind_a_signal_that_correlation_must_
     values = taken_back_at_the_end(random)
     values[-1] *= (ROUNDS - 1) ** 0.5
     values[-1] += 0.3 * random.laplace(size=N)
-    opened = [OpenedRound(number, one, 2 * N) for number, one in enumerate(values, 1)]
+    opened = opened_rounds(values, 2 * N)
     assert noise_tests.repetition(opened) == []
     assert [finding.round for finding in noise_tests.taken_back(opened)] == [ROUNDS]
 
@@ -239,9 +243,6 @@ def test_a_signal_that_follows_all_earlier_noise_raises_no_alarm() -> None:
 def test_limits_that_depend_on_the_number_of_providers_are_not_reported() -> None:
     values = [20 * one for one in same_every_round(np.random.default_rng(8))]
     for test in (noise_tests.size, noise_tests.repetition):
-        few, more = (
-            test([OpenedRound(number, one, signal) for number, one in enumerate(values, 1)])
-            for signal in (3.0, 30.0)
-        )
+        few, more = (test(opened_rounds(values, signal)) for signal in (3.0, 30.0))
         assert few
         assert few == more

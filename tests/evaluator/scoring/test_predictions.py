@@ -16,7 +16,7 @@ from tests.services.forked import server
 
 PAGES = 12
 ONE_PAGE = Budget(tokens=500, rows=8, pages=1)  # a shard for each page
-KILLS = 5
+KILLS = 8
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def scoring(tmp_path_factory: pytest.TempPathFactory) -> Scoring:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `expected` kept. Not to be changed."""
+    """Where `expected` has stored its shards. Not to be changed."""
     return tmp_path_factory.mktemp("kept")
 
 
@@ -41,8 +41,14 @@ def expected(scoring: Scoring, finished: Path) -> Answered:
 
 @pytest.fixture
 def kept(expected: Answered, finished: Path, tmp_path: Path) -> Path:
-    """A copy of what was kept of the whole scoring."""
-    return Path(shutil.copytree(finished, tmp_path / "kept"))
+    """A copy of all shards of the finished scoring."""
+    return shutil.copytree(finished, tmp_path / "kept")
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that have loaded their libraries in place of spawned ones: both get copies of all that they need."""
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: {"spawn": server}[method])
 
 
 def shard_files(kept: Path) -> list[Path]:
@@ -116,20 +122,16 @@ def test_a_finished_scoring_needs_no_model(
     assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
 
 
-@pytest.mark.parametrize("content", [b"", b'{"predictions": [', b"{}"])
-def test_a_broken_shard_is_answered_again(
-    scoring: Scoring, expected: Answered, kept: Path, content: bytes
+def test_broken_shards_and_one_in_the_place_of_another_are_answered_again(
+    scoring: Scoring, expected: Answered, finished: Path, kept: Path
 ) -> None:
-    shard_files(kept)[3].write_bytes(content)
+    files, whole = shard_files(kept), shard_files(finished)
+    for file, content in zip(
+        files[:4], (b"", b'{"predictions": [', b"{}", files[5].read_bytes()), strict=True
+    ):
+        file.write_bytes(content)
     assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
-
-
-def test_a_shard_in_the_place_of_another_is_answered_again(
-    scoring: Scoring, expected: Answered, kept: Path
-) -> None:
-    files = shard_files(kept)
-    files[4].write_bytes(files[3].read_bytes())
-    assert answer_all(scoring, kept=kept, budget=ONE_PAGE) == expected
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in whole]
 
 
 def test_what_was_kept_of_another_scoring_is_not_used(scoring: Scoring, kept: Path, tmp_path: Path) -> None:
@@ -159,12 +161,6 @@ def test_another_image_is_another_scoring(scoring: Scoring, tmp_path: Path) -> N
     assert (before.without_image, after.without_image) == ([], ["doc1_0"])
 
 
-@pytest.fixture
-def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that have loaded their libraries; what they are given is pickled for them as for spawned ones."""
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
-
-
 @pytest.mark.usefixtures("forked")
 def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, tmp_path: Path) -> None:
     reported: list[int] = []
@@ -181,16 +177,18 @@ def test_several_devices_share_a_scoring(scoring: Scoring, expected: Answered, t
 
 
 @pytest.mark.usefixtures("forked")
-def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, tmp_path: Path) -> None:
+def test_a_device_that_fails_ends_the_scoring(scoring: Scoring, kept: Path) -> None:
+    for path in shard_files(kept)[:2]:
+        path.unlink()
     with pytest.raises(RuntimeError, match="scoring on meta ended with exit code 1"):
-        answer_all(scoring, kept=tmp_path, devices=["cpu", "meta"], budget=ONE_PAGE)
+        answer_all(scoring, kept=kept, devices=["cpu", "meta"], budget=ONE_PAGE)
 
 
-def test_shards_are_forgotten_after_two_weeks(scoring: Scoring, tmp_path: Path) -> None:
-    old, young = tmp_path / "old", tmp_path / "young"
+def test_shards_are_forgotten_after_two_weeks(scoring: Scoring, kept: Path) -> None:
+    old, young = kept / "old", kept / "young"
     for folder, age_days in ((old, 15), (young, 13)):
         folder.mkdir()
         then = time.time() - age_days * 24 * 3600
         os.utime(folder, (then, then))
-    answer_all(scoring, kept=tmp_path, budget=ONE_PAGE)
+    answer_all(scoring, kept=kept, budget=ONE_PAGE)
     assert (old.exists(), young.exists()) == (False, True)

@@ -1,8 +1,6 @@
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.worker.broker import MessageFile, broker_settings, delivery_number, worker_settings
+from tests.evaluator.worker.producer import TASKS
+from tests.evaluator.worker.producer import main as produce
 from tests.services.forked import Forked
 
 # How long to wait for what happens in any case; longer than the busiest machine takes.
@@ -309,18 +309,16 @@ def test_a_warm_shutdown_finishes_its_task_and_returns_what_was_fetched_ahead(si
     assert {line.split()[2] for line in site.journal_lines()} == {"1"}
 
 
-def test_producers_in_several_processes_lose_nothing(site: Site) -> None:
-    script = (
-        "import sys; from celery import Celery; from evaluator.worker.broker import broker_settings\n"
-        "app = Celery('producer'); app.conf.update(broker_settings(sys.argv[1]))\n"
-        "for n in range(50): app.send_task('probe.note', [f'{sys.argv[2]}-{n}'], queue='probe')\n"
-    )
-    producers = [subprocess.Popen([sys.executable, "-c", script, site.url, str(n)]) for n in range(4)]
+def test_producers_in_several_processes_lose_nothing(site: Site, tmp_path: Path) -> None:
+    printed = tmp_path / "printed"
+    running = [
+        Forked(produce, ["producer", site.url, str(n)], stdout=printed, stderr=printed) for n in range(4)
+    ]
     site.start_worker()
-    assert [producer.wait(timeout=PATIENCE_S) for producer in producers] == [0] * 4
+    assert [process.wait(timeout=PATIENCE_S) for process in running] == [0] * 4
     site.wait_until(lambda: len(site.ended()) >= 200 and site.waiting() == 0)
-    assert Counter(site.ended()) == Counter(f"{p}-{n}" for p in range(4) for n in range(50))
-    for producer in range(4):
-        assert [label for label in site.ended() if label.startswith(f"{producer}-")] == [
-            f"{producer}-{n}" for n in range(50)
+    assert Counter(site.ended()) == Counter(f"{p}-{n}" for p in range(4) for n in range(TASKS))
+    for p in range(4):
+        assert [label for label in site.ended() if label.startswith(f"{p}-")] == [
+            f"{p}-{n}" for n in range(TASKS)
         ]

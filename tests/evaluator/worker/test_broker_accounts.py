@@ -28,8 +28,6 @@ from tests.evaluator.worker.office import Office
 from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
-
 DOCUMENT = Path(__file__).parents[3] / "docs" / "workers.md"
 
 

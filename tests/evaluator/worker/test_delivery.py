@@ -12,8 +12,6 @@ from evaluator.contracts import ArtifactRef, EvaluationJob, Outcome, Step
 from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
 from tests.evaluator.worker.office import PATIENCE_S, Office
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
-
 QUICK = "tests.evaluator.worker.quick_worker"
 # Longer than the brokers' patience with a consumer: twice the heartbeat and the consumer timeout of RabbitMQ, four
 # times the visibility timeout of Redis and the lease of the embedded broker.

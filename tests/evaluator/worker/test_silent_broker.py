@@ -13,8 +13,6 @@ from kombu.exceptions import OperationalError
 from evaluator.worker.broker import SILENCE_S, broker_settings
 from tests.evaluator.worker.brokers import Broker, Brokers
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
-
 
 @contextmanager
 def frozen(broker: Broker) -> Iterator[None]:

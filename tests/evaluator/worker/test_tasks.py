@@ -21,8 +21,6 @@ from evaluator.errors import ErrorCode
 from tests.evaluator.worker.brokers import BROKERS, Brokers
 from tests.evaluator.worker.office import RULES, Office
 
-pytestmark = pytest.mark.xdist_group("rabbitmq")
-
 
 @pytest.fixture(scope="module", params=BROKERS)
 def office(

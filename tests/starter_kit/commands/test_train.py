@@ -1,11 +1,12 @@
 """`pfl train`: from a config to a run folder, also after an interruption."""
 
 import signal
-import subprocess
 import time
 from pathlib import Path
 
-from tests.starter_kit.commands.pfl import PFL, QUICK, pfl
+from starter_kit.commands.main import main
+from tests.services.forked import Forked
+from tests.starter_kit.commands.pfl import QUICK, pfl
 
 
 def test_a_run_that_its_budget_ends_early_says_so(tmp_path: Path, base: Path, data: Path) -> None:
@@ -24,13 +25,14 @@ def test_an_interrupted_run_reports_how_to_resume_it_and_is_not_lost(
     train = ["train", "fedavg", "--data", str(data), "--base", str(base), "--out", str(tmp_path / "run")]
     train += [*QUICK, "--set", "rounds=60"]
     metrics = tmp_path / "run.unfinished" / "metrics.jsonl"
-    running = subprocess.Popen([*PFL, *train], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    printed = tmp_path / "printed"
+    running = Forked(main, ["pfl", *train], stdout=printed, stderr=printed)
     waited_until = time.monotonic() + 600
     while not (metrics.is_file() and metrics.read_text().count("\n")) and time.monotonic() < waited_until:
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=600)
-    assert running.returncode == 130
+    assert running.wait(600) == 130
+    errors = printed.read_text()
     assert "Traceback" not in errors
     rounds = metrics.read_text().count("\n")
     assert 0 < rounds < 60

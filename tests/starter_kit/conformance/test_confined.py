@@ -47,23 +47,15 @@ for descriptor in range(1, 64):
 print(forged)
 os._exit(0)
 """
-FORKS = """
-import os
-try:
-    os.fork()
-except OSError:
-    raise RuntimeError("no fork")
-"""
-CONNECTS = """
-import socket
-socket.socket()
-"""
-READS = """
-import os
-if any(name.startswith(("PFL_", "DJANGO")) for name in os.environ):
-    raise SystemExit("read the environment")
-print(open({path!r}).read())
-raise SystemExit("read it")
+TRIES = """
+import os, socket
+gained = [name for name in os.environ if name.startswith(("PFL_", "DJANGO"))]
+for attempt in (os.fork, socket.socket, lambda: open({path!r}).read()):
+    try:
+        gained.append(attempt())
+    except OSError as error:
+        gained.append(type(error).__name__)
+raise RuntimeError(f"gained {{gained}}")
 """
 
 
@@ -111,31 +103,21 @@ def test_a_result_that_the_file_writes_itself_is_none(sandbox: Sandbox, tmp_path
     assert "E_CONFORMANCE_CRASHED" in found(result)
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("while True: pass\n", "E_CONFORMANCE_TIMEOUT"),
-        ("while True: print('x' * 10_000)\n", "E_CONFORMANCE_TIMEOUT"),
-        (FORKS, "no fork"),
-        (CONNECTS, "PermissionError"),
-    ],
-)
-def test_what_hostile_files_try_ends_in_a_coded_problem(
-    sandbox: Sandbox, tmp_path: Path, body: str, expected: str
-) -> None:
+@pytest.mark.parametrize("body", ["while True: pass\n", "while True: print('x' * 10_000)\n"])
+def test_a_file_that_never_ends_is_ended(sandbox: Sandbox, tmp_path: Path, body: str) -> None:
     result = examined(sandbox, tmp_path, body, [Group.NOISE], timeout_s=1)
     assert not result.passed
-    assert expected in found(result)
+    assert "E_CONFORMANCE_TIMEOUT" in found(result)
 
 
-def test_it_reads_neither_the_test_set_nor_the_environment(
+def test_it_starts_no_process_opens_no_connection_and_reads_neither_the_test_set_nor_the_environment(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PFL_SECRET", "secret of the site")
     secret = tmp_path / "test_set" / "questions.jsonl"
     secret.parent.mkdir()
     secret.write_text("the answer is Rumpelstiltskin")
-    result = examined(sandbox, tmp_path / "method", READS.format(path=str(secret)), [Group.NOISE])
+    result = examined(sandbox, tmp_path / "method", TRIES.format(path=str(secret)), [Group.NOISE])
     assert not result.passed
-    assert "PermissionError" in found(result)
+    assert "gained ['PermissionError', 'PermissionError', 'PermissionError']" in found(result)
     assert "Rumpelstiltskin" not in result.model_dump_json()

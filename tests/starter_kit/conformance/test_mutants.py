@@ -10,7 +10,8 @@ from starter_kit.conformance.counting import examine_mutant, found_in
 from starter_kit.conformance.mutants.catalog import CATALOG, MUTANTS
 from starter_kit.conformance.results import Group
 
-# Those beside the mutants of the noise, which are quick: at least one of each kind.
+# Those beside the mutants of the noise, which are quick: at least one of each kind. Noise that every process draws
+# alike takes a second process, and is found in tests/starter_kit/commands/test_conformance.py.
 OTHERS = [
     "clip-per-half",
     "realized-count",
@@ -36,7 +37,3 @@ def test_a_mutant_is_found(name: str) -> None:
 def test_more_than_thirty_mutants_are_examined_here_and_names_are_unique() -> None:
     assert len(MUTANTS) == len(CATALOG)
     assert len({*NOISE, *OTHERS}) > 30
-
-
-def test_noise_that_every_process_draws_alike_is_found_by_a_second_process() -> None:
-    assert found_in(examine_mutant(MUTANTS["global-generator"], seed=12)) == ["noise-of-two-processes"]

@@ -23,7 +23,7 @@ from starter_kit.runs.folder import RunFolder
 from tests.services.forked import Forked
 from tests.starter_kit.engines.engine_runs import QUICK, quick_settings, run, trained_tensor
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("flower")]
+pytestmark = pytest.mark.e2e
 
 DOCS = Path(__file__).parents[3] / "docs" / "distributed.md"
 PATIENCE_S = 600  # far more than a busy machine takes: a process that ends early ends the wait

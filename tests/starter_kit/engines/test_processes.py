@@ -56,7 +56,7 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that have loaded torch already; spawned ones are tested without faults."""
+    """Processes that have loaded torch already; what a client rejects is tested with a spawned one."""
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: server)
 
 
@@ -77,6 +77,7 @@ def ended(pid: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("forked")
 def test_processes_give_the_same_as_one_process_to_the_bit(base: Path, data: Path, tmp_path: Path) -> None:
     # The optimizer keeps statistics from round to round and the codec what it left out: without either, round 2 would
     # differ. The codec is a file of one's own, which the processes load as well.
@@ -118,7 +119,6 @@ def test_a_process_that_dies_ends_the_run_and_leaves_none_behind(
     assert all(ended(pid) for pid in watcher.pids)
 
 
-@pytest.mark.usefixtures("forked")
 def test_what_a_client_rejects_is_reported_as_it_is(base: Path, data: Path, tmp_path: Path) -> None:
     fault = "raise ProblemError.of(ErrorCode.SECURE_AGGREGATION, where='client 1', found='a fault')"
     settings = quick_settings(faulty_config(tmp_path, fault))

@@ -323,7 +323,6 @@ def test_the_guarantee_is_that_of_fl_provider_dp_whose_messages_are_seen_one_by_
 @pytest.mark.parametrize(
     ("config", "changes"),
     [
-        ("dp-clgecl", []),
         ("dp-clgecl", ["sampling.client_rate=0.7", "sampling.provider_rate=0.5", "rounds=6"]),
         ("dp-clgecl-momentum", ["rounds=4"]),
     ],

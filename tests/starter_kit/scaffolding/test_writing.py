@@ -5,12 +5,13 @@ import runpy
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from evaluator.contracts import PrivacyRules, TrackRules
+from evaluator.contracts import CheckStatus, PrivacyRules, TrackRules
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.new import plugin_files
 from starter_kit.evaluation.steps import check_run
@@ -19,7 +20,9 @@ from starter_kit.plugin import PluginKind
 from starter_kit.scaffolding.writing import TEMPLATES, write_method
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.plugin_list import KINDS as PLUGINS
-from tests.starter_kit.training_runs import trained
+from tests.services.forked import Forked
+from tests.starter_kit.scaffolding.own_test import FILE, as_a_script, by_pytest
+from tests.starter_kit.training_runs import accounting, trained
 from tests.test_proofs import PARTS
 
 CLIENTS = [Client(c, {f"{c}-{n}": [0] for n in range(40)}) for c in range(10)]
@@ -43,11 +46,18 @@ def test_the_files_carry_the_methods_name_and_nothing_of_the_templates(tmp_path:
     assert "class CleverIdea" in text
 
 
-def run_its_test(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command, "test_clever_idea.py"],
-        cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+def run_its_test(folder: Path, program: Callable[[], None]) -> tuple[int, str]:
+    """Run the method's own test; return its exit status and what it printed."""
+    printed = folder / "printed"
+    ran = Forked(
+        program,
+        [FILE],
+        environment=ENVIRONMENT,
+        folder=folder,
+        stdout=printed,
+        stderr=printed,
+    )
+    return ran.wait(600), printed.read_text()
 
 
 @KINDS
@@ -56,27 +66,34 @@ def test_its_own_test_passes_outside_of_this_repository_and_without_pytest(
 ) -> None:
     write_method("clever_idea", tmp_path, private=private)
     (tmp_path / "pytest.py").write_text("raise ModuleNotFoundError('as where the kit alone is installed')")
-    ran = run_its_test(tmp_path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "a round is what the equations say ... ok" in ran.stderr
-    assert "Ran 4 tests" in ran.stderr
+    if private:
+        ran = subprocess.run(
+            [sys.executable, FILE],
+            cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        status, printed = ran.returncode, ran.stdout + ran.stderr
+    else:
+        status, printed = run_its_test(tmp_path, as_a_script)
+    assert status == 0, printed
+    assert "a round is what the equations say ... ok" in printed
+    assert "Ran 4 tests" in printed
 
 
 def test_pytest_runs_its_own_test_too(tmp_path: Path) -> None:
     write_method("clever_idea", tmp_path, private=False)
-    ran = run_its_test(tmp_path, "-m", "pytest", "-q")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "4 passed" in ran.stdout
+    status, printed = run_its_test(tmp_path, by_pytest)
+    assert status == 0, printed
+    assert "4 passed" in printed
 
 
 def test_its_own_test_reports_a_failure_by_its_status_too(tmp_path: Path) -> None:
     write_method("clever_idea", tmp_path, private=False)
     method = tmp_path / "clever_idea.py"
     method.write_text(method.read_text().replace("self.momentum * state", "0.9 * state"))
-    ran = run_its_test(tmp_path)
-    assert ran.returncode == 1
-    assert "a round is what the equations say ... FAIL" in ran.stderr
-    assert "the same seed gives the same run ... ok" in ran.stderr
+    status, printed = run_its_test(tmp_path, as_a_script)
+    assert status == 1
+    assert "a round is what the equations say ... FAIL" in printed
+    assert "the same seed gives the same run ... ok" in printed
 
 
 @pytest.mark.parametrize(
@@ -117,7 +134,7 @@ def test_a_plugin_works_as_it_is_written(tmp_path: Path, base: Path, data: Path,
 @KINDS
 def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Path, private: bool) -> None:
     write_method("clever_idea", tmp_path, private=private)
-    run = trained(str(tmp_path / "clever_idea.yaml"), base, data, tmp_path / "run")
+    run = trained(str(tmp_path / "clever_idea.yaml"), base, data, tmp_path / "run", ["rounds=4"])
     rules = TrackRules(
         reference="local",
         test_set="local",
@@ -126,6 +143,12 @@ def test_it_trains_and_its_run_is_accepted(tmp_path: Path, data: Path, base: Pat
         privacy=PrivacyRules(epsilon=8, delta=1e-5) if private else None,
     )
     assert all(outcome.accepted for outcome in check_run(run, rules, base))
+    if private:
+        (found,) = (check for check in accounting(run.files(), base).checks if check.id == "C21")
+        assert (found.status, found.found.split(",")[0]) == (
+            CheckStatus.PASSED,
+            "4 rounds by the rule momentum",
+        )
 
 
 def test_a_private_one_claims_what_it_is_given_and_says_what_its_server_does() -> None:
