@@ -157,7 +157,9 @@ def write_imdb(path: Path, split: str, questions: Sequence[ImdbQuestion]) -> Non
     rows = np.empty(len(questions) + 1, dtype=object)
     rows[0] = {"version": "pfl-docvqa/1", "split": split}
     for number, question in enumerate(questions, 1):
-        rows[number] = question.model_dump() | {"answers": question.answers[0] if question.answers else ""}
+        rows[number] = question.model_dump(exclude={"provider", "label"}) | {
+            "answers": question.answers[0] if question.answers else ""
+        }
     np.save(path, rows, allow_pickle=True)
 
 

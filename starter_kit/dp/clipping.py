@@ -33,7 +33,8 @@ def clip(update: Tensor, clip_norm: float) -> Tensor | None:
     norm = _norm(update)
     if not math.isfinite(norm):
         return None
-    if norm <= clip_norm:
+    # The norm may be rounded down.
+    if norm <= clip_norm * ROUNDING_ROOM:
         return update
     scale = clip_norm / norm * ROUNDING_ROOM
     clipped = torch.empty_like(update)

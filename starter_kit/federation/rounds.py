@@ -21,6 +21,7 @@ from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.records.round_keys import DrawKeys
 from starter_kit.dp.keystream import drawing_from
+from starter_kit.federation.beside import BESIDE, NOTHING, Beside
 from starter_kit.federation.client_state import ClientState, Kept
 from starter_kit.learning.local_training import Learner, State
 from starter_kit.randomness import Stream
@@ -37,37 +38,6 @@ class Client:
     def examples(self) -> list[int]:
         """The indexes of all its examples, provider by provider."""
         return [example for examples in self.providers.values() for example in examples]
-
-
-# Where the server keeps, in its state, what goes down beside the model.
-BESIDE = "beside"
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What travels behind the model and behind each update, such as a control variate or the sum of a statistic.
-
-    Down goes what the method keeps in the server's state under `BESIDE`, and zeros before there is any. No training
-    record has a place for it.
-
-    Attributes:
-        vectors: How many vectors as long as the model.
-        numbers: How many single numbers, after the vectors.
-    """
-
-    vectors: int = 0
-    numbers: int = 0
-
-    def size(self, model: int) -> int:
-        """Return how many numbers go beside a model of this size."""
-        return self.vectors * model + self.numbers
-
-    def model_size(self, whole: int) -> int:
-        """Return the size of the model in a message of so many numbers."""
-        return (whole - self.numbers) // (1 + self.vectors)
-
-
-NOTHING = Beside()
 
 
 @dataclass(frozen=True)
@@ -400,8 +370,8 @@ def _check_length(update: ClientUpdate, received: Tensor) -> None:
             where="client_update of the method, message",
             expected=f"{len(received)} numbers, one for each that is trained",
             found=f"a tensor of shape {tuple(update.message.shape)}",
-            next_step="A method without a training record may send more beside its update: see Beside in "
-            "starter_kit/federation/rounds.py. docs/methods.md says what a record can't state.",
+            next_step="A method without a training record may send more beside its update: see "
+            "starter_kit/federation/beside.py. docs/methods.md says what a record can't state.",
         )
 
 

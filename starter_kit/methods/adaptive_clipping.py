@@ -32,7 +32,8 @@ from evaluator.mechanisms.noise import Placement
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.noise import gaussian_noise
 from starter_kit.dp.sampling import draw
-from starter_kit.federation.rounds import BESIDE, Aggregate, Beside, Client, ClientTask, ClientUpdate, Sum
+from starter_kit.federation.beside import BESIDE, Beside
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.fl_provider_dp import ProviderDP

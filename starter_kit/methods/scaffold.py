@@ -21,7 +21,8 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from starter_kit.federation.rounds import BESIDE, Aggregate, Beside, Client, ClientTask, ClientUpdate, Sum
+from starter_kit.federation.beside import BESIDE, Beside
+from starter_kit.federation.rounds import Aggregate, Client, ClientTask, ClientUpdate, Sum
 from starter_kit.learning.local_training import State
 from starter_kit.learning.plugins import GradientStep
 from starter_kit.methods import fedavg

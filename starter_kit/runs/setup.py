@@ -21,9 +21,10 @@ from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
 from starter_kit.dp.guarantee import Guarantee
+from starter_kit.federation.beside import NOTHING
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import NOTHING, Aggregation, KnowsLayout, Method, Participant
+from starter_kit.federation.rounds import Aggregation, KnowsLayout, Method, Participant
 from starter_kit.federation.secure_aggregation import SecureAggregation, overhead_bytes
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.documents import Documents

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.engines.local import LocalEngine
+from starter_kit.federation.beside import NOTHING, Beside
 from starter_kit.federation.plain_aggregation import PlainAggregation
-from starter_kit.federation.rounds import NOTHING, Beside, Client, Method, Participant, Round, Server
+from starter_kit.federation.rounds import Client, Method, Participant, Round, Server
 from starter_kit.federation.wire import Wire
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.tensors import TrainableTensors

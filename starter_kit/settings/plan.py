@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.records.server_steps import ServerStep
 from starter_kit.dp.guarantee import Guarantee
-from starter_kit.federation.rounds import NOTHING, Beside, Client, Method
+from starter_kit.federation.beside import NOTHING, Beside
+from starter_kit.federation.rounds import Client, Method
 
 
 @dataclass(frozen=True)

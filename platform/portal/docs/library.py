@@ -71,6 +71,7 @@ GROUPS = (
             "proofs/centralized-dp",
             "proofs/laplace-fedavg",
             "proofs/laplace-iadmm",
+            "proofs/adaptive-clipping",
         ),
     ),
     Group("Run a site", ("operations", "workers", "storage", "reliability", "performance")),

@@ -7,12 +7,14 @@ from statistics import mean
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, Measure
 from evaluator.leakage.statistics import Statistic
+from starter_kit.reproduction.experiment import TASK
 from starter_kit.reproduction.leakage.coverage import Coverage
 from starter_kit.reproduction.leakage.experiment import (
     ATTACKED_ROWS,
     QUESTIONS,
     LeakageOutcome,
     LeakageResults,
+    Size,
 )
 
 TEMPLATE = Path(__file__).with_name("page.md")
@@ -29,12 +31,24 @@ def page(results: LeakageResults, coverage: Sequence[Coverage]) -> str:
         trained=results.task.providers,
         **results.size.model_dump(),
         **results.model_dump(include={"kit_version", "torch_version", "machine"}),
+        smaller=_smaller(results),
         tables="\n\n".join(_table(results, split) for split in QUESTIONS),
         published=_published(results),
         order="\n".join(_order(results)),
         significance="\n".join(_significance(results)),
         bounds="\n".join(_within(results)),
         coverage="\n".join(_coverage(coverage)),
+    )
+
+
+def _smaller(results: LeakageResults) -> str:
+    """Return, as a sentence, what is smaller than with the command's defaults; nothing where nothing is."""
+    trained, asked = results.task.providers, results.size.providers
+    if trained >= TASK.providers and asked >= Size().providers:
+        return ""
+    return (
+        f"\nIts sizes were reduced, to {trained:,} of {TASK.providers:,} training providers, and {asked:,} of "
+        f"{Size().providers:,} that are asked about of each kind: orders and significance are weak evidence."
     )
 
 

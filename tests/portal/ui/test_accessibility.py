@@ -122,6 +122,7 @@ PAGES = {
         "/organize/tracks/track-2/",
         "/organize/tracks/track-2/phases/add/",
         "/organize/tracks/track-2/phases/{phase}/",
+        "/organize/test-sets/{test_set}/",
         "/organize/runs/",
         "/organize/runs/{run}/",
         "/organize/exports/",

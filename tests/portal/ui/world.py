@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from portal.accounts.services import create_token, vouch_for_address
 from portal.challenge.models import Phase, Track
 from portal.downloads.models import Terms
-from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
+from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, TestSet, Worker
 from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
@@ -74,6 +74,9 @@ def make_world() -> World:
     ids["run"] = str(foreign.runs.get().pk)
     add_version(foreign, make_upload(other, b"# Theorem\n\n$$x^3$$", "proof.md"), owner_of(other))
     ids["phase"] = str(Phase.objects.get(track__slug="track-2").pk)
+    ids["test_set"] = TestSet.objects.create(
+        name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5
+    ).name
     ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from evaluator.errors import ProblemError
-from starter_kit.federation.rounds import BESIDE, Server
+from starter_kit.federation.beside import BESIDE
+from starter_kit.federation.rounds import Server
 from starter_kit.learning.local_training import State
 from starter_kit.methods.adaptive_clipping import AdaptiveClipping
 from starter_kit.scaffolding.toy import Toy

@@ -317,7 +317,7 @@ def test_a_method_with_a_longer_message_is_rejected_for_what_it_is(
 
 def test_a_method_that_sends_more_beside_its_updates_has_no_record(base: Path, data: Path, own: Path) -> None:
     (own.parent / "beside.py").write_text(
-        "from dataclasses import replace\nfrom starter_kit.federation.rounds import Beside\n"
+        "from dataclasses import replace\nfrom starter_kit.federation.beside import Beside\n"
         "from starter_kit.methods import fl_provider_dp\n"
         "class Settings(fl_provider_dp.Settings):\n"
         "    def plan(self, clients):\n        return replace(super().plan(clients), beside=Beside(numbers=1))\n"
