@@ -18,17 +18,19 @@ def seaweedfs() -> Iterator[SeaweedFS]:
 
 
 # Whose programs are forked from a process that has loaded their libraries: to load them takes so long that one
-# process of pytest does, for all. A test elsewhere that starts RabbitMQ too is marked as one of this group.
-FORKING = (
-    "tests/evaluator/scoring/test_predictions.py",
-    "tests/evaluator/worker/",
-    "tests/starter_kit/commands/",
-    "tests/starter_kit/engines/test_flower_processes.py",
-    "tests/starter_kit/engines/test_processes.py",
-    "tests/starter_kit/runs/test_folder.py",
-    "tests/starter_kit/scaffolding/test_writing.py",
-    "tests/starter_kit/weights/test_converting.py",
-)
+# process of pytest does, for a whole group. There are two, as they wait for most of their time. A test elsewhere that
+# starts RabbitMQ too is marked as one of the brokers' group.
+FORKING = {
+    "forking brokers": ("tests/evaluator/scoring/test_predictions.py", "tests/evaluator/worker/"),
+    "forking the kit": (
+        "tests/starter_kit/commands/",
+        "tests/starter_kit/engines/test_flower_processes.py",
+        "tests/starter_kit/engines/test_processes.py",
+        "tests/starter_kit/runs/test_folder.py",
+        "tests/starter_kit/scaffolding/test_writing.py",
+        "tests/starter_kit/weights/test_converting.py",
+    ),
+}
 
 
 class FilesAndGroups(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
@@ -37,8 +39,9 @@ class FilesAndGroups(LoadGroupScheduling):  # type: ignore[misc]  # it has no ty
     @override
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
-        if nodeid.startswith(FORKING):
-            return "forking"
+        for group, files in FORKING.items():
+            if nodeid.startswith(files):
+                return group
         return nodeid.partition("::")[0] if scope == nodeid else scope
 
 

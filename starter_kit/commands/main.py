@@ -19,7 +19,8 @@ VERBS = {
     "base": "Write base weights for trials.",
     "methods": "List the methods, the configs and the plug-ins that come with the kit.",
     "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
-    "new": "Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is overwritten.",
+    "new": "Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is "
+    "overwritten.",
     "plan": "Say before a run what it takes: bytes, ε, memory and time, and what to change where it wouldn't fit or "
     "rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "

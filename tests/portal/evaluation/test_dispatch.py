@@ -131,7 +131,7 @@ def test_a_broker_that_is_down_fails_no_submission_and_gets_the_step_later(
     assert [job.evaluation for job in broker.jobs()] == [evaluation.pk]
 
 
-@pytest.mark.xdist_group("forking")
+@pytest.mark.xdist_group("forking brokers")
 def test_the_intake_makes_the_queues_that_workers_wait_for(monkeypatch):
     if rabbitmq.binary() is None:
         pytest.skip("no RabbitMQ server: `python -m tests.install` installs one as root on Debian")
