@@ -33,16 +33,27 @@ FORKING = {
 }
 
 
+def forking_group(nodeid: str) -> str | None:
+    """The group of a test whose programs are forked."""
+    return next((group for group, files in FORKING.items() if nodeid.startswith(files)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with groups of files, which take longest and wait for most of it; files fill up what time is left."""
+
+    def is_alone(item: pytest.Item) -> bool:
+        return forking_group(item.nodeid) is None and item.get_closest_marker("xdist_group") is None
+
+    items.sort(key=is_alone)
+
+
 class FilesAndGroups(LoadGroupScheduling):  # type: ignore[misc]  # it has no types
     """Gives the tests of a file, or of a group of files, to one of pytest's processes: they share what they start."""
 
     @override
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
-        for group, files in FORKING.items():
-            if nodeid.startswith(files):
-                return group
-        return nodeid.partition("::")[0] if scope == nodeid else scope
+        return forking_group(nodeid) or (nodeid.partition("::")[0] if scope == nodeid else scope)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndGroups:
