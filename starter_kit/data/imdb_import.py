@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -22,6 +23,7 @@ from starter_kit.data.images import import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 NAME = "pfl-docvqa"
+Form = TypeVar("Form")
 CLIENT_FILE = re.compile(r"(?:imdb|blue)_train_client_(\d+)\.npy")
 RED_FILE = re.compile(r"SaTML_PMIA_(\w+)\.npy")
 MEMBER = "member"
@@ -268,15 +270,7 @@ def _convert_red(
 
 def _members(path: Path) -> set[str]:
     """Return the providers that a file of labels calls members."""
-    try:
-        labels = PROVIDER_LABELS.validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(path),
-            expected='JSON such as {"a provider": {"label": "member"}}',
-            found=first_line(error),
-        ) from error
+    labels = _read(path, PROVIDER_LABELS, '{"a provider": {"label": "member"}}')
     return {provider for provider, entry in labels.items() if entry.label == MEMBER}
 
 
@@ -284,20 +278,25 @@ def _document_providers(source: ImdbSource) -> dict[str, str]:
     """Document -> provider, where the release says so; the documents for attacks have a file of their own."""
     providers: dict[str, str] = {}
     for path in filter(None, map(source.find, PROVIDER_FILES)):
-        try:
-            entries = DOCUMENT_PROVIDERS.validate_json(path.read_bytes())
-        except (OSError, ValidationError) as error:
-            raise ProblemError.of(
-                ErrorCode.DATASET_FORMAT,
-                where=str(path),
-                expected='JSON such as {"a document": {"provider": "a provider"}}',
-                found=first_line(error),
-            ) from error
+        entries = _read(path, DOCUMENT_PROVIDERS, '{"a document": {"provider": "a provider"}}')
         providers |= {
             document: entry if isinstance(entry, str) else entry.provider
             for document, entry in entries.items()
         }
     return providers
+
+
+def _read(path: Path, form: TypeAdapter[Form], example: str) -> Form:
+    """Return what a JSON file holds. Raises `ProblemError` (`E_DATASET_FORMAT`)."""
+    try:
+        return form.validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(path),
+            expected=f"JSON such as {example}",
+            found=first_line(error),
+        ) from error
 
 
 def _pages(
