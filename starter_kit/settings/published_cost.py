@@ -1,7 +1,7 @@
 """What a run with the published sampler costs, and how it would keep a budget.
 
 The competition's kit draws fixed numbers of clients and providers, and accounts them as coins. Under the rule that
-decides, fixed numbers cost more: a first run with `--use_dp` keeps none of the budgets, and should be told before it
+decides, fixed numbers cost more: a first run with `--use_dp` keeps none of the budgets, and learns that before it
 trains.
 """
 

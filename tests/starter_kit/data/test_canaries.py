@@ -1,4 +1,4 @@
-"""Canaries in released data: who is in it, what the escrow keeps, and what can't be told from outside."""
+"""Canaries in released data: who is in it, what the escrow keeps, and what can't be seen from outside."""
 
 from pathlib import Path
 
