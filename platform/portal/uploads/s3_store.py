@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from evaluator.errors import ErrorCode, ProblemError
 from portal.uploads.location import Bucket
-from portal.uploads.parts import Part
+from portal.uploads.parts import Part, missing_parts
 from portal.uploads.store import PartUrl, Store, reject_incomplete
 
 if TYPE_CHECKING:
@@ -90,16 +90,18 @@ class S3Store(Store):
 
     @override
     def complete(self, key: str, upload: str, parts: list[Part]) -> None:
-        stored = self._stored(key, upload)
+        stored, sizes = self._stored(key, upload), [part.size_bytes for part in parts]
+        are_gone = stored is None or missing_parts(sizes, map(_part, stored))
+        # After a crash, when the answer was lost, or where another request completes it just now and the server has
+        # removed the parts before the upload, the file is there already.
+        if are_gone and self.size(key) == sum(sizes):
+            return
         if stored is None:
-            # After a crash, or when the answer was lost, the file is there already.
-            if self.size(key) == sum(part.size_bytes for part in parts):
-                return
             raise ProblemError.of(ErrorCode.UPLOAD_STATE)
         reject_incomplete(parts, [_part(part) for part in stored])
         completed = [_completed(listed, part.sha256) for listed, part in zip(stored, parts, strict=True)]
         self._join(key, upload, completed)
-        self._verify(key, sum(part.size_bytes for part in parts), completed)
+        self._verify(key, sum(sizes), completed)
 
     @override
     def abort(self, key: str, upload: str) -> None:
@@ -211,10 +213,10 @@ class S3Store(Store):
                     MultipartUpload={"Parts": parts},
                 )
             except ClientError as error:
-                if _code(error) in REPLACED:
+                # Another request may have completed it, or aborted it: whether there is a file decides.
+                if _code(error) in REPLACED and self.size(key) is None:
                     raise _made_of_other_parts() from error
-                # Another request has completed it, or aborted it: whether there is a file decides.
-                if _code(error) not in MISSING:
+                if _code(error) not in MISSING | REPLACED:
                     raise
 
     def _verify(self, key: str, size_bytes: int, parts: "list[CompletedPartTypeDef]") -> None:

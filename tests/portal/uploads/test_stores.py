@@ -173,6 +173,14 @@ def test_completing_again_does_nothing(case, upload):
     assert case.store.size(KEY) == len(case.content)
 
 
+def test_completing_while_the_server_removes_the_parts_of_the_file_that_it_made_does_nothing(case, upload):
+    case.fill(upload)
+    case.complete(upload)
+    without_parts = case.store.begin(KEY, case.part_size)
+    case.complete(without_parts)
+    assert case.get()[2] == case.content
+
+
 def test_completing_many_times_at_once_makes_one_good_file(case, upload):
     case.fill(upload)
     with ThreadPoolExecutor(8) as pool:
