@@ -136,6 +136,10 @@ def shown(client: Client, address: str) -> str:
 PRIVATE, WHOLE, DIFFERENCE = "0.6173", "0.7269", "0.1826"
 
 
+# So many that hashes and keys on the pages don't have these digits by chance.
+QUESTIONS = 917_354_286_053_187
+
+
 def split(submission: Submission) -> models.TestSet:
     """Give the submission's run a score on both parts of its test set."""
     run = submission.runs.get()
@@ -144,7 +148,13 @@ def split(submission: Submission) -> models.TestSet:
     scores = {"all": ("all", 0.72694), "public": ("part", 0.79995), "private": ("part", 0.61734)}
     groups = [
         GroupScore(
-            by=by, group=name, questions=9173, anls=anls, anls_low=0.6171, anls_high=0.6175, accuracy=0.617
+            by=by,
+            group=name,
+            questions=QUESTIONS,
+            anls=anls,
+            anls_low=0.6171,
+            anls_high=0.6175,
+            accuracy=0.617,
         )
         for name, (by, anls) in scores.items()
     ]
@@ -230,7 +240,7 @@ def test_no_private_score_occurs_anywhere_for_anybody_but_organizers_until_it_is
 ) -> None:
     submission = made(track)
     test_set, owner = split(submission), owner_of(submission.team)
-    secrets = (PRIVATE, "0.617", WHOLE, DIFFERENCE, "9173")
+    secrets = (PRIVATE, "0.617", WHOLE, DIFFERENCE, f"{QUESTIONS}", f"{QUESTIONS:,}")
     # The team itself sees all that a visitor and a competitor do, and more.
     assert places_of(logged_in(owner), submission, *secrets) == set()
     assert "public part of the secret test set, about 60" in client.get("/leaderboard/track/").text
