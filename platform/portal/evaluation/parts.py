@@ -11,7 +11,6 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from evaluator.contracts import GroupScore, ScoringDetail, Step, TrackRules
@@ -22,6 +21,9 @@ from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.evaluation.models import EvaluationState, ScoredPart, StepReport, TestSet
 from portal.submissions.models import Run
+
+# What the tracks' pages note when the private part is revealed.
+NOTE = "Results: public part of the test set → private part."
 
 
 def scored_test_set(track: Track) -> TestSet | None:
@@ -45,15 +47,11 @@ def open_because(tracks: Iterable[Track], now: datetime) -> str:
     running = [track.name for track in tracks if not track.closed_because(now)]
     if not running:
         return ""
+    verb = "takes" if len(running) == 1 else "take"
     return (
-        f"{', '.join(running)} takes submissions: once private scores are shown, further submissions could be fitted "
+        f"{', '.join(running)} {verb} submissions: once private scores are shown, further submissions could be fitted "
         "to them. End or pause what runs first."
     )
-
-
-def runs_on(test_set: TestSet) -> QuerySet[Run]:
-    """Return the runs that have results on the test set."""
-    return Run.objects.filter(rules__test_set=test_set.name, scored_at__isnull=False)
 
 
 def private_scores(runs: Collection[UUID]) -> dict[UUID, GroupScore]:
@@ -108,15 +106,13 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
         return reason_against
     current.revealed_at = now
     current.save(update_fields=["revealed_at"])
-    scores = private_scores([run.pk for run in runs])
+    scores = private_scores([run.pk for run in runs if run.scored_at is not None])
     for run in runs:
-        if run.scored_at is not None and run.pk in scores:
+        if run.pk in scores:
             run.results = revealed(run.results, scores[run.pk])
             run.save(update_fields=["results"])
     for track in tracks:
-        RuleChange.objects.create(
-            track=track, at=now, text="Results: public part of the test set → private part.", reason=reason
-        )
+        RuleChange.objects.create(track=track, at=now, text=NOTE, reason=reason)
         boards_changed(track.pk)
     record(actor, "test_set.revealed", current, test_set=current.name, runs=len(scores), reason=reason)
     return ""

@@ -14,7 +14,7 @@ from portal.evaluation.models import TestSet
 from portal.evaluation.parts import reveal
 from portal.organizers.access import for_organizers
 from portal.organizers.forms import RevealForm
-from portal.organizers.parts import both_parts
+from portal.organizers.parts import both_parts, mean_difference
 from portal.reviews.selectors import judgeable_submissions
 
 PAGE_LENGTH = 100
@@ -34,6 +34,10 @@ def test_set(request: UserRequest, name: str) -> HttpResponseBase:
         else:
             messages.success(request, "The private part is revealed, and noted on the tracks' pages.")
             return redirect("organizers:test_set", name)
+    elif request.method == "POST":
+        messages.error(
+            request, "Nothing was revealed. Confirm it, and give a reason of at most 300 characters."
+        )
     # What an organizer whose own team competes mustn't know.
     judged = set(judgeable_submissions(request.user).values_list("pk", flat=True))
     rows = [row for row in parts.rows if row.public.entry.submission in judged]
@@ -43,5 +47,7 @@ def test_set(request: UserRequest, name: str) -> HttpResponseBase:
         "form": form,
         "page": Paginator(rows, PAGE_LENGTH).get_page(request.GET.get("page")),
         "hidden": len(parts.rows) - len(rows),
+        # Of these rows only: that of all would give away those that are hidden.
+        "mean_difference": mean_difference(rows),
     }
     return render(request, "organizers/test_set.html", context)

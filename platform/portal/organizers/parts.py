@@ -10,14 +10,12 @@ from evaluator.contracts import GroupScore
 from evaluator.results import RunResults
 from portal.challenge.models import Track
 from portal.evaluation.models import ScoredPart, TestSet
-from portal.evaluation.parts import open_because, private_scores, revealed, tracks_on
+from portal.evaluation.parts import NOTE, open_because, private_scores, revealed, tracks_on
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.effects import Effect, effect
 from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
-
-NOTE = "Results: public part of the test set → private part."
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,10 @@ class BothParts:
     preview: Preview
     closed: str
 
-    @property
-    def mean_difference(self) -> Decimal | None:
-        """The mean of the differences; None without a run."""
-        if not self.rows:
-            return None
-        return sum((row.difference for row in self.rows), Decimal()) / len(self.rows)
+
+def mean_difference(rows: Sequence[TwoScores]) -> Decimal | None:
+    """Return the mean of the differences; None without a run."""
+    return sum((row.difference for row in rows), Decimal()) / len(rows) if rows else None
 
 
 def both_parts(test_set: TestSet, now: datetime) -> BothParts:

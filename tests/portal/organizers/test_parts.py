@@ -94,7 +94,9 @@ def test_without_confirmation_or_with_another_effect_by_now_nothing_is_revealed(
     client: Client, organizer, track
 ) -> None:
     text = page(client)
-    confirm(client, text, confirmed="")
+    unconfirmed = confirm(client, text, confirmed="").text
+    assert "Nothing was revealed." in unconfirmed
+    assert 'value="As announced."' in unconfirmed
     add_run(track, "Late", 4, 0.8, 0.3)
     assert "the effect has changed" in confirm(client, text).text
     assert models.TestSet.objects.get().revealed_at is None
@@ -114,6 +116,10 @@ def test_whoever_competes_sees_no_private_score_of_the_track(client: Client, org
     assert "3 runs of tracks in which your team competes are left out" in text
     assert "Fitted" not in text
     assert "0.7200" not in text
+    # The mean of all differences, and whose rank changes, would give them away.
+    assert "with the mean, and" in text
+    assert "loses their rank" not in text
+    assert "isn’t shown to you" in text
 
 
 @pytest.mark.parametrize(
