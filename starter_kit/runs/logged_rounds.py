@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from starter_kit.console import log
 from starter_kit.reporting.loggers import Delivery, LoggedRun, RunLogger, flat
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
 from starter_kit.runs.progress import Watcher
 from starter_kit.settings.run_settings import PrivateSettings, RunSettings
+
+if TYPE_CHECKING:
+    # It loads torch, which takes seconds.
+    from starter_kit.learning.local_training import LocalStep
 
 
 class LoggedRounds(Watcher):
@@ -25,6 +30,10 @@ class LoggedRounds(Watcher):
     def begins(self, first: int, rounds: int, sent_bytes: int = 0) -> None:
         """Show that training begins."""
         self._shown.begins(first, rounds, sent_bytes)
+
+    def local_step(self, step: "LocalStep") -> None:
+        """Show a step of a client's training; loggers receive whole rounds only."""
+        self._shown.local_step(step)
 
     def update_arrived(self, round_number: int, arrived: int, chosen: int) -> None:
         """Show how many of the round's updates have arrived."""

@@ -12,7 +12,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.logger_choice import LOGGERS, loggers_of
 from starter_kit.reporting.loggers import Delivery, LoggedRun, RunLogger
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary
-from starter_kit.runs.logged_rounds import logged_rounds
+from starter_kit.runs.logged_rounds import LoggedRounds, logged_rounds
 from starter_kit.runs.progress import Watcher
 from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.reporting.runs import (
@@ -65,6 +65,12 @@ def test_rounds_are_sent_as_they_end() -> None:
     assert logger.events == ["mine", 1, 2]
     delivery.close(open_summary())
     assert logger.events == ["mine", 1, 2, "complete"]
+
+
+def test_all_progress_is_shown_beside_being_logged() -> None:
+    progress = {name for name, function in vars(Watcher).items() if callable(function)}
+    assert "local_step" in progress
+    assert progress <= vars(LoggedRounds).keys()
 
 
 def test_a_private_run_reaches_what_shows_the_time_as_a_whole_or_not_at_all() -> None:
