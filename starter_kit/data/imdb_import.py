@@ -143,16 +143,16 @@ def convert_imdb(
     members: set[str] = set()
     for split, path in red_files.items():
         members |= _convert_red(conversion, split, path, folder_secret, on_progress)
-    if members and not clients:
-        clients = {0: sorted(members)}
 
     description = "Converted from imdb files."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     if {"train", "valid", "red"} & conversion.tallies.keys():
         write_info(folder_public, info)
     if {"test", *red_files} & conversion.tallies.keys():
-        # With the clients: scores are grouped by seen and unseen providers.
-        write_info(folder_secret, info)
+        # With the clients: scores are grouped by seen and unseen providers. Who is a member is what the red-team
+        # challenge asks, so that only the secret folder says it.
+        known = clients or ({0: sorted(members)} if members else {})
+        write_info(folder_secret, info.model_copy(update={"clients": known}))
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
 

@@ -318,6 +318,12 @@ def test_red_team_files_name_members_and_nonmembers(source: Path) -> None:
     assert len(dataset.pages) == 4
     assert not (source.parent / "public" / "dataset.json").exists()
 
+    # Beside data for the public, the labels stay with the secret ones.
+    shutil.copy(source / "imdb" / "imdb_val.npy", red)
+    convert_imdb(red, source.parent / "public-2", source.parent / "attacked-2")
+    assert Dataset(source.parent / "public-2", "valid").info.clients == {}
+    assert membership(Dataset(source.parent / "attacked-2", "red-nondp")) == {"Ash": True, "Birch": False}
+
 
 def test_labels_of_another_form_are_rejected(source: Path) -> None:
     red = as_red_team(source, {"Ash": "member"})
