@@ -13,7 +13,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, is_adapter
 from starter_kit.exporting.model_card import Origin, model_card
 from starter_kit.reporting.files import read_file
-from starter_kit.reporting.metrics import METRICS, SUMMARY, read_summary
+from starter_kit.reporting.metrics import METRICS, SUMMARY, check_private, read_metrics, read_summary
 from starter_kit.runs.folder import ADAPTER, FILES, SETTINGS, RunFolder
 
 CARD = "README.md"
@@ -89,7 +89,10 @@ def export_adapter(run: Path, out: Path, origin: Origin) -> Path:
 
 def _card(run: Path, origin: Origin, *, adapter: bool) -> str:
     settings = read_file(run / SETTINGS).decode(errors="replace")
-    return model_card(read_summary(run / SUMMARY), settings, origin, adapter=adapter)
+    summary = read_summary(run / SUMMARY)
+    if (run / METRICS).is_file():
+        check_private(read_metrics(run / METRICS), summary)
+    return model_card(summary, settings, origin, adapter=adapter)
 
 
 @contextmanager

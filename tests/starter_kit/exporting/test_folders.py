@@ -1,5 +1,6 @@
 """Exported runs, opened by the libraries that they are for."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,4 +111,10 @@ def test_what_cannot_be_exported_is_rejected_and_leaves_nothing(base: Path, tmp_
     assert "without the setting lora" in export("peft", folder, tmp_path / "out", status=2)
     assert not (tmp_path / "out").exists()
     (folder / "model.safetensors").write_text("x")
+    metrics = folder / "metrics.jsonl"
+    shown = metrics.read_text()
+    metrics.write_text(json.dumps(json.loads(shown) | {"epsilon": None, "providers": 3}) + "\n")
+    assert "reveal participation" in export("hf", folder, tmp_path / "out", "--base", base, status=2)
+    assert not (tmp_path / "out").exists()
+    metrics.write_text(shown)
     assert "a new folder" in export("hf", folder, tmp_path, "--base", base, status=2)
