@@ -17,7 +17,9 @@ from evaluator.accounting import comparison
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.federation.rounds import Client
-from starter_kit.settings.configuration import load_settings
+from starter_kit.reporting.files import read_file
+from starter_kit.runs.folder import SETTINGS
+from starter_kit.settings.configuration import load_settings, snapshot
 from starter_kit.settings.files import parse
 from starter_kit.settings.run_settings import PrivateSettings, RunSettings
 
@@ -41,6 +43,23 @@ class Trial:
     def name(self) -> str:
         """The name of its run folder."""
         return f"{self.number:03d}"
+
+    def check_folder(self, out: Path) -> None:
+        """Check that a run that is in its folder below `out` already is this one.
+
+        Raises:
+            ProblemError: (`E_RUN_FOLDER`) It has other settings.
+        """
+        stored = out / self.name / SETTINGS
+        if not stored.exists() or read_file(stored).decode(errors="replace") == snapshot(self.settings):
+            return
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(stored),
+            expected=f"the settings of run {self.number}, with {', '.join(self.changes)}",
+            found="others",
+            next_step="Name another folder with --out, or repeat the sweep with the same config, --grid and --set.",
+        )
 
 
 def trials_of(config: str, changes: Sequence[str], grid: Sequence[str]) -> list[Trial]:

@@ -63,6 +63,8 @@ def sweep(
             return
         out.mkdir(parents=True, exist_ok=True)
         for trial in trials:
+            trial.check_folder(out)
+        for trial in trials:
             log(f"run {trial.number} of {len(trials)}: {', '.join(trial.changes)}")
             _train(trial, RunFiles(data, base, out / trial.name), key)
         console.print(_table(trials, out))
@@ -88,7 +90,7 @@ def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
             resume=unfinished,
             open_engine=in_process,
         )
-    if read_summary(files.out / SUMMARY).anls is None:
+    if read_summary(files.out / SUMMARY).split != "valid":
         checkpoint = RunFolder(files.out).file(ArtifactKind.CHECKPOINT)
         with progress("questions") as show:
             output = score_checkpoint(

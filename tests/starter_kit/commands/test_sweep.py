@@ -33,6 +33,10 @@ def test_all_combinations_are_trained_once_and_listed_with_their_scores(
     again = sweep("fedavg", base, data, tmp_path / "out", *grid)
     assert "trained with" in first.stdout
     assert "trained with" not in again.stdout
+    others = ("--grid", "local.learning_rate=1e-3,0.2", *QUICK)
+    rejected = sweep("fedavg", base, data, tmp_path / "out", *others, status=2)
+    assert "E_RUN_FOLDER" in rejected.output
+    assert "local.learning_rate=0.2" in rejected.output
 
 
 def test_the_listed_commands_have_the_settings_of_the_runs(base: Path, data: Path, tmp_path: Path) -> None:
