@@ -33,8 +33,8 @@ from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
-from starter_kit.settings.plan import RecordTerms
-from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
+from starter_kit.settings.plan import Plan, RecordTerms
+from starter_kit.settings.run_settings import LocalTrainingSettings, PrivateSettings, RunSettings
 
 
 class RunSetup:
@@ -64,6 +64,7 @@ class RunSetup:
         model, self.tokenizer = open_reference(base)
         self.dataset = PagesOnDisk(data, "train")
         self.plan = settings.plan(clients_of(self.dataset))
+        _check_marked_private(settings, self.plan)
         self.clients = list(self.plan.clients)
         if not any(client.examples for client in self.clients):
             raise ProblemError.of(
@@ -224,3 +225,22 @@ class RunSetup:
         if self.guarantee is None:
             learner.on_step = on_step
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
+
+
+def _check_marked_private(settings: RunSettings, plan: Plan) -> None:
+    """Check that settings say whether their method is private: loggers and sweeps ask them before there is a plan.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The method has a guarantee, and its settings aren't those of private methods.
+    """
+    if plan.guarantee is None or isinstance(settings, PrivateSettings):
+        return
+    parent = type(settings).__mro__[1]
+    raise ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        message="A method with a guarantee must have settings of private methods.",
+        where=f"method {settings.method}",
+        expected="Settings derived from PrivateSettings or RecordedSettings",
+        found=f"Settings derived from {parent.__module__}.{parent.__name__}",
+        next_step="Derive the method's Settings from one of these two.",
+    )

@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 import stat
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,15 @@ from evaluator.records.certificate import BLOCK, root_of_pieces
 from evaluator.records.signing import public_key_of
 from starter_kit.compression.peft_files import is_adapter
 from starter_kit.evaluation.scores import score_checkpoint
+from starter_kit.federation.rounds import Client
+from starter_kit.methods import fedavg
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.reporting.report import write_report
 from starter_kit.runs.answering import answer_challenge, read_both
 from starter_kit.runs.folder import ADAPTER, FILES, RunFolder, budget_of
+from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.plan import Plan
 from tests.starter_kit.pocket_data import PROVIDERS, make_data
 from tests.starter_kit.runs.conftest import CHANGES
 from tests.starter_kit.training_runs import FEW_STEPS, KEY, RULES, RUN_TOKEN, accounting, trained
@@ -391,6 +397,18 @@ def test_a_summary_names_what_a_run_was_computed_with_and_a_private_one_not_its_
         assert found.versions["torch"] == torch.__version__
         assert found.device is not None
         assert found.finished is not None
+
+
+def test_a_guarantee_needs_settings_that_say_so(base: Path, data: Path) -> None:
+    class Unmarked(fedavg.Settings):
+        def plan(self, clients: Sequence[Client]) -> Plan:
+            private = load_settings("fl-provider-dp").plan(clients)
+            return replace(super().plan(clients), guarantee=private.guarantee)
+
+    with pytest.raises(ProblemError) as caught:
+        RunSetup(Unmarked(**load_settings("fedavg").model_dump()), data=data, base=base)
+    assert caught.value.problem.code is ErrorCode.CONFIGURATION
+    assert caught.value.problem.found == "Settings derived from starter_kit.methods.fedavg.Settings"
 
 
 def test_a_run_without_questions_to_train_on_is_rejected(base: Path, tmp_path: Path) -> None:
