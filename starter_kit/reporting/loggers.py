@@ -54,7 +54,7 @@ class Delivery:
     """The rounds of one run on their way to its loggers.
 
     A logger that fails while the run trains gets no more rounds, and training continues. Before the first round a
-    failure is a mistake in the command.
+    failure is a mistake in the command. A logger that waits for the end of a private run is only tried then.
 
     Args:
         earlier: The rounds of a resumed run before it was interrupted. Each logged run is complete.
