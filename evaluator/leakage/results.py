@@ -10,8 +10,6 @@ from evaluator.leakage.statistics import Difference, Estimate, Statistic
 
 # Our own attack's name, beside the published ones.
 LIKELIHOOD = "likelihood"
-# Of an AUC that everybody sees: finer steps would let teams tune a method to the attack.
-PUBLIC_STEP = 0.05
 
 
 class Interval(BaseModel):
@@ -163,10 +161,3 @@ class LeakageResult(BaseModel):
     def strongest(self) -> AttackResult:
         """Return our own attack on all providers, which is fixed beforehand: the best of many would be too good."""
         return next(attack for attack in self.attacks if attack.attack == LIKELIHOOD)
-
-
-def public_auc(measure: Measure) -> str:
-    """Return an AUC as everybody sees it: in steps of 0.05, and "n.s." where it may be the base weights'."""
-    if measure.above_base.covers_zero:
-        return "n.s."
-    return f"{round(measure.value / PUBLIC_STEP) * PUBLIC_STEP:.2f}"

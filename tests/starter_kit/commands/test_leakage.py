@@ -9,7 +9,7 @@ from PIL import Image
 
 from evaluator.auditing.escrow import Escrow
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
-from evaluator.leakage.results import Interval, LeakageResult, Measure, public_auc
+from evaluator.leakage.results import LeakageResult
 from evaluator.leakage.statistics import Statistic
 from tests.starter_kit.commands.pfl import pfl
 from tests.starter_kit.pocket_data import PROVIDERS
@@ -98,13 +98,3 @@ def test_a_wrong_escrow_file_is_rejected(run: Path, base: Path, red: Path, tmp_p
     options = ("--no-memorization", "--out", tmp_path / "out", "--escrow", tmp_path)
     ended = pfl("leakage", run, "--base", base, "--data", red, *options, status=2)
     assert "E_AUDIT_ESCROW" in ended.stderr
-
-
-def test_everybody_sees_an_auc_in_coarse_steps() -> None:
-    def measure(value: float, low: float) -> Measure:
-        above = Interval(value=value - 0.5, low=low, high=0.5)
-        return Measure(value=value, low=0, high=1, null_low=0, null_high=1, p_value=0.5, above_base=above)
-
-    assert public_auc(measure(0.62, 0.01)) == "0.60"
-    assert public_auc(measure(0.63, 0.01)) == "0.65"
-    assert public_auc(measure(0.63, -0.01)) == "n.s."
