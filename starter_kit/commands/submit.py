@@ -41,6 +41,14 @@ def submit(
         bool,
         typer.Option("--anonymous", help="List it under a random name, where the track's phase allows that."),
     ] = False,
+    publish_proof: Annotated[
+        bool,
+        typer.Option(
+            "--publish-proof",
+            help="Agree that everybody can read the proof and its checklist while its result is verified. Your team "
+            "can take that back on the submission's page.",
+        ),
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
     site: Site = "",
     token: ApiToken = "",
@@ -51,9 +59,14 @@ def submit(
     it, and what the run kept for that (its folder `vectors`) is deleted once everything is submitted.
     """
     from evaluator.api import ChangedText, RunState
+    from evaluator.errors import ErrorCode, ProblemError
     from starter_kit.submitting import discard_private_files, prepare, register_keys, send, watch
 
     with exit_on_problem():
+        if publish_proof and proof is None:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION, where="--publish-proof", expected="a privacy proof, named by --proof"
+            )
         client = connect(site, token)
         plan = prepare(client, track, runs, proof, with_code=code)
         if plan.examined_files:
@@ -61,7 +74,9 @@ def submit(
         for public_key in register_keys(client, plan):
             print_lines(f"{public_key}: registered as your team's key")
         # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
-        choices = ChangedText(keep_private=private or None, anonymous=anonymous or None)
+        choices = ChangedText(
+            keep_private=private or None, anonymous=anonymous or None, publishes_proof=publish_proof or None
+        )
         with progress("uploading, MB") as show:
             submission = send(
                 client,
@@ -69,11 +84,15 @@ def submit(
                 title,
                 description,
                 lambda done, total: show(done // 10**6, total // 10**6),
-                choices if private or anonymous else None,
+                choices if choices.model_dump(exclude_none=True) else None,
             )
         print_lines(f"Submitted: {submission.url}")
         if submission.published_at is None:
             print_lines("It is private. Its page says when it becomes public, or lets you publish it.")
+        if submission.publishes_proof:
+            print_lines(
+                "Its proof and the checklist are public while its result is verified, as your team agrees."
+            )
         if removed_bytes := discard_private_files(plan):
             print_lines(f"Deleted what the runs kept for the site's challenge: {removed_bytes / 1e6:,.1f} MB")
         if wait:

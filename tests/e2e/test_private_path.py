@@ -26,8 +26,9 @@ def test_a_record_is_taken_with_its_own_teams_token_and_key_only(
     run = train_privately(trained, tmp_path / "run", ada)
     checked = pfl("check", run, "--base", trained / "base", "--track", "track-2")
     assert "accounting: passed" in checked
-    submitted = pfl("submit", run, "--title", "Noise", *command, environment=ada)
+    submitted = pfl("submit", run, "--title", "Noise", "--publish-proof", *command, environment=ada)
     assert "registered as your team's key" in submitted
+    assert "Its proof and the checklist are public while its result is verified" in submitted
     assert "scored" in submitted
 
     copied = pfl("submit", run, "--title", "Copied", *command, status=2, environment=eve)

@@ -294,6 +294,15 @@ def test_a_draft_is_private_and_anonymous_where_that_is_asked_for_and_stays_so(
     assert (sent.id, sent.published_at, sent.anonymous) == (resumed.id, None, True)
 
 
+def test_a_team_agrees_with_its_submission_that_the_proof_is_public(
+    site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
+) -> None:
+    plan = prepare(site_client, "track-2", [runs[8]], proof)
+    register_keys(site_client, plan)
+    sent = send(site_client, plan, "Mine", "", lambda *_: None, ChangedText(publishes_proof=True))
+    assert (sent.state, sent.publishes_proof) == (SubmissionState.SUBMITTED, True)
+
+
 def test_progress_ends_at_all_bytes(
     site_client: SiteClient, runs: dict[float, Path], proof: Path, tokens: None
 ) -> None:
