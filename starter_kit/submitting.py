@@ -130,8 +130,8 @@ def send(
 ) -> SubmissionStatus:
     """Upload everything and submit it, resuming a draft of the same title that an earlier call left.
 
-    `choices` say whether it is private or anonymous, and whether the team agrees to publish its proof; those that are
-    None stay as the draft has them.
+    `choices` say whether it is private or anonymous, and whether the team agrees to publish its proof; what is None
+    stays as the draft has it.
     """
     draft = resumable_draft(client, plan.track, title) or client.create_submission(
         plan.track, title, description

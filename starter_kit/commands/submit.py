@@ -46,7 +46,7 @@ def submit(
         typer.Option(
             "--publish-proof",
             help="Agree that everybody can read the proof and its checklist while its result is verified. Your team "
-            "can take that back on the submission's page.",
+            "can take that back on the method's page.",
         ),
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the evaluation until it ends.")] = False,
@@ -65,7 +65,12 @@ def submit(
     with exit_on_problem():
         if publish_proof and proof is None:
             raise ProblemError.of(
-                ErrorCode.CONFIGURATION, where="--publish-proof", expected="a privacy proof, named by --proof"
+                ErrorCode.CONFIGURATION,
+                message="There is no proof to publish.",
+                where="--publish-proof",
+                expected="a privacy proof, named by --proof",
+                found="no --proof",
+                next_step="Name the proof with --proof, or leave out --publish-proof.",
             )
         client = connect(site, token)
         plan = prepare(client, track, runs, proof, with_code=code)
@@ -90,9 +95,7 @@ def submit(
         if submission.published_at is None:
             print_lines("It is private. Its page says when it becomes public, or lets you publish it.")
         if submission.publishes_proof:
-            print_lines(
-                "Its proof and the checklist are public while its result is verified, as your team agrees."
-            )
+            print_lines("Your team agreed to publish its proof: it is public while the result is verified.")
         if removed_bytes := discard_private_files(plan):
             print_lines(f"Deleted what the runs kept for the site's challenge: {removed_bytes / 1e6:,.1f} MB")
         if wait:

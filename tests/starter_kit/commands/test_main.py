@@ -103,7 +103,10 @@ def test_without_a_verb_there_is_help() -> None:
             "E_CONFIGURATION",
         ),
         (["submit", "x", "--track", "track-1", "--title", "x"], "E_CONFIGURATION"),
-        (["submit", "x", "--track", "track-2", "--title", "x", "--publish-proof"], "named by --proof"),
+        (
+            ["submit", "x", "--track", "track-2", "--title", "x", "--publish-proof"],
+            "There is no proof to publish.",
+        ),
         (["check", "x", "--base", "x", "--track", "track-3"], "E_CONFIGURATION"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
