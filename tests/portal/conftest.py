@@ -1,7 +1,13 @@
 """What every test of the site begins with."""
 
+import threading
+from collections.abc import Iterator
+
 import pytest
 from django.core.cache import caches
+from pytest_django.live_server_helper import LiveServer
+
+PATIENCE_S = 60
 
 
 @pytest.fixture(autouse=True)
@@ -9,3 +15,18 @@ def nothing_cached():
     """Caches and limits of one test must not reach the next."""
     for cache in caches.all(initialized_only=True):
         cache.clear()
+
+
+@pytest.fixture
+def live_server(live_server: LiveServer, transactional_db: None) -> Iterator[LiveServer]:
+    """The server of browser tests, which has answered everything before the database is emptied.
+
+    A browser that is closed leaves requests that the server still works on: they would wait for the emptying of tables,
+    and it for them, or write into the next test.
+    """
+    yield live_server
+    for thread in threading.enumerate():
+        # One for each connection of the server.
+        if "process_request_thread" in thread.name:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
