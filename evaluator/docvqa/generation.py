@@ -28,7 +28,7 @@ from torch.nn.functional import rms_norm, scaled_dot_product_attention
 from evaluator.docvqa.architecture import MAX_ANSWER_LENGTH
 from evaluator.docvqa.linear import linear
 from evaluator.docvqa.tokenization import EncodedText
-from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 
 # Ended rows are taken out when no more than this share of the rows continues.
 STAYING = 0.75
@@ -36,10 +36,15 @@ STAYING = 0.75
 
 @dataclass(frozen=True)
 class Answer:
-    """The tokens of an answer, its end among them if it has one, and its confidence; see `VT5.generate`."""
+    """The tokens of an answer, its end among them if it has one, and its confidence; see `VT5.generate`.
+
+    Attributes:
+        loss: The mean cross-entropy of the gold answer's tokens, in nats; None where none was given.
+    """
 
     ids: list[int]
     confidence: float
+    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,15 @@ class Generator:
             Answer(row[: row.index(self._end) + 1] if self._end in row else row, confidence)
             for row, confidence in zip(ids.tolist(), confidences.tolist(), strict=True)
         ]
+
+    @torch.inference_mode()
+    def losses(self, encoded: Encoded, gold: Sequence[Sequence[int]]) -> Tensor:
+        """Return the mean cross-entropy (B,) of each row's gold tokens, of the answers that `decode` needn't give."""
+        padding = encoded.padding()
+        mask = torch.ones(encoded.hidden.shape[:2], dtype=torch.bool, device=self.device)
+        labels = pad_labels(gold).to(self.device)
+        logits = self.model.decoder_logits(encoded.hidden, mask if padding is None else ~padding, labels)
+        return row_losses(logits, labels)
 
     def _next(self, state: "_State", step: int) -> tuple[Tensor, Tensor]:
         """Return the most probable next token (B,) of each row, and its probability."""

@@ -19,13 +19,15 @@ from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.generation import Answer, Encoded, Generator
 from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
-from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 # Returns the texts of some rows, and their pages' features.
 Read = Callable[[range], tuple[list[EncodedText], Tensor]]
+# The tokens of some rows' gold answers; None where no loss is wanted.
+Gold = Sequence[Sequence[int]] | None
 # What PyTorch, CUDA, cuBLAS and oneDNN say.
 OUT_OF_MEMORY = (
     "can't allocate memory",
@@ -173,27 +175,36 @@ class Answerer:
             done += len(answers)
 
     def answer(
-        self,
-        loaded: LoadedShard,
-        on_progress: Callable[[int], None] = lambda _: None,
-        *,
-        features: Tensor | None = None,
+        self, loaded: LoadedShard, on_progress: Callable[[int], None] = lambda _: None
     ) -> list[tuple[str, float]]:
-        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done.
+        """Return answer and confidence for each of the shard's questions; `on_progress` receives how many are done."""
+        answers = self._in_order(loaded, None, on_progress)
+        return [(self.tokenizer.decode(answer.ids), answer.confidence) for answer in answers]
 
-        Args:
-            features: What `features` returned for the shard's pages; computed where it isn't given.
+    def answer_with_losses(
+        self, loaded: LoadedShard, gold: Sequence[str], on_progress: Callable[[int], None] = lambda _: None
+    ) -> list[tuple[str, float, float]]:
+        """Return answer, confidence and the loss of its gold answer for each of the shard's questions.
+
+        The loss is the mean cross-entropy over the tokens, in nats. The encoder runs once for all of them.
         """
-        if features is None:
-            features = self.features(loaded.pixels, on_progress)
+        answers = self._in_order(loaded, self.tokenizer.encode_answers(gold), on_progress)
+        return [
+            (
+                self.tokenizer.decode(answer.ids),
+                answer.confidence,
+                float("nan" if answer.loss is None else answer.loss),
+            )
+            for answer in answers
+        ]
+
+    def _in_order(self, loaded: LoadedShard, gold: Gold, on_progress: Callable[[int], None]) -> list[Answer]:
+        features = self.features(loaded.pixels, on_progress)
         answers: dict[int, Answer] = {}
-        for places, some in self._answers(loaded.texts, features, loaded.page_rows):
+        for places, some in self._answers(loaded.texts, features, loaded.page_rows, gold):
             answers.update(zip(places, some, strict=True))
             on_progress(len(answers))
-        return [
-            (self.tokenizer.decode(answers[place].ids), answers[place].confidence)
-            for place in range(len(loaded.texts))
-        ]
+        return [answers[place] for place in range(len(loaded.texts))]
 
     def features(self, pixels: Tensor, on_progress: Callable[[int], None] = lambda _: None) -> Tensor:
         """Return the image tower's output (P, V, dv), which stays on the device."""
@@ -208,7 +219,7 @@ class Answerer:
         return torch.cat(parts)
 
     def _answers(
-        self, texts: Sequence[EncodedText], features: Tensor, page_rows: Sequence[int]
+        self, texts: Sequence[EncodedText], features: Tensor, page_rows: Sequence[int], gold: Gold
     ) -> Iterator[tuple[list[int], list[Answer]]]:
         """Yield positions of questions with their answers, the longest texts first."""
         places = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
@@ -219,39 +230,58 @@ class Answerer:
             return [texts[place] for place in some], features[[page_rows[place] for place in some]]
 
         answered = self._plainly if self._model.config.published_batching else self._quickly
-        for rows, answers in answered(lengths, read):
+        for rows, answers in answered(lengths, read, gold and [gold[place] for place in places]):
             yield places[rows.start : rows.stop], answers
 
-    def _plainly(self, lengths: Sequence[int], read: Read) -> Iterator[tuple[range, list[Answer]]]:
+    def _plainly(
+        self, lengths: Sequence[int], read: Read, gold: Gold
+    ) -> Iterator[tuple[range, list[Answer]]]:
         def generate(rows: range) -> list[Answer]:
-            ids, confidences = self._model.generate(Batch.pad(*read(rows)).to(self.device))
-            return list(map(Answer, ids.tolist(), confidences.tolist()))
+            batch = Batch.pad(*read(rows)).to(self.device)
+            ids, confidences = self._model.generate(batch)
+            answers = list(map(Answer, ids.tolist(), confidences.tolist()))
+            return (
+                answers if gold is None else _with_losses(answers, self._plain_losses(batch, _of(gold, rows)))
+            )
 
         for group in self._groups(lengths):
             yield from self._within_memory(group, generate)
 
-    def _quickly(self, lengths: Sequence[int], read: Read) -> Iterator[tuple[range, list[Answer]]]:
+    @torch.inference_mode()
+    def _plain_losses(self, batch: Batch, gold: Sequence[Sequence[int]]) -> Tensor:
+        labels = pad_labels(gold).to(self.device)
+        return row_losses(self._model.logits(replace(batch, labels=labels)), labels)
+
+    def _quickly(
+        self, lengths: Sequence[int], read: Read, gold: Gold
+    ) -> Iterator[tuple[range, list[Answer]]]:
         begin = 0
         parts: list[Encoded] = []
         for group in self._groups(lengths):
             for rows, encoded in self._within_memory(group, lambda rows: self.generator.encode(*read(rows))):
                 parts.append(encoded)
                 if rows.stop - begin >= self.budget.rows or rows.stop == len(lengths):
-                    yield from self._decode(parts, begin)
+                    yield from self._decode(parts, begin, gold)
                     begin, parts = rows.stop, []
 
-    def _decode(self, parts: Sequence[Encoded], begin: int) -> Iterator[tuple[range, list[Answer]]]:
+    def _decode(
+        self, parts: Sequence[Encoded], begin: int, gold: Gold
+    ) -> Iterator[tuple[range, list[Answer]]]:
         """Yield the answers to the rows of `parts`, which are those from `begin` on."""
         for _, encoded in self._within_memory(
             range(len(parts)), lambda some: Encoded.join(parts[some.start : some.stop])
         ):
-            decode = partial(self._decode_rows, encoded)
+            decode = partial(self._decode_rows, encoded, gold and gold[begin:])
             for rows, answers in self._within_memory(range(len(encoded)), decode):
                 yield range(begin + rows.start, begin + rows.stop), answers
             begin += len(encoded)
 
-    def _decode_rows(self, encoded: Encoded, rows: range) -> list[Answer]:
-        return self.generator.decode(encoded.rows(rows))
+    def _decode_rows(self, encoded: Encoded, gold: Gold, rows: range) -> list[Answer]:
+        some = encoded.rows(rows)
+        answers = self.generator.decode(some)
+        return (
+            answers if gold is None else _with_losses(answers, self.generator.losses(some, _of(gold, rows)))
+        )
 
     def _groups(self, lengths: Sequence[int]) -> Iterator[range]:
         """Yield rows of `lengths` tokens, longest first, in groups within the budget at that time."""
@@ -281,6 +311,14 @@ class Answerer:
         middle = len(rows) // 2
         yield from self._within_memory(rows[:middle], run)
         yield from self._within_memory(rows[middle:], run)
+
+
+def _of(gold: Sequence[Sequence[int]], rows: range) -> Sequence[Sequence[int]]:
+    return gold[rows.start : rows.stop]
+
+
+def _with_losses(answers: Sequence[Answer], losses: Tensor) -> list[Answer]:
+    return [replace(answer, loss=loss) for answer, loss in zip(answers, losses.tolist(), strict=True)]
 
 
 def _add(on_answered: Callable[[int], None], before: int, more: int) -> None:

@@ -71,11 +71,7 @@ class Batch:
         input_ids, boxes = torch.from_numpy(ids), torch.from_numpy(places)
         lengths = torch.tensor([len(text.ids) for text in texts])
         attention_mask = torch.arange(length) < lengths[:, None]
-        labels = None
-        if answers is not None:
-            labels = torch.full((len(answers), max(map(len, answers))), IGNORED)
-            for row, answer in enumerate(answers):
-                labels[row, : len(answer)] = torch.tensor(answer)
+        labels = None if answers is None else pad_labels(answers)
         return cls(input_ids, boxes, attention_mask, features, labels)
 
     def to(self, device: torch.device | str) -> Self:
@@ -88,6 +84,20 @@ class Batch:
             features=self.features.to(device),
             labels=None if self.labels is None else self.labels.to(device),
         )
+
+
+def pad_labels(answers: Sequence[Sequence[int]]) -> Tensor:
+    """Return the tokens of answers as labels (B, T) int64, padded with -100."""
+    labels = torch.full((len(answers), max(map(len, answers))), IGNORED)
+    for row, answer in enumerate(answers):
+        labels[row, : len(answer)] = torch.tensor(answer)
+    return labels
+
+
+def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy (B,) of each row's tokens, for logits (B, T, vocabulary) and labels (B, T)."""
+    of_tokens = nn.functional.cross_entropy(logits.float().mT, labels, ignore_index=IGNORED, reduction="none")
+    return of_tokens.sum(dim=1) / (labels != IGNORED).sum(dim=1)
 
 
 class VT5(nn.Module):
@@ -179,11 +189,16 @@ class VT5(nn.Module):
 
     def logits(self, batch: Batch) -> Tensor:
         """Return the scores (B, T, vocabulary) of every next token of the labels, given the tokens before it."""
-        encoded, mask = self.encode(batch)
+        if batch.labels is None:
+            raise ValueError("the batch has no labels")
+        return self.decoder_logits(*self.encode(batch), batch.labels)
+
+    def decoder_logits(self, encoded: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        """Return the same scores (B, T, vocabulary) from the encoder's output (B, L+V, d) and its mask (B, L+V)."""
         output = self.language_backbone(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
             attention_mask=mask,
-            decoder_input_ids=self.language_backbone.prepare_decoder_input_ids_from_labels(batch.labels),
+            decoder_input_ids=self.language_backbone.prepare_decoder_input_ids_from_labels(labels),
             use_cache=False,
         )
         logits: Tensor = output.logits

@@ -1,12 +1,13 @@
 """What was measured of a model, kept on disk: an assessment that is interrupted, or repeated, measures only the rest.
 
-Base weights are measured once for all runs of a track. What is kept quotes answers, and is as secret as the data.
+Base weights are measured once for all runs of a track. What is kept quotes answers, and is as secret as the data; it
+stays for two weeks after its last use, as finished shards of a scoring do.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.leakage.measuring import Measured
 from evaluator.leakage.statistics import Floats
+from evaluator.scoring.predictions import forget_old
 
 
 class _File(BaseModel):
@@ -27,23 +29,21 @@ class _File(BaseModel):
 
 
 class Kept:
-    """A folder of measurements, each under a hash of all that it depends on.
+    """The measurements of one model, a file for each stage.
 
     Args:
-        parts: What all of them depend on: weights, data, code, device.
+        folder: Of all models; this one's folder in it is named after a hash of `parts`.
+        parts: All that the measurements depend on.
     """
 
-    def __init__(self, folder: Path, parts: dict[str, str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._parts = parts
+    def __init__(self, folder: Path, parts: Mapping[str, object]) -> None:
+        name = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+        forget_old(folder, name)
+        self._folder = folder / name
 
     def get(self, stage: str, measure: Callable[[], Measured]) -> Measured:
         """Return what is kept of a stage, or measure and keep it."""
-        name = hashlib.sha256(
-            json.dumps({**self._parts, "stage": stage}, sort_keys=True).encode()
-        ).hexdigest()
-        path = self._folder / f"{name[:32]}.json"
+        path = self._folder / f"{stage}.json"
         try:
             file = _File.model_validate_json(path.read_bytes())
         except (FileNotFoundError, ValidationError):

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from evaluator.checkpoints.contents import sha256_of
-from evaluator.contracts import evaluator_version
 from evaluator.docvqa.dataset import Dataset, Question
+from evaluator.docvqa.loading import shards
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import VT5, WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
@@ -37,8 +37,11 @@ from evaluator.leakage.memorization import (
 from evaluator.leakage.results import Example, LeakageResult, RecallResult
 from evaluator.leakage.statistics import RESAMPLES, Bools, Floats, check_both_kinds
 from evaluator.progress import OnProgress, ignore_progress
+from evaluator.scoring.predictions import circumstances
 
 EXAMPLES = 50
+# An interrupted pass repeats at most the questions about so many pages.
+PIECE_PAGES = 512
 
 
 @dataclass(frozen=True)
@@ -189,10 +192,9 @@ def _measure(
     kept = Kept(
         kept_folder,
         {
+            **circumstances(base, dataset, torch.device(device)),
             "checkpoint": sha256_of(checkpoint),
-            "dataset": dataset.sha256(),
-            "evaluator": evaluator_version(),
-            "device": device,
+            "code": {path.name: sha256_of(path) for path in sorted(Path(__file__).parent.glob("*.py"))},
         },
     )
     opened: list[Measurer] = []
@@ -204,12 +206,11 @@ def _measure(
             opened.append(Measurer(model, Tokenizer.from_folder(base), device=device))
         return opened[0]
 
-    plain = kept.get("plain", lambda: measurer().measure(dataset, on_progress=passes.show))
-    passes.end(len(dataset.questions))
-    hidden = {}
-    for hiding, trial in trials.items():
-        hidden[hiding] = kept.get(hiding, partial(_without_losses, measurer, trial, passes))
-        passes.end(len(trial.questions))
+    plain = _in_pieces(kept, "plain", measurer, dataset, passes, losses=True)
+    hidden = {
+        hiding: _in_pieces(kept, hiding, measurer, trial, passes, losses=False)
+        for hiding, trial in trials.items()
+    }
     change = None
     if with_change:
         with tempfile.TemporaryDirectory(prefix="leakage-") as folder:
@@ -222,8 +223,27 @@ def _measure(
     return _Model(plain, hidden, change)
 
 
-def _without_losses(measurer: Callable[[], Measurer], trials: Dataset, passes: _Passes) -> Measured:
-    return measurer().measure(trials, losses=False, on_progress=passes.show)
+def _in_pieces(
+    kept: Kept,
+    stage: str,
+    measurer: Callable[[], Measurer],
+    dataset: Dataset,
+    passes: _Passes,
+    *,
+    losses: bool,
+) -> Measured:
+    """Return what the model does with a data set's questions, each piece kept as soon as it is measured."""
+
+    def measure(questions: Sequence[Question]) -> Measured:
+        return measurer().measure(dataset, questions, losses=losses, on_progress=passes.show)
+
+    pieces = shards(dataset.questions, PIECE_PAGES)
+    measured = []
+    for number, piece in enumerate(pieces):
+        questions = [dataset.questions[place] for place in piece.questions]
+        measured.append(kept.get(f"{stage}-{number:04}", partial(measure, questions)))
+        passes.end(len(questions))
+    return Measured.joined(measured, [piece.questions for piece in pieces])
 
 
 def _asked(

@@ -173,7 +173,7 @@ def answer_all(
     plan = shards(questions, budget.pages)
     checkpoint_sha256 = sha256_of(scoring.checkpoint)
     name = _identity(scoring, checkpoint_sha256, device, budget)
-    _forget_old(kept, name)
+    forget_old(kept, name)
     planned = _PlannedShards(ShardStore(kept / name), plan, questions)
     finished = planned.finished()
     _answer_missing(scoring, planned, finished.keys(), devices, budget, on_progress)
@@ -317,18 +317,25 @@ def _give_back_memory() -> None:
 def _identity(scoring: Scoring, checkpoint_sha256: str, device: torch.device, budget: Budget) -> str:
     """Return a name for all that the answers depend on, to the last bit."""
     parts = {
+        **circumstances(scoring.reference, scoring.dataset, device),
         "checkpoint": checkpoint_sha256,
-        "reference": {path.name: sha256_of(path) for path in _small_files(scoring.reference)},
-        "test_set": scoring.dataset.sha256(),
-        "images": _images_digest(scoring.dataset),
-        "evaluator": evaluator_version(),
         "code": {path.name: sha256_of(path) for path in sorted(Path(__file__).parent.glob("*.py"))},
-        "libraries": {name: version(name) for name in LIBRARIES},
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
-        "precision": _name_of(precision_of(device)),
         "budget": [budget.tokens, budget.rows, budget.pages],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def circumstances(reference: Path, dataset: Dataset, device: torch.device) -> dict[str, object]:
+    """Return what a model's answers depend on besides its weights: architecture, data, code, libraries and device."""
+    return {
+        "reference": {path.name: sha256_of(path) for path in _small_files(reference)},
+        "test_set": dataset.sha256(),
+        "images": _images_digest(dataset),
+        "evaluator": evaluator_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
+        "precision": _name_of(precision_of(device)),
+    }
 
 
 def _small_files(reference: Path) -> Iterator[Path]:
@@ -350,8 +357,8 @@ def _images_digest(dataset: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _forget_old(kept: Path, current: str) -> None:
-    """Remove the shards of scorings that were not used for two weeks."""
+def forget_old(kept: Path, current: str) -> None:
+    """Make the folder `current` of `kept`, and remove those beside it that were not used for two weeks."""
     (kept / current).mkdir(parents=True, exist_ok=True)
     (kept / current).touch()
     for folder in kept.iterdir():

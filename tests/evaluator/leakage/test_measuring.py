@@ -8,15 +8,17 @@ import torch
 from PIL import Image
 
 from evaluator.docvqa.dataset import Box, Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.docvqa.inference import Budget
 from evaluator.docvqa.loading import Loader, shards
 from evaluator.docvqa.reference import create_reference
 from evaluator.docvqa.tokenization import Tokenizer
-from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.docvqa.vt5 import VT5, Batch, row_losses
+from evaluator.leakage import models
 from evaluator.leakage.assessment import assess
 from evaluator.leakage.attacks import Method
 from evaluator.leakage.features import Answers, Asked, provider_features
 from evaluator.leakage.hiding import Hiding
-from evaluator.leakage.measuring import Measurer, row_losses
+from evaluator.leakage.measuring import Measurer
 from evaluator.leakage.memorization import (
     changes,
     exact_test,
@@ -26,8 +28,10 @@ from evaluator.leakage.memorization import (
     recall,
     recalled_providers,
 )
-from evaluator.leakage.results import LIKELIHOOD
+from evaluator.leakage.results import LIKELIHOOD, LeakageResult
 from evaluator.leakage.statistics import Statistic
+from evaluator.progress import OnProgress, ignore_progress
+from tests.evaluator.docvqa.factories import make_dataset, make_model, make_tokenizer
 
 PROVIDERS = [
     first + second for first in ("Ash", "Bir", "Ced", "Dog") for second in ("by", "ton", "ley", "ham")
@@ -100,6 +104,42 @@ def test_a_rows_loss_is_the_mean_over_its_own_tokens() -> None:
     assert row_losses(logits, labels).tolist() == pytest.approx([first, np.log(4)])
 
 
+@pytest.mark.parametrize(
+    ("budget", "published_batching"),
+    [
+        (Budget(1, 1, 1), False),
+        (Budget(500, 3, 2), False),
+        (Budget(100_000, 1_000, 100), False),
+        # There a loss depends on its batch.
+        (Budget(1, 1, 1), True),
+    ],
+)
+def test_losses_are_those_of_the_plain_way_whatever_the_budget(
+    tmp_path: Path, budget: Budget, published_batching: bool
+) -> None:
+    dataset = make_dataset(tmp_path / "data")
+    gold = ["12.50", "INVOICE net 30 days", "", "RM", "10/17/18"]
+    questions = [
+        question.model_copy(update={"answers": [gold[place % len(gold)]]})
+        for place, question in enumerate(dataset.questions)
+    ]
+    model, tokenizer = make_model(published_batching=published_batching), make_tokenizer()
+    found = Measurer(model, tokenizer, budget=budget).measure(dataset, questions)
+
+    expected = []
+    for question in questions:
+        loader = Loader(dataset, [question], tokenizer, image_size=32, max_input_tokens=64)
+        (loaded,) = loader.load(shards([question], 1))
+        labels = tokenizer.encode_answers([question.answers[0].lower()])
+        with torch.no_grad():
+            features = model.page_features(loaded.pixels)
+            expected.append(model.loss(Batch.pad(loaded.texts, features, labels)).item())
+    assert found.loss == pytest.approx(expected, rel=1e-4)
+    assert len({round(value, 3) for value in expected}) > 5
+    without = Measurer(model, tokenizer, budget=budget).measure(dataset, questions, losses=False)
+    assert (without.answers, np.isnan(without.loss).all()) == (found.answers, True)
+
+
 def test_what_a_model_was_trained_on_is_found(
     measurers: tuple[Measurer, Measurer], dataset: Dataset, tmp_path: Path
 ) -> None:
@@ -130,6 +170,29 @@ def test_what_a_model_was_trained_on_is_found(
     g4 = provider_features(asked).g4
     assert g4 is not None
     assert g4[:, 0].sum() == pytest.approx(hidden.nls.sum())
+
+
+def test_an_interrupted_assessment_measures_only_the_rest(
+    base: Path, dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "PIECE_PAGES", 5)
+    options = models.Options(memorization=False, target_sets=(), resamples=100)
+
+    def assessed(kept: Path, on_progress: OnProgress = ignore_progress) -> LeakageResult:
+        return models.assess_checkpoint(
+            base / "model.safetensors", base, dataset, options=options, kept=kept, on_progress=on_progress
+        )
+
+    def interrupt(done: int, _of: int) -> None:
+        if done > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        assessed(tmp_path / "kept", interrupt)
+    finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "kept").glob("*/*.json")}
+    assert len(finished) == 2
+    assert assessed(tmp_path / "kept") == assessed(tmp_path / "other")
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 
 def test_hidden_are_the_answers_that_a_provider_gives_on_all_pages(dataset: Dataset, tmp_path: Path) -> None:
