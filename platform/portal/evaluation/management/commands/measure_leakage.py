@@ -1,12 +1,17 @@
 """`manage.py measure_leakage SLUG`: measure the leakage of a track's ranked runs that have no figures yet."""
 
+import time
 from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from evaluator.contracts import Step
 from portal.challenge.models import Track
 from portal.evaluation import leakage
+from portal.evaluation.models import ACTIVE_STATES, Evaluation
 from portal.submissions.models import Run, RunState
+
+POLL_S = 0.5
 
 
 class Command(BaseCommand):
@@ -15,8 +20,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="a track")
         parser.add_argument("--again", action="store_true", help="of all of them, such as with another set")
+        parser.add_argument("--wait", action="store_true", help="until what is queued was tried once")
 
-    def handle(self, *_: object, slug: str, again: bool, **__: object) -> None:
+    def handle(self, *_: object, slug: str, again: bool, wait: bool, **__: object) -> None:
         track = Track.objects.filter(slug=slug).first()
         if track is None:
             raise CommandError(f"There is no track {slug!r}.")
@@ -27,3 +33,9 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{queued} run{'' if queued == 1 else 's'} queued." if queued else "Nothing to measure."
         )
+        # What failed begins again later.
+        tried_first = Evaluation.objects.filter(
+            run__submission__track=track, step=Step.LEAKAGE, state__in=ACTIVE_STATES, not_before__isnull=True
+        )
+        while wait and tried_first.exists():
+            time.sleep(POLL_S)
