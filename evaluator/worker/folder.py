@@ -1,4 +1,4 @@
-"""A worker's own folder: where base weights, test sets, leakage sets and fetched artifacts are."""
+"""A worker's own folder: where base weights, test sets and fetched artifacts are."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from evaluator.worker.step_process import StepRequest
 
 
 class WorkerFolder:
-    """The worker's folder: what organizers put there (`references/`, `test_sets/`, `leakage_sets/`), and its own."""
+    """The worker's folder: what organizers put there (`references/`, `test_sets/`), and its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -46,7 +46,7 @@ class WorkerFolder:
                 }
             case Step.LEAKAGE, LeakageSet(folder=folder, split=split):
                 return {
-                    "test_set": self._existing("leakage_sets", folder),
+                    "test_set": self._existing("test_sets", folder),
                     "split": split,
                     "kept": self.folder / "leakage",
                     "answers": answers / f"{job.evaluation}.leakage.json",

@@ -71,7 +71,6 @@ def site(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Iterator[St
     """A site on the embedded back ends, for the tests of the group "site": each brings teams of its own."""
     stack = Stack(tmp_path_factory.mktemp("site"))
     try:
-        shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "leakage_sets" / "small")
         start_stack(stack, trained, "track-1.leakage_set=small", "track-1.leakage_split=test")
         yield stack
     finally:

@@ -136,7 +136,7 @@ class Track(models.Model):
         default="",
         validators=[folder_name],
         help_text="Data with members and nonmembers of the training, by which leakage is measured: a folder under "
-        "leakage_sets/ on the workers. Blank: it isn't measured.",
+        "test_sets/ on the workers. Blank: it isn't measured.",
     )
     leakage_split = models.CharField(
         max_length=64, default="red", validators=[folder_name], help_text="Which split of it."

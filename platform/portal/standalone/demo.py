@@ -215,9 +215,8 @@ class Demo:
             self.pfl(ADA, "data", "receipts", self.receipts, target)
         else:
             self.pfl(ADA, "data", "forms", target, "--red-providers", str(RED_PROVIDERS))
-            shutil.copytree(target / "secret", self.stack.evaluator_home / "leakage_sets" / TEST_SET)
         test_sets = self.stack.evaluator_home / "test_sets"
-        test_sets.mkdir(parents=True, exist_ok=True)
+        test_sets.mkdir(parents=True)
         # From here on only the worker's folder holds the test set and its answers.
         (target / "secret").rename(test_sets / TEST_SET)
 
