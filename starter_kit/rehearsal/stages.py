@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,6 +23,7 @@ class Measured(BaseModel):
     """A row of the table.
 
     Attributes:
+        cpu_s: The CPU time of the stage, which other work on the machine hardly changes.
         planned_bytes: What `pfl plan` estimates; None where it isn't asked.
         step_s: The time of an optimizer step; None where none is measured.
     """
@@ -30,6 +32,7 @@ class Measured(BaseModel):
 
     stage: str
     seconds: float
+    cpu_s: float
     peak_bytes: int
     planned_bytes: int | None = None
     step_s: float | None = None
@@ -54,12 +57,11 @@ class Stages:
 
     def plan(self, config: str) -> Measured:
         """Run one training step of a config, as `pfl plan` does."""
-        seconds, peak, printed = _run([*self._command("plan", config), "--json"])
+        used, printed = _run([*self._command("plan", config), "--json"])
         values = json.loads(printed)
         return Measured(
             stage=f"a step of `{config}`",
-            seconds=seconds,
-            peak_bytes=peak,
+            **vars(used),
             planned_bytes=values["host_bytes"],
             step_s=values["forecast"]["timing"]["step_s"],
         )
@@ -69,45 +71,53 @@ class Stages:
         run = self.out / "run"
         command = [*self._command("train", config), "--out", str(run)]
         killed = self._killed_in_the_second_round(command, run.with_name("run.unfinished") / "metrics.jsonl")
-        seconds, peak, _ = _run([*command, "--resume"])
+        resumed, _ = _run([*command, "--resume"])
         return [
-            Measured(
-                stage=f"a round of `{config}`, killed in the next", seconds=killed[0], peak_bytes=killed[1]
-            ),
-            Measured(stage="its second round, after resuming", seconds=seconds, peak_bytes=peak),
+            Measured(stage=f"a round of `{config}`, killed in the next", **vars(killed)),
+            Measured(stage="its second round, after resuming", **vars(resumed)),
         ]
 
     def _command(self, verb: str, config: str) -> list[str]:
         changes = [word for change in self.changes for word in ("--set", change)]
         return [*PROGRAM, verb, config, "--data", str(self.data), "--base", str(self.base), *changes]
 
-    def _killed_in_the_second_round(self, command: Sequence[str], metrics: Path) -> tuple[float, int]:
+    def _killed_in_the_second_round(self, command: Sequence[str], metrics: Path) -> "_Used":
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        seconds = 0.0
-        while process.poll() is None and not seconds:
+        while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
             time.sleep(0.05)
-            if metrics.is_file() and metrics.stat().st_size:
-                seconds = time.perf_counter() - began
-        if not seconds:
+        if process.returncode is not None:
             raise RehearsalError(f"the first round ended with status {process.returncode}")
         time.sleep(INTO_THE_ROUND_S)
         os.kill(process.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return seconds, usage.ru_maxrss * 1024
+        return _Used.by(process, began)
 
 
-def _run(command: Sequence[str]) -> tuple[float, int, str]:
-    """Run a command to its end, and return its time, its peak memory and what it printed."""
-    began = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as printed:
-        process = subprocess.Popen(command, stdout=printed)
+@dataclass(frozen=True)
+class _Used:
+    """What a process took: seconds, CPU seconds, and bytes of memory at its peak."""
+
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
+
+    @classmethod
+    def by(cls, process: "subprocess.Popen[Any]", began: float) -> "_Used":
+        """Wait for a process that was started at `began`, and return what it took."""
         # Not `process.wait`, which doesn't say how much memory the process took.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        return cls(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def _run(command: Sequence[str]) -> tuple[_Used, str]:
+    """Run a command to its end, and return what it took and what it printed."""
+    began = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as printed:
+        process = subprocess.Popen(command, stdout=printed)
+        used = _Used.by(process, began)
         printed.seek(0)
         content = printed.read()
     if process.returncode:
         raise RehearsalError(f"{' '.join(command[3:])} ended with status {process.returncode}")
-    return time.perf_counter() - began, usage.ru_maxrss * 1024, content
+    return used, content
