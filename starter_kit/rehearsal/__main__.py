@@ -56,10 +56,10 @@ def _rehearse(work: Path, shape: Shape, given: argparse.Namespace) -> Iterator[M
         make_data(folder, size)
     make_base(work / "base", tiny=given.tiny)
     log(f"data and base weights: {time.perf_counter() - began:.0f} s")
-    changes = [*_changes(PRIVATE, given), *SLICE_CHANGES]
-    yield from Stages(work / "slice", work / "base", work, changes).interrupted_run(PRIVATE)
     for config in given.config or of_each_method():
         yield Stages(work / "data", work / "base", work, _changes(config, given)).plan(config)
+    changes = [*_changes(PRIVATE, given), *SLICE_CHANGES]
+    yield from Stages(work / "slice", work / "base", work, changes).interrupted_run(PRIVATE)
 
 
 def of_each_method() -> list[str]:

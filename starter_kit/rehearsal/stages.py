@@ -14,8 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from starter_kit.runs.resuming import ResumeFolder
+
 PROGRAM = [sys.executable, "-c", "from starter_kit.commands.main import main; main()"]
-# Where a kill is to hit a round: this long after the one before it was recorded.
+# Where a kill is to hit a round: this long after it began.
 INTO_THE_ROUND_S = 1.0
 
 
@@ -70,7 +72,7 @@ class Stages:
         """Train two rounds, of which the second one is killed, and resume them."""
         run = self.out / "run"
         command = [*self._command("train", config), "--out", str(run)]
-        killed = self._killed_in_the_second_round(command, run.with_name("run.unfinished") / "metrics.jsonl")
+        killed = killed_in_the_second_round(command, run.with_name("run.unfinished"))
         resumed, _ = _run([*command, "--resume"])
         return [
             Measured(stage=f"a round of `{config}`, killed in the next", **vars(killed)),
@@ -81,20 +83,9 @@ class Stages:
         changes = [word for change in self.changes for word in ("--set", change)]
         return [*PROGRAM, verb, config, "--data", str(self.data), "--base", str(self.base), *changes]
 
-    def _killed_in_the_second_round(self, command: Sequence[str], metrics: Path) -> "_Used":
-        began = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
-            time.sleep(0.05)
-        if process.returncode is not None:
-            raise RehearsalError(f"the first round ended with status {process.returncode}")
-        time.sleep(INTO_THE_ROUND_S)
-        os.kill(process.pid, signal.SIGKILL)
-        return _Used.by(process, began)
-
 
 @dataclass(frozen=True)
-class _Used:
+class Used:
     """What a process took: seconds, CPU seconds, and bytes of memory at its peak."""
 
     seconds: float
@@ -102,7 +93,7 @@ class _Used:
     peak_bytes: int
 
     @classmethod
-    def by(cls, process: "subprocess.Popen[Any]", began: float) -> "_Used":
+    def by(cls, process: "subprocess.Popen[Any]", began: float) -> "Used":
         """Wait for a process that was started at `began`, and return what it took."""
         # Not `process.wait`, which doesn't say how much memory the process took.
         _, status, usage = os.wait4(process.pid, 0)
@@ -110,12 +101,33 @@ class _Used:
         return cls(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
-def _run(command: Sequence[str]) -> tuple[_Used, str]:
+def killed_in_the_second_round(command: Sequence[str], unfinished: Path) -> Used:
+    """Run a training until its second round has begun, kill it then, and return what it took.
+
+    Args:
+        unfinished: The folder of the run.
+
+    Raises:
+        RehearsalError: It ended before.
+    """
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # Not what is recorded of the first round: writing that takes seconds.
+    while process.poll() is None and ResumeFolder(unfinished).begun < 2:
+        time.sleep(0.05)
+    if process.returncode is not None:
+        raise RehearsalError(f"the first round ended with status {process.returncode}")
+    time.sleep(INTO_THE_ROUND_S)
+    os.kill(process.pid, signal.SIGKILL)
+    return Used.by(process, began)
+
+
+def _run(command: Sequence[str]) -> tuple[Used, str]:
     """Run a command to its end, and return what it took and what it printed."""
     began = time.perf_counter()
     with tempfile.TemporaryFile("w+") as printed:
         process = subprocess.Popen(command, stdout=printed)
-        used = _Used.by(process, began)
+        used = Used.by(process, began)
         printed.seek(0)
         content = printed.read()
     if process.returncode:

@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import pytest
 
 from evaluator.docvqa.dataset import Dataset
 from starter_kit.federation.clients import clients_of
+from starter_kit.rehearsal import stages
 from starter_kit.rehearsal.__main__ import of_each_method
 from starter_kit.rehearsal.inputs import Shape, make_data
 from starter_kit.rehearsal.machine import Machine
 from starter_kit.rehearsal.page import BEGIN, END, with_table
-from starter_kit.rehearsal.stages import Measured
+from starter_kit.rehearsal.stages import Measured, RehearsalError, killed_in_the_second_round
 from starter_kit.settings.configuration import config_names, load_settings
 
 ROW = Measured(
@@ -66,3 +68,34 @@ def test_the_work_of_others_is_told_from_ones_own() -> None:
     machine = Machine()
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
     assert re.search(r"other work took \d+% of the cores' time", str(machine))
+
+
+# A run that takes its time to record a round, and says so when it has.
+RUN = """
+import sys, time
+from pathlib import Path
+run = Path(sys.argv[1])
+(run / "resume").mkdir(parents=True)
+(run / "resume" / "begun").write_text("1\\n")
+(run / "metrics.jsonl").write_text("{}\\n")
+time.sleep(0.3)
+(run / "recorded").touch()
+(run / "resume" / "begun").write_text("1\\n2\\n")
+time.sleep(600)
+"""
+
+
+def test_a_run_is_killed_when_its_first_round_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "INTO_THE_ROUND_S", 0)
+    began = time.perf_counter()
+    used = killed_in_the_second_round([sys.executable, "-c", RUN, str(tmp_path)], tmp_path)
+    assert (tmp_path / "recorded").exists()
+    assert 0.3 < used.seconds <= time.perf_counter() - began
+    assert used.peak_bytes > 1_000_000
+
+
+def test_a_run_that_ends_before_its_second_round_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(RehearsalError, match="status 3"):
+        killed_in_the_second_round([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
