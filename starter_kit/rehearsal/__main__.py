@@ -3,7 +3,7 @@
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from starter_kit.console import log
@@ -15,6 +15,7 @@ from starter_kit.settings.configuration import config_names, load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 PRIVATE = "full/fl-provider-dp-epsilon-8"
+UNFINISHED = "This rehearsal was stopped before its end: stages that are not listed were not measured."
 # What the private rounds train on: as many pages as a few providers have.
 SLICE = Shape(2, 16, 20, 24)
 SLICE_CHANGES = ["rounds=2", "sampling.client_rate=1.0", "sampling.provider_rate=0.25"]
@@ -31,9 +32,14 @@ def main() -> None:
             log(row)
             rows.append(row)
             # After each stage: what was measured in hours isn't lost with the next one.
-            given.page.write_text(
-                with_table(page, shape, _conditions(given, machine), rows), encoding="utf-8"
-            )
+            _write(given, page, shape, f"{_conditions(given, machine)} {UNFINISHED}", rows)
+    _write(given, page, shape, _conditions(given, machine), rows)
+
+
+def _write(
+    given: argparse.Namespace, page: str, shape: Shape, conditions: str, rows: Sequence[Measured]
+) -> None:
+    given.page.write_text(with_table(page, shape, conditions, rows), encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
