@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-# Words and boxes of a page of 512 tokens, as `EncodedExamples` keeps them.
-TEXT_BYTES = 10_000
+# A page's name, with its three questions and their tokens; its own tokens are in a file.
+TEXT_BYTES = 6_000
 # Python, PyTorch and the tokenizer.
 PROGRAM_BYTES = 700_000_000
 # What is kept of the forward pass, and as much again twice for temporary tensors (`StackedLearner`).
@@ -77,7 +77,7 @@ class Memory:
         activations_bytes: What a step keeps of its forward pass.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
         states_bytes: What clients and server keep from round to round.
-        texts_bytes: The tokens of all pages.
+        texts_bytes: The names of all pages, and their questions.
     """
 
     model_bytes: int

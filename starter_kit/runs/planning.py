@@ -41,6 +41,8 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 # Vectors in memory at once: the model, a message of it, an update, its clipped form, the sum, and a message of that.
 VECTORS = 6
+# Different numbers in the update whose message is measured.
+DRAWN = 1 << 20
 # Providers whose training is measured.
 MEASURED_PROVIDERS = 4
 
@@ -118,11 +120,18 @@ def _local(setup: RunSetup) -> LocalTraining | None:
     return setup.settings.local if isinstance(setup.settings, LocalTrainingSettings) else None
 
 
+def _gradients(setup: RunSetup) -> LocalTraining:
+    """Return the steps of a method that trains nothing locally and computes gradients, of single questions unless its
+    settings have a batch size."""
+    return LocalTraining(learning_rate=1e-9, batch_size=getattr(setup.settings, "batch_size", 1))
+
+
 def _traffic(setup: RunSetup) -> Traffic:
     """The bytes of the run: those of messages of the vector's size, and what secure aggregation adds to them."""
     start = setup.model.start
-    # Other numbers than zeros, since the size may depend on them.
-    update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
+    # Other numbers than zeros, since the size may depend on them. Drawing each takes seconds for hundreds of millions.
+    drawn = torch.randn(min(len(start), DRAWN), generator=torch.Generator().manual_seed(0))
+    update = drawn.repeat(-(-len(start) // len(drawn)))[: len(start)]
     added = round(
         (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0))
         * setup.model.tensors.size
@@ -177,9 +186,8 @@ def _work(setup: RunSetup) -> Work:
     local, clients = _local(setup), setup.clients
     taking_part = _clients_in_a_round(setup)
     if local is None:
-        batch = getattr(setup.settings, "batch_size", 16)
-        whole = LocalTraining(learning_rate=1, batch_size=batch)
-        return Work(taking_part * _mean([steps_of(len(client.examples), whole) for client in clients]), 0.0)
+        local = _gradients(setup)
+        return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
     terms = setup.record_terms
     if terms is None:
         return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
@@ -255,9 +263,7 @@ class _Measured:
     """
 
     def __init__(self, setup: RunSetup) -> None:
-        local = _local(setup) or LocalTraining(
-            learning_rate=1e-9, batch_size=getattr(setup.settings, "batch_size", 16)
-        )
+        local = _local(setup) or _gradients(setup)
         self._local = local.model_copy(update={"max_steps": 1, "epochs": 1})
         self._setup = setup
         providers = self._drawn_providers(local)
@@ -299,22 +305,19 @@ class _Measured:
         return drawn
 
     def _step_s(self, learner: Learner, providers: dict[str, list[int]], examples: Sequence[int]) -> float:
-        """The time of the second of two steps: the first one allocates memory."""
+        """The time of a step, after one with a single example, which loads what the first step of a process needs."""
         weights = self._setup.model.start.to(learner.device)
-
-        def train() -> int:
-            """Train once, and return the number of steps."""
-            if self._setup.record_terms:
-                return len(
-                    list(learner.provider_changes(weights, providers, self._local, self._setup.stream))
-                )
-            learner.train(weights, examples[: self._local.batch_size], self._local, self._setup.stream)
-            return 1
-
-        train()
+        stream = self._setup.stream
+        learner.train(weights, examples[:1], self._local, stream)
         _synchronize(learner.device)
         began = perf_counter()
-        steps = train()
+        if isinstance(learner, StackedLearner) and self._setup.record_terms:
+            steps = sum(1 for _ in learner.provider_changes(weights, providers, self._local, stream))
+        else:
+            of_a_step = sorted(providers.values(), key=len)[len(providers) // 2]
+            chosen = of_a_step if self._setup.record_terms else examples[: self._local.batch_size]
+            learner.train(weights, chosen, self._local, stream)
+            steps = 1
         _synchronize(learner.device)
         return (perf_counter() - began) / steps
 

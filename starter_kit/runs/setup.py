@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
@@ -84,9 +85,7 @@ class RunSetup:
             compute=settings.compute,
         )
         known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
-        # What goes beside the model is zero at first.
-        beside = self.model.start.new_zeros(self.plan.beside.size(len(self.model.start)))
-        self.wire = Wire(known, torch.cat([self.model.start, beside]))
+        self.wire = Wire(known, self._sent_first())
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
 
@@ -124,6 +123,12 @@ class RunSetup:
                 {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
             )
         return method
+
+    def _sent_first(self) -> Tensor:
+        """Return the model at the start, with what goes beside it: zeros at first."""
+        start = self.model.start
+        size = self.plan.beside.size(len(start))
+        return torch.cat([start, start.new_zeros(size)]) if size else start
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation

@@ -121,6 +121,15 @@ def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
     assert values["bytes_expected"] == found.traffic.expected_bytes
 
 
+def test_a_method_that_computes_gradients_of_single_questions_has_a_step_for_each(
+    base: Path, data: Path
+) -> None:
+    setup = RunSetup(load_settings("laplace-fedavg", ["max_input_tokens=32"]), data=data, base=base)
+    timing = forecast(setup, data, BUDGETS).timing
+    assert timing is not None
+    assert timing.round_s == pytest.approx(len(setup.dataset.questions) * timing.step_s)
+
+
 def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_provider() -> None:
     timing = Timing.of(Work(steps=100, providers=50), 3, step_s=0.2, provider_s=0.1, pages_s=7)
     assert (timing.round_s, timing.total_s, timing.pages_s) == (25, 75, 7)
