@@ -18,6 +18,8 @@ from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import gaussian_noise
+from starter_kit.replay.examination import examine
+from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound, train_round
 from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.opened_round import open_round
@@ -30,6 +32,7 @@ from tests.starter_kit.replay.opened_runs import (
     SAMPLED,
     codes,
     examined,
+    inputs_of,
     replayable_run,
 )
 from tests.starter_kit.training_runs import accounting, trained
@@ -223,6 +226,26 @@ def test_other_code_is_rejected(copied: RunFolder, base: Path, data: Path) -> No
     settings = copied.path / "settings.yaml"
     settings.write_text(settings.read_text().replace("weight_decay: 0.01", "weight_decay: 0.02"))
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_CODE}
+
+
+def test_settings_that_are_no_text_are_rejected(copied: RunFolder, base: Path, data: Path) -> None:
+    (copied.path / "settings.yaml").write_bytes(b"rounds: 2\xff\n")
+    assert rejected(copied, base, data) == {ErrorCode.CONFIGURATION}
+
+
+@pytest.mark.parametrize("name", [UPDATE, WEIGHTS])
+def test_vectors_that_are_not_numbers_are_rejected(
+    genuine: RunFolder, base: Path, data: Path, name: str
+) -> None:
+    def without_numbers(request: RoundRequest) -> TrainedRound:
+        trained = train_round(request)
+        size = (request.out / name).stat().st_size // 4
+        np.full(size, np.nan, "<f4").tofile(request.out / name)
+        return trained
+
+    with pytest.raises(ProblemError) as caught:
+        examine(inputs_of(genuine, base, data), without_numbers)
+    assert codes(caught.value) == {ErrorCode.REPLAY_TRAINING}
 
 
 def test_other_base_weights_are_rejected(genuine: RunFolder, data: Path, tmp_path: Path) -> None:
