@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.examinations import Verdict
-from starter_kit.conformance.counting import private_configs
+from starter_kit.conformance.counts.counting import private_configs
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart, fresh_process_test
 from starter_kit.conformance.results import Group, Inputs, Result
@@ -99,6 +99,7 @@ def test_all_private_configs_are_counted() -> None:
         "dp-clgecl",
         "laplace-fedavg",
         "laplace-iadmm",
+        "plugins/private-fedadam",
     }
 
 

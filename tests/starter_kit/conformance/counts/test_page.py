@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from starter_kit.conformance.counting import Counts
+from starter_kit.conformance.counts.counting import Counts
+from starter_kit.conformance.counts.page import page
 from starter_kit.conformance.mutants.catalog import CATALOG
-from starter_kit.conformance.page import page
 
-PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
+PAGE = Path(__file__).parents[4] / "docs" / "conformance.md"
 
 
 def counts() -> Counts:
