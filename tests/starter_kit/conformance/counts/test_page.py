@@ -12,7 +12,7 @@ def counts() -> Counts:
 
 
 def test_the_page_is_made_of_the_counts_beside_it() -> None:
-    assert PAGE.read_text() == page(counts())
+    assert PAGE.read_text() == page(counts()), "run `make docs`"
 
 
 def test_the_counts_are_of_the_mutants_as_they_are_and_all_were_found() -> None:
