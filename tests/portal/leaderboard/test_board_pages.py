@@ -124,7 +124,11 @@ class TestPages:
         assert "<strong>4</strong>" in html
         assert 'name="code" value="1" checked' in client.get("/leaderboard/communication/?code=1").text
         assert 'href="https://example.org/code"' in html
-        assert shown(client, "/leaderboard/communication/?q=method+2") == [2]
+        assert shown(client, "/leaderboard/communication/?q=mETHOD+2") == [2]
+        assert shown(client, "/leaderboard/communication/?q=%25") == []
+        type(mine.team).objects.filter(pk=mine.team_id).update(name="Ökonomie")
+        boards_changed(track.pk)
+        assert shown(client, "/leaderboard/communication/?q=ÖKONOM") == [3]
         assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [
             0,
             1,
