@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,19 +84,32 @@ def submit_and_wait(page: Page) -> None:
     expect(scored.first).to_be_visible(timeout=120_000)
 
 
-@pytest.fixture(scope="module")
-def participant(site: Stack) -> Iterator[Page]:
-    """The browser of someone who has signed up and made a team. What goes wrong in its scripts fails the tests."""
+@contextmanager
+def new_page() -> Iterator[Page]:
+    """A page of a new browser. What goes wrong in its scripts fails the test."""
     with Chromium() as browser:
         page = browser.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        assert errors == []
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with new_page() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def participant(site: Stack) -> Iterator[Page]:
+    """The browser of someone who has signed up and made a team."""
+    with new_page() as page:
         sign_up(page, site)
         if page.url.endswith("/login/"):
             log_in(page, site)
         make_team(page, site, "Compilers")
         yield page
-        assert errors == []
 
 
 def create_token(page: Page, stack: Stack) -> dict[str, str]:

@@ -190,6 +190,12 @@ def best_score(track: Track) -> float | None:
     return best
 
 
+def best_baseline(track: Track) -> tuple[str, int] | None:
+    """Return the title and the bytes of the first baseline with a rank in a track by bytes."""
+    baselines = _ranked(track, None).filter(submission__is_baseline=True)
+    return baselines.values_list("submission__title", "bytes_total").first()
+
+
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
     return runs.values_list("pk", flat=True)[start:stop]
 
