@@ -134,9 +134,9 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "phases": shown.phases.all(),
             "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
             "baseline_choices": [
-                (Baselines.ALL.value, "with baselines"),
-                (Baselines.NONE.value, "without baselines"),
-                (Baselines.ONLY.value, "baselines only"),
+                (Baselines.ALL.value, "shown"),
+                (Baselines.NONE.value, "hidden"),
+                (Baselines.ONLY.value, "only"),
             ],
         }
         return render(request, "leaderboard/track.html", context)
