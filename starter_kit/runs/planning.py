@@ -120,18 +120,17 @@ def _local(setup: RunSetup) -> LocalTraining | None:
 
 def _traffic(setup: RunSetup) -> Traffic:
     """The bytes of the run: those of messages of the vector's size, and what secure aggregation adds to them."""
-    start = setup.model.start
+    wire = setup.wire
     # Other numbers than zeros, since the size may depend on them.
-    update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
+    update = torch.randn(len(wire.start), generator=torch.Generator().manual_seed(0))
     added = round(
-        (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0))
-        * setup.model.tensors.size
-        / 8
+        (setup.bits_per_parameter - (wire.codec.bits_per_parameter or 0.0)) * setup.model.tensors.size / 8
     )
     return Traffic(
         rounds=setup.rounds,
-        down_bytes=len(setup.wire.pack_model(start)) + added,
-        up_bytes=len(setup.wire.pack_update(update)) + added,
+        first_bytes=len(wire.pack_model(wire.start)) + added,
+        down_bytes=len(wire.pack_model(wire.start + update)) + added,
+        up_bytes=len(wire.pack_update(update)) + added,
         clients=_clients_in_a_round(setup),
         most_clients=setup.plan.clients_in_a_round,
     )

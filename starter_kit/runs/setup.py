@@ -16,7 +16,7 @@ from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.compression.codecs import codec
+from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
@@ -31,6 +31,7 @@ from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import Plan, RecordTerms
@@ -83,10 +84,9 @@ class RunSetup:
             dropout=settings.dropout,
             compute=settings.compute,
         )
-        known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
         # What goes beside the model is zero at first.
         beside = self.model.start.new_zeros(self.plan.beside.size(len(self.model.start)))
-        self.wire = Wire(known, torch.cat([self.model.start, beside]))
+        self.wire = Wire(self._codec(), torch.cat([self.model.start, beside]))
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
 
@@ -103,6 +103,15 @@ class RunSetup:
             size = self.model.tensors.size
             bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
+
+    def _codec(self) -> Codec | CodecPlugin:
+        """Return the codec of the settings, for vectors of this model."""
+        found = self.settings.codec
+        if not isinstance(found, CodecPlugin):
+            return codec(found)
+        shapes = [parameter.shape for parameter in self.model.tensors.parameters.values()]
+        with reported(found):
+            return found.with_layout(self.plan.beside.layout(shapes))
 
     def _fitted(self, method: Method) -> Method:
         """Return the method, with the layout of the trained vector where it asks for that.

@@ -69,7 +69,7 @@ def test_an_example_trains_and_passes_the_checks_of_its_track(
         assert {check.id: check.status for check in result.checks}["C21"] is CheckStatus.PASSED
 
 
-@pytest.mark.parametrize("name", ["topk", "scaffold"])
+@pytest.mark.parametrize("name", ["topk", "powersgd", "scaffold"])
 def test_a_run_that_was_interrupted_ends_the_same_to_the_bit(
     base: Path, data: Path, tmp_path: Path, name: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_no_file_is_run_but_while_a_config_is_read(own: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "where", "expected"),
     [
-        ("codec=zip", "--set codec", "one of float32, nf4, int8, sign, topk; a Python file"),
+        ("codec=zip", "--set codec", "one of float32, nf4, int8, powersgd, seeds, sign, topk; a Python file"),
         ("codec=nowhere.py", "--set codec", "a Python file"),
         ("codec=5", "--set codec", "one of float32"),
         ("codec={fraction: 0.1}", "--set codec", "a group with its type"),
