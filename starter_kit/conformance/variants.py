@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from starter_kit.conformance.claims import unsupported
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import Checkpoints, RunSettings
 
 # Where a target can't be left out, one that no run reaches.
 NO_TARGET = 1e9
@@ -18,7 +18,8 @@ NOBODY = 1e-9
 
 def uncompressed(settings: RunSettings) -> RunSettings:
     """Return the settings with exact messages: what a codec does to a noised message is post-processing."""
-    return changed(settings, {"codec": "float32", "evaluate_every": 0, "device": "cpu"})
+    unscored = {"evaluate_every": 0, "evaluate_questions": None, "checkpoints": Checkpoints()}
+    return changed(settings, {"codec": "float32", "device": "cpu", **unscored})
 
 
 def with_noise(settings: RunSettings, relative: float, clip_norm: float | None = None) -> RunSettings:

@@ -31,6 +31,7 @@ from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.learning.training_saves import TrainingSaves
 from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
@@ -45,6 +46,8 @@ class RunSetup:
         clients: The clients of the whole federation, as the method sees them.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
+        saves: Where long local trainings of this process are saved while they run, unless something is private; None
+            for nowhere.
 
     Raises:
         ProblemError: The data or the base can't be read, or the settings don't fit them.
@@ -60,6 +63,7 @@ class RunSetup:
                 next_step="Add --set device=cpu.",
             )
         self.settings = settings
+        self.saves: TrainingSaves | None = None
         self.data = data
         self._base = base
         model, self.tokenizer = open_reference(base)
@@ -233,6 +237,7 @@ class RunSetup:
         learner = make_learner(self.model, documents, local)
         if self.guarantee is None:
             learner.on_step = on_step
+            learner.saves = self.saves
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
 
 
