@@ -16,6 +16,7 @@ from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.records.checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
@@ -91,6 +92,7 @@ class RunSetup:
         # What goes beside the model is zero at first.
         beside = self.model.start.new_zeros(self.plan.beside.size(len(self.model.start)))
         self.wire = Wire(self._codec(), torch.cat([self.model.start, beside]))
+        _check_stated_bits(self.wire, self.plan)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
 
@@ -239,6 +241,35 @@ class RunSetup:
             learner.on_step = on_step
             learner.saves = self.saves
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
+
+
+def _check_stated_bits(wire: Wire, plan: Plan) -> None:
+    """Check that a plug-in's messages take the bits that it says, where a training record states them.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) They don't, and check C4 would reject the record.
+    """
+    codec, size = wire.codec, len(wire.start)
+    if plan.record_terms is None or not isinstance(codec, CodecPlugin) or codec.bits_per_parameter is None:
+        return
+    update = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    stated = size * codec.bits_per_parameter / 8
+    for what, message in (
+        ("the first model", wire.pack_model(wire.start)),
+        ("a model", wire.pack_model(wire.start + update)),
+        ("an update", wire.pack_update(update)),
+    ):
+        if not stated - 1 < len(message) <= stated * (1 + FRAMING) + 1:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                message="A codec's messages don't take the bits that it says they do.",
+                where=f"codec {codec}, bits_per_parameter",
+                expected=f"messages of {codec.bits_per_parameter:g} bits for each of {size:,} numbers, and at most "
+                f"{FRAMING:.0%} more",
+                found=f"{what} of {len(message):,} bytes",
+                next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
+                "all messages, which check C4 compares with the log.",
+            )
 
 
 def _check_marked_private(settings: RunSettings, plan: Plan) -> None:
