@@ -113,6 +113,15 @@ def test_epsilon_is_given_under_both_rules_with_the_noise_that_each_budget_needs
     assert again.epsilon == pytest.approx(8, rel=1e-3)
 
 
+def test_a_plan_counts_kept_models_and_what_clients_keep(base: Path, data: Path) -> None:
+    plain = planned("fedavg", base, data, [])
+    kept = planned("fedavg", base, data, ["checkpoints.every=1"])
+    assert kept.disk.run_bytes - plain.disk.run_bytes == 2 * 4 * plain.parameters
+    assert plain.memory.states_bytes == 0
+    for config in ("plugins/topk", "plugins/scaffold"):
+        assert planned(config, base, data, []).memory.states_bytes == 3 * 4 * plain.trained
+
+
 def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
     for config in ("fedavg", "dp-lora"):
         found = planned(config, base, data, [], measure=True)
