@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.conformance.claims import unsupported
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import Checkpoints, RunSettings
 
 # Where a target can't be left out, one that no run reaches.
 NO_TARGET = 1e9
@@ -26,6 +26,8 @@ def as_examined(settings: RunSettings) -> RunSettings:
     changes = {
         "codec": "float32",
         "evaluate_every": 0,
+        "evaluate_questions": None,
+        "checkpoints": Checkpoints(),
         "device": "cpu",
         "sampling_rule": SamplingRule.TWO_STAGE,
     }

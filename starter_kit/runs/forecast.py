@@ -21,12 +21,14 @@ class Traffic:
     """The bytes of a run.
 
     Attributes:
-        down_bytes, up_bytes: A message to a client, and from one.
+        first_bytes: A message to a client in the first round.
+        down_bytes, up_bytes: A message to a client in later rounds, and from one.
         clients: How many clients take part in a round, on average.
         most_clients: The most that can.
     """
 
     rounds: int
+    first_bytes: int
     down_bytes: int
     up_bytes: int
     clients: float
@@ -35,12 +37,18 @@ class Traffic:
     @property
     def expected_bytes(self) -> int:
         """The bytes of all messages, both ways; exact where the number of clients is fixed."""
-        return round(self.rounds * self.clients * (self.down_bytes + self.up_bytes))
+        return round(self.clients * self._bytes_of_a_client)
 
     @property
     def most_bytes(self) -> int:
         """The bytes with as many clients as can take part."""
-        return self.rounds * self.most_clients * (self.down_bytes + self.up_bytes)
+        return self.most_clients * self._bytes_of_a_client
+
+    @property
+    def _bytes_of_a_client(self) -> int:
+        """The bytes of a client that takes part in every round."""
+        later = self.rounds * (self.down_bytes + self.up_bytes)
+        return later + self.first_bytes - self.down_bytes if self.rounds else 0
 
 
 @dataclass(frozen=True)
