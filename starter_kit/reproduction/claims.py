@@ -68,13 +68,25 @@ CLAIMS = [
     _below("fl-provider-dp-8", "fedavg"),
     _below("fedavg", "centralized", or_equal=True),
     # The same as published.
+    _below("zero-shot", "fl-provider-dp-published-1"),
+    _below("fl-provider-dp-published-1", "fedavg-published"),
     _below("fedavg-published", "centralized", or_equal=True),
+    _below("zero-shot", "centralized-dp-1"),
+    _below("centralized-dp-1", "centralized"),
+    _below("fl-provider-dp-published-1", "centralized-dp-1"),
     # Table 3 of the competition's paper, and section 5.4.
     *_at_every_budget("fl-provider-dp", "dp-lora"),
     *_rising("dp-lora"),
+    _below("fl-provider-dp-published-1", "dp-lora-published-1"),
+    _below("fl-provider-dp-published-1", "dp-clgecl-1"),
+    _below("dp-clgecl-1", "dp-lora-1"),
+    _below("dp-clgecl-1", "dp-lora-published-1"),
     # Table 2 of the competition's paper, and Table A2 of its appendix C.
     _within("lora-nf4", "fedavg"),
     _fewer_bytes("lora-nf4", "fedavg", 10),
     _within("lora-published", "fedavg-published"),
     _below("lora-published", "fedavg-published"),
+    _fewer_bytes("lora-published", "fedavg-published", 10),
+    # Table A2 of the competition's paper's appendix C: packed messages are the smallest.
+    _fewer_bytes("lora-nf4", "lora-published", 1),
 ]

@@ -93,7 +93,7 @@ def _summary(by_row: Outcomes) -> list[str]:
     missed = {text: said for text, said in verdicts.items() if said != HOLDS}
     lines = [f"Of {len(CLAIMS)} claims, {len(CLAIMS) - len(missed)} hold in every seed."]
     if missed:
-        lines += ["The others:", "", *(f"- {text}: {said}." for text, said in missed.items())]
+        lines += ["", "The others:", "", *(f"- {text}: {said}." for text, said in missed.items())]
     return lines
 
 
