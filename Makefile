@@ -77,7 +77,8 @@ docs: $(VENV)/.test  ## write the generated pages under docs/
 	@$(BIN)/python -c 'from evaluator.error_codes import catalog; print(catalog(), end="")' > docs/errors.md
 	@$(BIN)/python -c 'from evaluator.checks import catalog; print(catalog(), end="")' > docs/checks.md
 	@$(BIN)/python -c 'from evaluator.accounting.published import table; print(table(), end="")' > docs/published-settings.md
-	@$(BIN)/python -c 'from pathlib import Path; from starter_kit.conformance.page import renewed; print(renewed(Path("docs/conformance.json")), end="")' > docs/conformance.md
+	@$(BIN)/python -m starter_kit.conformance.counts docs/conformance.md --page-only
+	@$(BIN)/python -m tests.genuine_runs docs/genuine-runs.md --page-only
 	@$(BIN)/python -c 'from starter_kit.settings.reference import page; print(page(), end="")' > docs/settings.md
 
 notebooks: $(VENV)/.test  ## run the kit's notebooks, and write their pages with what they print and draw

@@ -12,14 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import Base64Bytes, Field, FiniteFloat, model_validator
 
 from evaluator.accounting.accountant import Accountant
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.errors import Problem
+from evaluator.leakage_report import LeakageDetail, LeakageResult
 from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
+from evaluator.messages import Message
 
 # The queues of the steps that need only a CPU, of the steps that run the model, to which GPU workers listen, and of
 # reports and progress, back to the site.
@@ -45,19 +47,21 @@ def evaluator_version() -> str:
         return "0+source"
 
 
-class Message(BaseModel):
-    """Strict, immutable base of everything that crosses a process boundary."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 class Step(StrEnum):
-    """The steps of one evaluation, in the order in which they run."""
+    """The steps of one evaluation, in the order in which they run.
+
+    Leakage is measured after the score is out, in an attempt of its own: neither score nor rank waits for it.
+    """
 
     VALIDATE = "validate"
     COMMUNICATION = "communication"
     ACCOUNTING = "accounting"
     SCORING = "scoring"
+    LEAKAGE = "leakage"
+
+
+# The steps that run the model, on data that nobody but the organizers may read.
+MODEL_STEPS = frozenset({Step.SCORING, Step.LEAKAGE})
 
 
 class ArtifactKind(StrEnum):
@@ -88,6 +92,7 @@ STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
         ArtifactKind.COMMUNICATION_LOG,
     ],
     Step.SCORING: [ArtifactKind.CHECKPOINT],
+    Step.LEAKAGE: [ArtifactKind.CHECKPOINT],
 }
 
 
@@ -123,6 +128,13 @@ class PrivacyRules(Message):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
 
+class LeakageSet(Message):
+    """Data with members and nonmembers of the training, by which leakage is measured: a data folder and its split."""
+
+    folder: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    split: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+
+
 class TrackRules(Message):
     """The rules that the evaluator applies, as they were when the run was submitted.
 
@@ -136,6 +148,7 @@ class TrackRules(Message):
             organizers don't say.
         data_sha256: The hash of the data manifest that annexes must state; empty where the organizers don't say. It is
             not for the public: whoever can guess the data could compare.
+        leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
 
     reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -146,10 +159,12 @@ class TrackRules(Message):
     providers_per_client: list[Annotated[int, Field(ge=0)]] = []
     data_sha256: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     privacy: PrivacyRules | None = None
+    leakage_set: LeakageSet | None = None
 
     def steps(self) -> list[Step]:
-        """Return the steps that a run under these rules goes through, in order."""
-        return [step for step in Step if step is not Step.ACCOUNTING or self.privacy is not None]
+        """Return the steps that a run under these rules goes through until it has its score, in order."""
+        left_out = {Step.LEAKAGE} if self.privacy else {Step.LEAKAGE, Step.ACCOUNTING}
+        return [step for step in Step if step not in left_out]
 
 
 class WeightSample(Message):
@@ -198,6 +213,12 @@ class EvaluationJob(Message):
     def _is_challenged(self) -> Self:
         if self.step is Step.ACCOUNTING and self.challenge is None:
             raise ValueError("a record is accounted with the challenge that the site drew for it")
+        return self
+
+    @model_validator(mode="after")
+    def _has_leakage_set(self) -> Self:
+        if self.step is Step.LEAKAGE and self.rules.leakage_set is None:
+            raise ValueError("leakage is measured by a leakage set")
         return self
 
     def artifact(self, kind: ArtifactKind) -> ArtifactRef | None:
@@ -401,8 +422,10 @@ class ScoringDetail(Message):
 
 
 StepResult = Annotated[
-    ValidationResult | CommunicationResult | AccountingResult | ScoringResult, Field(discriminator="kind")
+    ValidationResult | CommunicationResult | AccountingResult | ScoringResult | LeakageResult,
+    Field(discriminator="kind"),
 ]
+StepDetail = ScoringDetail | LeakageDetail
 
 
 class Outcome(StrEnum):
@@ -438,7 +461,7 @@ class StepReport(Message):
     outcome: Outcome
     problems: list[Problem] = []
     result: StepResult | None = None
-    detail: ScoringDetail | None = None
+    detail: StepDetail | None = None
     sample: WeightSample | None = None
     provenance: Provenance
     operator_trace: str = ""

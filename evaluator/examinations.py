@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from evaluator.contracts import Message
 from evaluator.errors import Problem
+from evaluator.messages import Message
 
 
 class Verdict(StrEnum):

@@ -27,12 +27,14 @@ from evaluator.contracts import (
     ScoringResult,
     SplitIdentity,
     Step,
+    StepDetail,
     StepResult,
     TrackRules,
     ValidationResult,
     WeightSample,
 )
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage_report import LeakageResult
 from evaluator.progress import OnProgress
 
 if TYPE_CHECKING:
@@ -54,10 +56,11 @@ class StepInputs:
         rules: The track's rules.
         challenge: What the site drew for the training record; None on a participant's own disk.
         reference: The folder of the reference architecture and base weights.
-        test_set: The data folder, which only scoring reads.
-        split: The split of the data folder that is scored.
-        kept: The folder of finished shards, from which scoring resumes after a crash; None to keep none.
-        answers: The file for the single predictions, which never leave the machine; None to write none.
+        test_set: The data folder, which only the steps that run the model read.
+        split: The split of the data folder.
+        kept: The folder of what is finished, from which such a step resumes after a crash; None to keep nothing.
+        answers: The file for what it found of single questions and providers, which never leaves the machine; None to
+            write none.
         sample_key: From which the places of the weight sample follow; None to take none.
     """
 
@@ -86,7 +89,7 @@ class StepOutput(Generic[Result]):
     """The result of a step, which everyone concerned may see; `detail` and `sample`, which only the organizers may."""
 
     result: Result
-    detail: ScoringDetail | None = None
+    detail: StepDetail | None = None
     sample: WeightSample | None = None
 
 
@@ -198,11 +201,43 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     return StepOutput(result, detail)
 
 
+def measure_leakage(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[LeakageResult]:
+    """Attack the checkpoint: which providers of the leakage set took part in its training?"""
+    # Imported here, as in `score`.
+    from evaluator.checkpoints.contents import sha256_of
+    from evaluator.docvqa.dataset import Dataset
+    from evaluator.leakage.models import Options, assess_checkpoint
+    from evaluator.leakage.published import detail_of, published
+
+    if inputs.test_set is None:
+        raise ValueError("leakage is measured by a leakage set")
+    checkpoint = inputs.file(ArtifactKind.CHECKPOINT)
+    dataset = Dataset(inputs.test_set, inputs.split)
+    # Hidden answers take five more passes, which `pfl leakage` makes for organizers who want them.
+    found = assess_checkpoint(
+        checkpoint,
+        inputs.reference,
+        dataset,
+        options=Options(memorization=False),
+        kept=inputs.kept,
+        on_progress=on_progress,
+    )
+    if inputs.answers is not None:
+        _replace(inputs.answers, found.model_dump_json(indent=1))
+    result = LeakageResult(
+        leakage=published(found),
+        leakage_set_sha256=dataset.sha256(),
+        checkpoint_sha256=sha256_of(checkpoint),
+    )
+    return StepOutput(result, detail_of(found))
+
+
 STEPS: dict[Step, Callable[[StepInputs, OnProgress], StepOutput[StepResult]]] = {
     Step.VALIDATE: validate,
     Step.COMMUNICATION: count_communication,
     Step.ACCOUNTING: account,
     Step.SCORING: score,
+    Step.LEAKAGE: measure_leakage,
 }
 
 
@@ -214,8 +249,6 @@ def _write_answers(
     private: Sequence[bool],
 ) -> None:
     """Write one JSON line for each question, for the organizers' own analysis; the file is replaced as a whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     rows = zip(
         predictions,
         dataset.questions,
@@ -224,9 +257,9 @@ def _write_answers(
         private or [False] * len(predictions),
         strict=True,
     )
-    with partial.open("w", encoding="utf-8") as file:
-        for prediction, question, anls, accuracy, is_private in rows:
-            row = {
+    lines = [
+        json.dumps(
+            {
                 "question_id": prediction.question_id,
                 "page": question.page,
                 "provider": dataset.pages[question.page].provider,
@@ -237,6 +270,17 @@ def _write_answers(
                 "anls": anls,
                 "accuracy": accuracy,
                 "private": is_private,
-            }
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            },
+            ensure_ascii=False,
+        )
+        for prediction, question, anls, accuracy, is_private in rows
+    ]
+    _replace(path, "".join(f"{line}\n" for line in lines))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole, whatever interrupts it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)

@@ -18,6 +18,7 @@ from evaluator.contracts import (
     StepResult,
     TrustLevel,
 )
+from evaluator.leakage_report import Leakage
 
 
 class RunResults(BaseModel):
@@ -38,6 +39,7 @@ class RunResults(BaseModel):
         accountant: Name, version and precision of the deciding accountant.
         membership: How well anybody can find out from the run whether a privacy unit took part.
         trust_level: The highest level that the run has earned; `trust_by` says by whom, and `trust_at` when.
+        leakage: How well an attack finds out which providers took part; None before it was measured. It ranks nothing.
         joint_epsilon: ε of `joint_runs` trainings of the team in the track together, at the time of the accounting.
         checks: In the order in which they were made.
     """
@@ -56,6 +58,7 @@ class RunResults(BaseModel):
     epsilons: list[Epsilon] = []
     accountant: str = ""
     membership: MembershipBounds | None = None
+    leakage: Leakage | None = None
     joint_epsilon: float | None = None
     joint_runs: int | None = None
     trust_level: TrustLevel | None = None

@@ -10,7 +10,8 @@ import hmac
 
 from pydantic import Field
 
-from evaluator.contracts import Message, Progress, StepReport
+from evaluator.contracts import Progress, StepReport
+from evaluator.messages import Message
 
 
 class SignedMessage(Message):

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from evaluator.contracts import STEP_ARTIFACTS, EvaluationJob, Step
+from evaluator.contracts import STEP_ARTIFACTS, EvaluationJob, LeakageSet, Step
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.worker.artifacts import fetch
 from evaluator.worker.step_process import StepRequest
 
 
 class WorkerFolder:
-    """The worker's folder: `references/`, `test_sets/`, `cache/`, `scoring/` and `answers/`."""
+    """The worker's folder: what organizers put there (`references/`, `test_sets/`), and its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -31,15 +32,27 @@ class WorkerFolder:
             challenge=job.challenge,
             sample_key=job.sample_key,
         )
-        if job.step is not Step.SCORING:
-            return request
-        return request.model_copy(
-            update={
-                "test_set": self._existing("test_sets", job.rules.test_set),
-                "kept": self.folder / "scoring",
-                "answers": self.folder / "answers" / f"{job.evaluation}.jsonl",
-            }
-        )
+        return request.model_copy(update=self._secret_data(job))
+
+    def _secret_data(self, job: EvaluationJob) -> dict[str, Any]:
+        """Return what a step that runs the model is given besides."""
+        answers = self.folder / "answers"
+        match job.step, job.rules.leakage_set:
+            case Step.SCORING, _:
+                return {
+                    "test_set": self._existing("test_sets", job.rules.test_set),
+                    "kept": self.folder / "scoring",
+                    "answers": answers / f"{job.evaluation}.jsonl",
+                }
+            case Step.LEAKAGE, LeakageSet(folder=folder, split=split):
+                return {
+                    "test_set": self._existing("test_sets", folder),
+                    "split": split,
+                    "kept": self.folder / "leakage",
+                    "answers": answers / f"{job.evaluation}.leakage.json",
+                }
+            case _:
+                return {}
 
     def _existing(self, kind: str, name: str) -> Path:
         folder = self.folder / kind / name

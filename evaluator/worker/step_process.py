@@ -12,23 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.contracts import (
+    MODEL_STEPS,
     ArtifactKind,
-    Message,
     Outcome,
-    ScoringDetail,
     Step,
+    StepDetail,
     StepResult,
     TrackRules,
     WeightSample,
 )
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages import Message
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.traces import trace_of
 
 # Progress is sent no more often.
 PROGRESS_S = 0.2
 # A problem with the worker's own folders is the organizers' to fix, and would reveal something of the test set.
-OPERATOR_ERRORS = {ErrorCode.DATASET_FORMAT, ErrorCode.DATASET_FOLDER, ErrorCode.REFERENCE_FORMAT}
+OPERATOR_ERRORS = {
+    ErrorCode.DATASET_FORMAT,
+    ErrorCode.DATASET_FOLDER,
+    ErrorCode.LEAKAGE_LABELS,
+    ErrorCode.LEAKAGE_PROVIDERS,
+    ErrorCode.REFERENCE_FORMAT,
+}
 
 
 class StepRequest(Message):
@@ -40,6 +47,7 @@ class StepRequest(Message):
     reference: Path
     challenge: str | None = None
     test_set: Path | None = None
+    split: str = "test"
     kept: Path | None = None
     answers: Path | None = None
     sample_key: str | None = None
@@ -51,6 +59,7 @@ class StepRequest(Message):
             reference=self.reference,
             challenge=self.challenge,
             test_set=self.test_set,
+            split=self.split,
             kept=self.kept,
             answers=self.answers,
             sample_key=self.sample_key,
@@ -62,7 +71,7 @@ class StepEnding(Message):
 
     outcome: Outcome
     result: StepResult | None = None
-    detail: ScoringDetail | None = None
+    detail: StepDetail | None = None
     sample: WeightSample | None = None
     problems: list[Problem] = []
     operator_trace: str = ""
@@ -80,7 +89,7 @@ class StepEnding(Message):
         return cls(
             outcome=Outcome.FAILED,
             problems=[Problem.of(code)],
-            operator_trace=trace_of(error, quoted=step is not Step.SCORING),
+            operator_trace=trace_of(error, quoted=step not in MODEL_STEPS),
         )
 
 
@@ -123,6 +132,6 @@ class _Reporter:
 
 def _hardware(step: Step) -> str:
     torch = sys.modules.get("torch")
-    if step is Step.SCORING and torch is not None and torch.cuda.is_available():
+    if step in MODEL_STEPS and torch is not None and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return f"{platform.machine()}, {os.cpu_count()} cores"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluator.contracts import EvaluationJob, Step
+from evaluator.contracts import MODEL_STEPS, EvaluationJob, Step
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Sandbox, SandboxError
 from evaluator.worker.artifacts import FetchError
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 GIB = 1024 * MIB
 HOUR_S = 3600
-# Scoring uses GPUs, whose driver reserves address space without end, and has a process for each.
+# The model uses GPUs, whose driver reserves address space without end, and has a process for each.
 SCORING_LIMITS = Limits(
     wall_s=float(os.environ.get("PFL_SCORING_SECONDS") or 6 * HOUR_S),
     cpu_s=1000 * HOUR_S,
@@ -41,6 +41,7 @@ PRELOADED = {
         "evaluator.records.reading",
     ],
     Step.SCORING: ["evaluator.scoring.predictions", "evaluator.scoring.groups"],
+    Step.LEAKAGE: ["evaluator.leakage.models", "evaluator.leakage.published"],
 }
 
 
@@ -74,13 +75,13 @@ class StepRunner:
                 preload=PRELOADED.get(request.step, ()),
                 readable=[*request.files.values(), request.reference, *test_set],
                 writable=kept,
-                limits=SCORING_LIMITS if request.step is Step.SCORING else STEP_LIMITS,
+                limits=SCORING_LIMITS if request.step in MODEL_STEPS else STEP_LIMITS,
                 on_message=lambda message: on_progress(*_progress(message)),
             )
             return StepEnding.model_validate(ending)
         except SandboxError as error:
-            # What the process wrote may quote the test set, and its error names no place in our code.
-            output = "" if request.step is Step.SCORING else f"\n{error.output}"
+            # What the process wrote may quote secret data, and its error names no place in our code.
+            output = "" if request.step in MODEL_STEPS else f"\n{error.output}"
             raise RuntimeError(f"{error}{output}") from None
         except ValidationError as error:
             fields = [detail["loc"] for detail in error.errors(include_input=False)]

@@ -36,6 +36,7 @@ LIBRARIES = {
     Step.COMMUNICATION: [],
     Step.ACCOUNTING: ["dp-accounting", "numpy", "scipy"],
     Step.SCORING: ["torch", "transformers", "tokenizers", "rapidfuzz"],
+    Step.LEAKAGE: ["torch", "transformers", "tokenizers", "scikit-learn"],
 }
 # A report is worth ten minutes of a broker's absence; a heartbeat is not, the next one follows.
 REPORT_RETRIES = {"max_retries": 120, "interval_start": 1, "interval_step": 1, "interval_max": 5}

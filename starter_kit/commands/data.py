@@ -36,6 +36,8 @@ Clients = Annotated[
     int, typer.Option(min=1, max=1000, help="Clients among which the training providers are divided.")
 ]
 
+# As many new forms of each provider as the red-team data has pages, about.
+RED_FORMS = 6
 COUNTS = ("pages", "questions", "words a page", "providers", "of them in training", "largest provider")
 
 
@@ -77,10 +79,18 @@ def forms(
     providers: Annotated[int, typer.Option(help="Providers to train on, of two forms each.")] = 800,
     valid_forms: Annotated[int, typer.Option(help="Forms to validate on, half of unseen providers.")] = 200,
     test_forms: Annotated[int, typer.Option(help="Secret test forms, half of unseen providers.")] = 600,
+    red_providers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Training providers, and as many others, of the splits red and red-trained for attacks; 0: none.",
+        ),
+    ] = 0,
     force: Force = False,
 ) -> None:
     """Draw forms of made-up providers, which the tiny VT5 can read, into OUT/public and OUT/secret."""
     from starter_kit.data.forms import FormSettings, generate
+    from starter_kit.data.forms.generation import write_red_splits
 
     with _exit_on_problem(), progress("Drawing forms") as on_progress:
         with _settings_that_fit():
@@ -91,9 +101,21 @@ def forms(
                 valid_forms=valid_forms,
                 test_forms=test_forms,
             )
-        summary = _write_pair(
-            out, force, lambda public, secret: generate(public, secret, settings, on_progress)
-        )
+        if red_providers > providers:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="--red-providers",
+                expected=f"at most {providers}, as many as there are training providers",
+                found=red_providers,
+            )
+
+        def write(public: Path, secret: Path) -> "ImportSummary":
+            summary = generate(public, secret, settings, on_progress)
+            if red_providers:
+                write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
+            return summary
+
+        summary = _write_pair(out, force, write)
     _print_summary(summary)
 
 

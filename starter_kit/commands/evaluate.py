@@ -58,13 +58,14 @@ def evaluate(
 
 def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
     """Print the means over the split and, where there are any, those over its groups of questions."""
+    from evaluator.contracts import ScoringDetail
     from evaluator.scoring.metrics import cut
 
     result, detail = output.result, output.detail
     print_lines(
         f"ANLS {cut(result.anls)}, accuracy {cut(result.accuracy)} on {result.questions} questions ({split})"
     )
-    if detail is None:
+    if not isinstance(detail, ScoringDetail):
         return
     if detail.groups:
         console.print(_table(detail.groups))

@@ -7,8 +7,8 @@ public and adapters follow from the seed. Messages count with the bytes that are
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -16,7 +16,8 @@ from torch import Tensor
 from starter_kit.compression.codecs import BUILT_IN, Float32
 from starter_kit.plugin import Plugin, PluginKind, reported
 
-# How many coordinates a codec is tried out with: no multiple of anything.
+# What a codec is tried out with: a matrix and a number, of which there is no multiple of anything.
+LAYOUT = (torch.Size([28, 36]), torch.Size([1]))
 SOME = 1009
 
 
@@ -36,6 +37,10 @@ class CodecPlugin(Plugin):
     exact: ClassVar[bool] = False
     bits_per_parameter: ClassVar[float | None] = None
     keeps_state: ClassVar[bool] = False
+
+    def with_layout(self, shapes: Sequence[torch.Size]) -> Self:
+        """Return the codec for vectors of tensors of these shapes, one after another; by default itself."""
+        return self
 
     @abstractmethod
     def encode(self, update: Tensor, state: dict[str, Tensor]) -> bytes:
@@ -59,10 +64,12 @@ class CodecPlugin(Plugin):
         return Float32().decode(message, size) if message else torch.zeros(size)
 
     def try_out(self) -> None:
-        state: dict[str, Tensor] = {}
+        fitted, state = self.with_layout(LAYOUT), dict[str, Tensor]()
+        if not isinstance(fitted, type(self)):
+            raise TypeError(f"with_layout returns the codec, not {fitted}")
         for vector in (torch.zeros(SOME), torch.linspace(-1, 1, SOME), torch.ones(SOME)):
-            decoded(self, self.decode, encoded(self, self.encode, vector.clone(), state), SOME)
-            decoded(self, self.decode_model, encoded(self, self.encode_model, vector.clone()), SOME)
+            decoded(self, fitted.decode, encoded(self, fitted.encode, vector.clone(), state), SOME)
+            decoded(self, fitted.decode_model, encoded(self, fitted.encode_model, vector.clone()), SOME)
         if state and not self.keeps_state:
             raise ValueError("it keeps something for later messages, and keeps_state is not True")
         if not all(isinstance(kept, Tensor) for kept in state.values()):

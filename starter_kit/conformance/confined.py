@@ -20,6 +20,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.examinations import ConformanceTest
 from evaluator.sandbox.judging import run_judge
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import Ending, Sandbox, SandboxError
@@ -72,11 +73,8 @@ def examine_confined(asked: ConfinedInputs, sandbox: Sandbox) -> Result:
     begun, inputs = perf_counter(), asked.inputs
     try:
         result = examine_subject(lambda: ConfinedSubject.loaded(asked, sandbox), inputs)
-        if result.sample:
-            again = examine_subject(
-                lambda: ConfinedSubject.loaded(asked, sandbox), inputs.model_copy(update={"only": []})
-            )
-            tests = [*result.tests, fresh_process_test(result.sample, again.sample)]
+        if inputs.with_sample:
+            tests = [*result.tests, _fresh_process_test(asked, sandbox, result)]
             result = result.model_copy(update={"tests": tests})
     except ProblemError as error:
         result = Result(
@@ -86,6 +84,14 @@ def examine_confined(asked: ConfinedInputs, sandbox: Sandbox) -> Result:
             problems=error.problems,
         )
     return result.model_copy(update={"seconds": perf_counter() - begun})
+
+
+def _fresh_process_test(asked: ConfinedInputs, sandbox: Sandbox, result: Result) -> ConformanceTest:
+    if not result.sample:
+        return fresh_process_test([], [])
+    inputs = asked.inputs.model_copy(update={"only": []})
+    again = examine_subject(lambda: ConfinedSubject.loaded(asked, sandbox), inputs)
+    return fresh_process_test(result.sample, again.sample)
 
 
 class ConfinedSubject:

@@ -10,7 +10,7 @@ from typing import Any
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from starter_kit.conformance.exchange import CLAIMS, Answer, Description, Member, Question, Seen
 from starter_kit.conformance.session import Session
-from starter_kit.conformance.variants import uncompressed, with_noise, without_participants
+from starter_kit.conformance.variants import as_examined, with_noise, without_participants
 from starter_kit.own_files import file_of
 from starter_kit.plugin import plugins_in
 from starter_kit.settings.configuration import load_settings
@@ -46,7 +46,7 @@ def _settings(question: Question) -> RunSettings | None:
         raise ProblemError.of(
             ErrorCode.CONFORMANCE_IMPORT, where=found.where, expected=found.expected, found=found.found
         ) from error
-    varied: RunSettings | None = uncompressed(settings)
+    varied: RunSettings | None = as_examined(settings)
     for variant in question.variants:
         if varied is not None and variant.kind == "noise":
             varied = with_noise(varied, variant.relative, variant.clip_norm)

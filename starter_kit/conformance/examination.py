@@ -17,7 +17,7 @@ import torch
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.examinations import ConformanceTest, Verdict
 from evaluator.mechanisms.units import PrivacyUnit
-from starter_kit.conformance.claims import Claims, Participation
+from starter_kit.conformance.claims import Claims, Participation, unsupported
 from starter_kit.conformance.contributions import (
     Reading,
     background_test,
@@ -48,6 +48,9 @@ MIN_COINS, MAX_COINS = 4000, 16_000
 # The clip norm over the length of an update: an update is huge.
 CLIPPED_TO = 1e-4
 SAMPLE_SIZE = 512
+MAX_UNITS = 20_000
+# Of a second run with the same data.
+COMPARED_ROUNDS = 12
 HUGE = 1e36
 
 
@@ -55,7 +58,7 @@ def examine(inputs: Inputs) -> Result:
     """Examine a method in this process."""
     begun = time.perf_counter()
     try:
-        result = examine_subject(LocalSubject(_load(inputs)).uncompressed, inputs)
+        result = examine_subject(LocalSubject(_load(inputs)).as_examined, inputs)
     except ProblemError as error:
         result = Result(method=inputs.method, seed=inputs.seed, problems=error.problems)
     return result.model_copy(update={"seconds": time.perf_counter() - begun})
@@ -186,7 +189,7 @@ class Examination:
             *isolation_tests(first, neighbor, runs.changed, claims),
             background_test(first, background, claims),
             freshness_test(first, second, background),
-            *divisor_tests(runs.sessions[0], [run[:12] for run in runs.observations[:2]]),
+            *divisor_tests(runs.sessions[0], [run[:COMPARED_ROUNDS] for run in runs.observations[:2]]),
             *output_tests(runs.sessions, runs.observations),
         ]
 
@@ -200,9 +203,12 @@ class Examination:
 
     def _least(self) -> int:
         """Return so many units that each client has what a fixed sample size needs."""
-        sampling = self._subject.values.get("sampling") or {}
+        sampling, clients = self._subject.values.get("sampling") or {}, self._clients()
         need = max(sampling.get("providers_per_client") or 0, sampling.get("fewest_providers") or 0)
-        return max(12, 3 * need * self._clients())
+        units = max(12, 3 * need * clients)
+        if max(units, clients) > MAX_UNITS:
+            raise unsupported(f"sample sizes that leave some of {MAX_UNITS} units undrawn", sampling)
+        return int(units)
 
     def _clients(self) -> int:
         sampling = self._subject.values.get("sampling") or {}
@@ -262,7 +268,11 @@ class Examination:
         least = 12 if self.claims.law == "gaussian" else 120
         count = min(120, max(least, math.ceil(200 / (federation.units * self._rate))))
         sessions = [subject.session(data) for data in (federation, federation, neighbor)]
-        observations = [session.rounds(count) for session in sessions]
+        # What is compared between the two runs of the same data shows in a few rounds.
+        observations = [
+            session.rounds(rounds)
+            for session, rounds in zip(sessions, (count, COMPARED_ROUNDS, count), strict=True)
+        ]
         readings = [readings_of(*run) for run in zip(sessions, observations, strict=True)]
         return _Runs(sessions, observations, readings, changed)
 
@@ -283,15 +293,17 @@ class Examination:
         federation = self._federation(24, 400)
         subject = self._signal_subject(LEAST_NOISE, federation)
         empty = subject.without_participants()
+        name, measures = "empty-rounds", "noise of empty rounds over the claimed one"
         if empty is None:
-            measures = "noise of empty rounds over the claimed one"
-            return not_made("empty-rounds", measures, Verdict.NOT_APPLICABLE, "every round has participants")
+            return not_made(name, measures, Verdict.NOT_APPLICABLE, "every round has participants")
         session = empty.session(federation)
         observations = session.rounds(8, restart=True)
         expected = sum(
             len(seen.clients) if session.claims.per_message and not subject.is_masked else 1
             for seen in observations
         )
+        if not expected:
+            return not_made(name, measures, Verdict.NOT_APPLICABLE, "a round without clients has no messages")
         return empty_round_test(releases_of(session, observations), session.claims, expected)
 
     def _carried_state(self) -> ConformanceTest:

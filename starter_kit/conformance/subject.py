@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from starter_kit.conformance.session import Observation, ObservedRun, Session
 from starter_kit.conformance.synthetic import Federation
-from starter_kit.conformance.variants import uncompressed, with_noise, without_participants
+from starter_kit.conformance.variants import as_examined, with_noise, without_participants
 from starter_kit.learning.local_training import LocalTraining
 from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import LocalTrainingSettings, RunSettings
@@ -64,9 +64,9 @@ class LocalSubject:
         file = own_file(type(settings))
         self.method_sha256 = file.sha256 if file else ""
 
-    def uncompressed(self) -> "LocalSubject":
-        """Return the method with exact messages; see `variants.uncompressed`."""
-        return LocalSubject(uncompressed(self._settings))
+    def as_examined(self) -> "LocalSubject":
+        """Return the method with the settings of an examination; see `variants.as_examined`."""
+        return LocalSubject(as_examined(self._settings))
 
     def with_noise(self, relative: float, clip_norm: float | None = None) -> "LocalSubject":
         return LocalSubject(with_noise(self._settings, relative, clip_norm))

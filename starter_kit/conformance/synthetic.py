@@ -138,29 +138,26 @@ class _LinearLoss:
 
     def __init__(self, federation: Federation, tensors: TrainableTensors) -> None:
         self.signal = 1.0
-        self._federation = federation
+        self._size = federation.size
+        self._unit_of = torch.from_numpy(federation.unit_of)
+        self._coordinates = torch.from_numpy(federation.coordinates)
+        self._gradients = federation.gradients
         self._tensors = tensors
         # How the gradient of the tied tensor is divided between the two places in which it is used.
         self._share = 0.3
 
     def __call__(self, examples: Sequence[int]) -> Tensor:
+        tied, *others = [parameter.view(-1) for parameter in self._tensors.parameters.values()]
         gradient = self.gradient(examples)
-        parts = torch.split(gradient, [p.numel() for p in self._tensors.parameters.values()])
-        (tied, part), *others = zip(self._tensors.parameters.values(), parts, strict=True)
-        used_twice = (tied.view(-1) * part * self._share).sum() + (
-            tied.view(-1) * part * (1 - self._share)
-        ).sum()
-        total: Tensor = used_twice + sum((p.view(-1) * part).sum() for p, part in others)
-        return total
+        of_tied = gradient[: len(tied)]
+        slopes = torch.cat([of_tied * self._share, of_tied * (1 - self._share), gradient[len(tied) :]])
+        return torch.dot(torch.cat([tied, tied, *others]), slopes)
 
     def gradient(self, examples: Sequence[int]) -> Tensor:
         """Return the gradient (d,) of the mean loss."""
-        gradient = torch.zeros(self._federation.size)
-        units, counts = np.unique(self._federation.unit_of[list(examples)], return_counts=True)
-        for unit, count in zip(units.tolist(), counts.tolist(), strict=True):
-            places = torch.from_numpy(self._federation.coordinates[unit])
-            gradient[places] += self._federation.gradients[unit] * (self.signal * count / len(examples))
-        return gradient
+        units = self._unit_of[list(examples)]
+        each = self._gradients[units] * (self.signal / len(examples))
+        return torch.zeros(self._size).index_add_(0, self._coordinates[units].flatten(), each.flatten())
 
 
 class SyntheticLearner(Learner):

@@ -5,8 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.conformance.claims import unsupported
-from starter_kit.settings.run_settings import RunSettings
+from starter_kit.settings.run_settings import Checkpoints, RunSettings
 
 # Where a target can't be left out, one that no run reaches.
 NO_TARGET = 1e9
@@ -16,9 +17,21 @@ LEAST_NOISE = 0.1
 NOBODY = 1e-9
 
 
-def uncompressed(settings: RunSettings) -> RunSettings:
-    """Return the settings with exact messages: what a codec does to a noised message is post-processing."""
-    return changed(settings, {"codec": "float32", "evaluate_every": 0, "device": "cpu"})
+def as_examined(settings: RunSettings) -> RunSettings:
+    """Return the settings with exact messages and the amplification rule that is sound for each unit.
+
+    What a codec does to a noised message is post-processing. The rule `product` is about accounting: it takes all coins
+    for independent, which those of one client's providers can't be where clients are drawn, too.
+    """
+    changes = {
+        "codec": "float32",
+        "evaluate_every": 0,
+        "evaluate_questions": None,
+        "checkpoints": Checkpoints(),
+        "device": "cpu",
+        "sampling_rule": SamplingRule.TWO_STAGE,
+    }
+    return changed(settings, changes)
 
 
 def with_noise(settings: RunSettings, relative: float, clip_norm: float | None = None) -> RunSettings:
@@ -46,9 +59,10 @@ def without_participants(settings: RunSettings) -> RunSettings | None:
     """Return the settings with a chance so small that nobody takes part; None where all do, or a fixed number."""
     values = settings.model_dump()
     sampling = values.get("sampling") or {}
-    if sampling.get("type") == "poisson" and sampling["provider_rate"] < 1:
-        return changed(settings, {"sampling": {**sampling, "provider_rate": NOBODY}})
-    if isinstance(rate := values.get("client_rate"), float) and rate < 1:
+    for rate in ("provider_rate", "client_rate") if sampling.get("type") == "poisson" else ():
+        if sampling[rate] < 1:
+            return changed(settings, {"sampling": {**sampling, rate: NOBODY}})
+    if isinstance(client_rate := values.get("client_rate"), float) and client_rate < 1:
         return changed(settings, {"client_rate": NOBODY})
     return None
 

@@ -72,4 +72,7 @@ class GaussianSum:
                 return self._std / float(clients**0.5)
 
     def _noised(self, vector: Tensor, std: float) -> Tensor:
-        return vector + gaussian_noise(len(vector), std, self.keystream) if std else vector
+        if not std:
+            return vector
+        # Drawn where the vector is, and added in the memory of the noise.
+        return gaussian_noise(len(vector), std, self.keystream, vector.device).add_(vector)

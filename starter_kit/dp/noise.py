@@ -9,38 +9,40 @@ floating-point Gaussians are not exactly Gaussian (Mironov 2012; Holohan and Bra
 The gap is not part of the reported ε; a discrete Gaussian on a grid would close it.
 """
 
-import numpy as np
+import math
+
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from starter_kit.dp.keystream import Keystream
 
 # In standard deviations; no draw is larger, see above.
 LARGEST_DRAW = 8.58
-# How many normals are made at a time, which bounds memory and fits the cache.
+# How many normals are made at a time, which bounds memory and fits the cache. The same on every device, so that a key
+# gives the same draws.
 CHUNK = 1 << 18
 
 
-def gaussian_noise(size: int, std: float, keystream: Keystream) -> Tensor:
-    """Return a float32 vector (size,) of independent N(0, std²) draws.
+def gaussian_noise(size: int, std: float, keystream: Keystream, device: torch.device | str = "cpu") -> Tensor:
+    """Return a float32 vector (size,) on `device` of independent N(0, std²) draws.
+
+    The uniforms come from the CPU; all that follows is computed on the device, while the CPU makes the next ones.
 
     Raises:
         ValueError: `std` is negative or not finite.
     """
     if not 0 <= std < float("inf"):
         raise ValueError(f"a standard deviation is finite and not negative, not {std}")
-    noise = np.empty(size, dtype=np.float32)
-    for start in range(0, size, CHUNK):
-        part = noise[start : start + CHUNK]
-        part[:] = std * standard_normals(len(part), keystream)
-    return torch.from_numpy(noise)
+    noise = torch.empty(size, device=device)
+    for part in torch.split(noise, CHUNK):
+        part.copy_(standard_normals(len(part), keystream, device).mul_(std))
+    return noise
 
 
-def standard_normals(count: int, keystream: Keystream) -> NDArray[np.float64]:
-    """Return standard normal float64 draws (count,), by Box–Muller (1958)."""
+def standard_normals(count: int, keystream: Keystream, device: torch.device | str = "cpu") -> Tensor:
+    """Return standard normal float64 draws (count,) on `device`, by Box–Muller (1958)."""
     half = (count + 1) // 2
-    uniforms = keystream.uniforms(2 * half)
-    radius = np.sqrt(-2 * np.log(uniforms[:half]))
-    angle = 2 * np.pi * uniforms[half:]
-    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+    uniforms = torch.from_numpy(keystream.uniforms(2 * half)).to(device)
+    radius = uniforms[:half].log_().mul_(-2).sqrt_()
+    angle = uniforms[half:].mul_(2 * math.pi)
+    return torch.cat([radius * angle.cos(), radius * angle.sin()])[:count]

@@ -1,6 +1,9 @@
 """What a method sends beside its updates: only methods that write no training record do."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import torch
 
 # Where the server keeps, in its state, what goes down beside the model.
 BESIDE = "beside"
@@ -24,6 +27,10 @@ class Beside:
     def size(self, model: int) -> int:
         """Return how many numbers go beside a model of this size."""
         return self.vectors * model + self.numbers
+
+    def layout(self, model: Sequence[torch.Size]) -> list[torch.Size]:
+        """Return the shapes of what is in a message, one after another, for those of the model's tensors."""
+        return [*(1 + self.vectors) * list(model), *([torch.Size([self.numbers])] if self.numbers else [])]
 
     def model_size(self, whole: int) -> int:
         """Return the size of the model in a message of so many numbers."""

@@ -41,6 +41,8 @@ class PlainAggregation:
                     next_step="See that its node has the same kit, settings and files as the server.",
                 ) from error
             yield Message(reply.client, update)
+            # As large as all weights: the next client trains without them in memory.
+            del reply, update
 
     def answer(self, request: Request, kept: Kept, train: Callable[[Tensor], ClientUpdate]) -> Reply:
         """Train from the model (d,) of the request, and reply with the packed update (d,).

@@ -279,6 +279,8 @@ class Channel:
                 self.replies.append(replace(reply, payload=b""))
                 self.on_update(self.round, len(self.replies), len(self.clients))
             yield reply
+            # As large as all weights: the next client trains without it in memory.
+            del reply
         for entry in down:
             if entry.receiver in self.engine.unsent:
                 self.log.remove(entry)
@@ -453,6 +455,8 @@ class Server:
             # Each step of this loop requests one more update, which a client computes now.
             for message in self.aggregation.gather(channel, self._sent(weights)):
                 accumulator.add(message)
+                # As large as all weights: the next client trains without it in memory.
+                del message
             self._check_answers(channel)
         return _finished(channel, weights, accumulator.result())
 

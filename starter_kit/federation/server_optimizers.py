@@ -18,7 +18,7 @@ class ServerOptimizerPlugin(Plugin):
         """Return the model (d,) after a round.
 
         Args:
-            weights: The model (d,) before it.
+            weights: The model (d,) before it, which must stay as it is.
             mean: The mean update (d,), of the clients, or with privacy of the providers and noised.
             state: What the server keeps from round to round, by name; changed in place, and saved with the run.
         """
@@ -34,6 +34,8 @@ class ServerOptimizerPlugin(Plugin):
         weights, state = torch.ones(3), dict[str, Tensor]()
         for mean in (torch.ones(3), torch.zeros(3)):
             after = self.step(weights, mean, state)
+            if not torch.equal(weights, torch.ones(3)):
+                raise ValueError("a step returns a new model, and doesn't change the earlier one in place")
             if not isinstance(after, Tensor) or after.shape != weights.shape or after.dtype != torch.float32:
                 raise TypeError(f"a step returns the model as a float32 vector of its size, not {after}")
             if not after.isfinite().all():

@@ -11,6 +11,7 @@ from torch import Tensor
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.codecs import Codec
 from starter_kit.compression.plugin_codecs import CodecPlugin, decoded, encoded
+from starter_kit.plugin import reported
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,16 @@ class Wire:
         return codec.encode(weights if codec.exact else weights - self.start)
 
     def unpack_model(self, message: bytes) -> Tensor:
-        """Return the model (d,). Raises ValueError for a message of another size."""
+        """Return the model (d,).
+
+        Raises:
+            ValueError: The message has another size.
+            ProblemError: (`E_CONFIGURATION`) The codec is a plug-in, and can't read it.
+        """
         codec = self.codec
         if isinstance(codec, CodecPlugin):
-            return self.start + decoded(codec, codec.decode_model, message, len(self.start))
+            with reported(codec):
+                return self.start + decoded(codec, codec.decode_model, message, len(self.start))
         vector = codec.decode(message, len(self.start))
         return vector if codec.exact else self.start + vector
 

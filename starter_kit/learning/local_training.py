@@ -9,7 +9,7 @@ other providers there are.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Annotated, Literal, Self
 
 import torch
@@ -31,6 +31,7 @@ from starter_kit.learning.plugins import (
 )
 from starter_kit.learning.shampoo import Shampoo
 from starter_kit.learning.tensors import TrainableTensors
+from starter_kit.learning.training_saves import SavedTraining, TrainingSaves, training_key
 from starter_kit.optimizers import SGD, AdamW
 from starter_kit.plugin import WRITER
 from starter_kit.randomness import Stream
@@ -159,6 +160,7 @@ class Learner:
 
     Attributes:
         on_step: Called after each step of `train`; set it only where nothing is private.
+        saves: Where `train` saves its state every so many steps, and resumes from; likewise.
     """
 
     def __init__(
@@ -171,6 +173,7 @@ class Learner:
     ) -> None:
         self.tensors = tensors
         self.on_step: Callable[[LocalStep], None] | None = None
+        self.saves: TrainingSaves | None = None
         self._loss = loss
         self._backward = backward or self._backward_at_once
         self._prepare = prepare
@@ -195,7 +198,8 @@ class Learner:
 
         Args:
             state: Where an optimizer that continues from round to round stores its statistics; changed in place.
-            hook: A correction of each step's gradients by the method, after that of the settings.
+            hook: A correction of each step's gradients by the method, after that of the settings. What it holds is not
+                saved, so that such a training is never resumed.
         """
         if not examples:
             return Trained(torch.zeros_like(weights), None)
@@ -206,15 +210,22 @@ class Learner:
         hooked = HookedTraining(
             [known for known in (local.hook, hook) if known is not None], optimizer, of_hooks
         )
-        pace = Pace(optimizer, local, len(examples))
-        losses = []
+        losses: list[Tensor] = []
+        saved = None
+        if self.saves and hook is None and steps_of(len(examples), local) > self.saves.every:
+            key = training_key(weights, examples, local.model_dump_json(), stream.number)
+            saved = SavedTraining(self.saves, key, self.tensors, optimizer, of_hooks, losses)
         with seeded(stream.number, self.tensors.cuda_devices):
-            for batch in self._prepared(batches(examples, local, stream)):
+            hooked.steps = saved.restore() if saved else 0
+            pace = Pace(optimizer, local, len(examples), hooked.steps)
+            for batch in self._prepared(islice(batches(examples, local, stream), hooked.steps, None)):
                 optimizer.zero_grad()
                 losses.append(self._backward(batch))
                 pace.prepare_step()
                 hooked.correct()
                 optimizer.step()
+                if saved:
+                    saved.after_step()
                 if self.on_step:
                     self.on_step(LocalStep(len(losses), steps_of(len(examples), local), losses))
         optimizer.zero_grad()

@@ -61,13 +61,14 @@ class Pace:
 
     Args:
         examples: How many examples it is on.
+        done: How many steps an earlier process made.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, local: Pacing, examples: int) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, local: Pacing, examples: int, done: int = 0) -> None:
         self._optimizer = optimizer
         self._local = local
         self._steps = steps_of(examples, local)
-        self._step = 0
+        self._step = done
 
     def prepare_step(self) -> None:
         """Set the learning rate of the next step, and clip the gradient that it is made from."""

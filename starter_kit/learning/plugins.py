@@ -24,7 +24,8 @@ class OptimizerPlugin(Plugin):
     def build(self, parameters: list[Parameter], learning_rate: float) -> torch.optim.Optimizer:
         """Return a new optimizer, as every local training begins with one.
 
-        What it returns may be a `ContinuingOptimizer`; elsewhere nothing is left of a training but its change.
+        What it returns may be a `ContinuingOptimizer`; elsewhere nothing is left of a training but its change. Its
+        `state_dict` has all that later steps depend on: from that, a training that was interrupted is resumed.
         """
 
     def try_out(self) -> None:
@@ -132,13 +133,14 @@ class HookedTraining:
         hooks: Called in their order.
         optimizer: That of the training, with its parameters at their values before the first step.
         state: What the client keeps of the hooks; changed in place.
+        steps: How many steps were made so far.
     """
 
     hooks: Sequence[Hook]
     optimizer: torch.optim.Optimizer
     state: State
+    steps: int = 0
     _start: list[Tensor] = field(init=False, repr=False)
-    _steps: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         # Copied only where somebody looks at them: they are as large as the model.
@@ -147,7 +149,7 @@ class HookedTraining:
     @torch.no_grad()
     def correct(self) -> None:
         """Let all hooks correct the gradients of the next step."""
-        self._steps += 1
+        self.steps += 1
         for hook in self.hooks:
             hook.correct(self._step())
 
@@ -159,7 +161,7 @@ class HookedTraining:
 
     def _step(self) -> GradientStep:
         rate = float(self.optimizer.param_groups[0].get("lr", 0.0))
-        return GradientStep(self._steps, self._parameters, self._start, rate, self.state)
+        return GradientStep(self.steps, self._parameters, self._start, rate, self.state)
 
     @property
     def _parameters(self) -> list[Parameter]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from evaluator.checkpoints.header import SHARED_EMBEDDING
 from evaluator.docvqa.architecture import VT5Config
-from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.inference import Prediction, predict
 from evaluator.docvqa.tokenization import Tokenizer
 from evaluator.docvqa.vt5 import IGNORED, VT5, Batch
@@ -150,10 +150,16 @@ class TrainableModel:
         zeros = of_tokens.new_zeros(len(sizes))
         return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(sizes))
 
-    def predict(self, weights: Tensor, tokenizer: Tokenizer, dataset: Dataset) -> list[Prediction]:
-        """Return the answers at `weights` (d,) to all questions of the dataset, in their order."""
+    def predict(
+        self,
+        weights: Tensor,
+        tokenizer: Tokenizer,
+        dataset: Dataset,
+        questions: Sequence[Question] | None = None,
+    ) -> list[Prediction]:
+        """Return the answers at `weights` (d,) to `questions`, all of the dataset's by default, in their order."""
         with self._reference_at(weights) as model:
-            return predict(model, tokenizer, dataset, device=self.device)
+            return predict(model, tokenizer, dataset, device=self.device, questions=questions)
 
     def save(self, weights: Tensor, folder: Path) -> None:
         """Write the model at `weights` (d,) into `folder`, with only the tensors of the reference architecture."""

@@ -5,7 +5,11 @@ adds the noise. The proof of FL-PROVIDER-DP covers a federation of one; see docs
 """
 
 from collections.abc import Sequence
+from typing import Self
 
+from pydantic import model_validator
+
+from evaluator.mechanisms.noise import Placement
 from starter_kit.federation.rounds import Client
 from starter_kit.methods import fl_provider_dp
 from starter_kit.methods.centralized import pooled
@@ -14,6 +18,15 @@ from starter_kit.settings.plan import Plan
 
 class Settings(fl_provider_dp.Settings):
     """Settings of centralized DP training: those of FL-PROVIDER-DP."""
+
+    @model_validator(mode="after")
+    def _one_party_has_no_shares(self) -> Self:
+        if self.placement is Placement.CLIENT_SHARE:
+            raise ValueError(
+                "placement client_share divides the noise among clients, and here one party has all the data; use "
+                "placement server"
+            )
+        return self
 
     def plan(self, clients: Sequence[Client]) -> Plan:
         return super().plan(pooled(clients))

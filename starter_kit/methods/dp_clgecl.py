@@ -54,8 +54,8 @@ class DPCLGECL(ProviderDP):
         return update
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
-        for change in super().provider_updates(task, providers):
-            yield change + task.state[DUAL]
+        # Not a generator, which would keep a provider's update in memory while the next one trains.
+        return map(task.state[DUAL].add, super().provider_updates(task, providers))
 
 
 class Settings(fl_provider_dp.Settings):

@@ -72,7 +72,7 @@ class ProviderDP:
         return draw(self.sampling.clients(len(clients)), clients, self.noise.keystream)
 
     def client_update(self, task: ClientTask) -> ClientUpdate:
-        # Clipped and summed where the model trains: on a GPU, the vectors of providers never leave it.
+        # Clipped, summed and noised where the model trains: on a GPU, the vectors of providers never leave it.
         task = replace(task, weights=task.weights.to(task.learner.device))
         total = torch.zeros_like(task.weights)
         law = self.sampling.providers(len(task.client.providers))
@@ -83,7 +83,9 @@ class ProviderDP:
                 self.discarded[task.client.id] += 1
             else:
                 total += clipped
-        return ClientUpdate(self.noise.noised_by_client(total.cpu(), task.clients), sampled=len(sampled))
+            # As large as all weights: the next provider trains without them in memory.
+            del change, clipped
+        return ClientUpdate(self.noise.noised_by_client(total, task.clients).cpu(), sampled=len(sampled))
 
     def provider_updates(self, task: ClientTask, providers: dict[str, list[int]]) -> Iterator[Tensor]:
         """Yield the update (d,) of each of `providers`, before it is clipped, on the device of `task.weights`."""

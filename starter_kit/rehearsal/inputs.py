@@ -1,7 +1,7 @@
 """A data set of the published size and shape, and base weights: both made up, and of no use but to measure.
 
 Clients and providers are as many as in the competition's training split; few providers have most pages, as there. Pages
-share the files of a few images, and each is read and decoded for itself.
+share the files of a few images and the words of a few texts, and each is read, decoded and parsed for itself.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from evaluator.docvqa.architecture import VT5Config
-from evaluator.docvqa.dataset import DatasetInfo, Page, Question, write_info, write_split
+from evaluator.docvqa.dataset import DatasetInfo, Page, Question, to_line, write_info, write_split
 from evaluator.docvqa.reference import create_reference
 from evaluator.docvqa.tokenization import train_tokenizer
 from evaluator.docvqa.vt5 import VT5
@@ -21,10 +21,13 @@ CLIENTS, PROVIDERS, PAGES, QUESTIONS = 10, 4_149, 69_894, 221_329
 WORDS_A_PAGE = 450
 # Pixels of a page as `pfl data imdb` stores it.
 IMAGE_SIZE = (707, 1000)
-IMAGES = 16
+# Different ones; drawing others for each page would take minutes.
+IMAGES, TEXTS = 16, 256
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Of a provider's pages, over its rank: few providers have most pages.
 SKEW = 0.8
+# What the lines of pages have in place of their names.
+PAGE, PROVIDER = "{page}", "{provider}"
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class Shape:
     def pages_of_providers(self) -> list[int]:
         """Return the number of pages of each provider, at least one, the largest first."""
         weights = [(rank + 1) ** -SKEW for rank in range(self.providers)]
-        free = self.pages - self.providers
-        counts = [1 + int(free * weight / sum(weights)) for weight in weights]
+        a_weight = (self.pages - self.providers) / sum(weights)
+        counts = [1 + int(a_weight * weight) for weight in weights]
         counts[0] += self.pages - sum(counts)
         return counts
 
@@ -57,24 +60,29 @@ def make_data(folder: Path, shape: Shape) -> None:
     draw = random.Random(0)  # noqa: S311 - nothing here is secret
     vocabulary = [_word(draw) for _ in range(5_000)]
     (folder / "images").mkdir(parents=True)
+    _draw_images(draw, folder, vocabulary)
     names = [f"provider-{number}" for number in range(shape.providers)]
-    pages = (
-        _page(draw, vocabulary, folder, f"{name}-page{number}_0", name)
+    pages = [
+        (f"{name}-page{number}_0", name)
         for name, count in zip(names, shape.pages_of_providers(), strict=True)
         for number in range(count)
-    )
+    ]
     asked = (
         _question(draw, vocabulary, page, number)
-        for page, count in zip(_page_names(names, shape), _shares(shape.questions, shape.pages), strict=True)
+        for (page, _), count in zip(pages, _shares(shape.questions, shape.pages), strict=True)
         for number in range(count)
     )
-    _draw_images(draw, folder, vocabulary)
     write_info(
         folder,
         DatasetInfo(name="rehearsal", clients={c: names[c :: shape.clients] for c in range(shape.clients)}),
     )
-    write_split(folder, "train", pages, asked)
+    write_split(folder, "train", [], asked)
     write_split(folder, "valid", [], [])
+    lines = [_line(draw, vocabulary) for _ in range(TEXTS)]
+    with (folder / "train" / "pages.jsonl").open("w", encoding="utf-8") as file:
+        for page, provider in pages:
+            os.link(folder / "images" / f".{draw.randrange(IMAGES)}.jpg", folder / "images" / f"{page}.jpg")
+            file.write(draw.choice(lines).replace(PAGE, page, 1).replace(PROVIDER, provider, 1))
 
 
 def make_base(folder: Path, *, tiny: bool) -> None:
@@ -88,24 +96,18 @@ def make_base(folder: Path, *, tiny: bool) -> None:
     train_tokenizer(texts, vocab_size=8_000).save(folder)
 
 
-def _page_names(providers: list[str], shape: Shape) -> list[str]:
-    counts = zip(providers, shape.pages_of_providers(), strict=True)
-    return [f"{name}-page{number}_0" for name, count in counts for number in range(count)]
-
-
 def _shares(total: int, parts: int) -> list[int]:
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
-def _page(draw: random.Random, vocabulary: list[str], folder: Path, name: str, provider: str) -> Page:
-    os.link(folder / "images" / f".{draw.randrange(IMAGES)}.jpg", folder / "images" / f"{name}.jpg")
+def _line(draw: random.Random, vocabulary: list[str]) -> str:
+    """Return the line of a page of a text, in which its names are still missing."""
     places = [(round(draw.random() * 0.9, 4), round(draw.random() * 0.9, 4)) for _ in range(WORDS_A_PAGE)]
-    return Page(
-        page=name,
-        provider=provider,
-        words=draw.choices(vocabulary, k=WORDS_A_PAGE),
-        boxes=[(x, y, x + 0.05, y + 0.01) for x, y in places],
+    boxes = [(x, y, round(x + 0.05, 4), round(y + 0.01, 4)) for x, y in places]
+    page = Page.model_construct(
+        page=PAGE, provider=PROVIDER, words=draw.choices(vocabulary, k=WORDS_A_PAGE), boxes=boxes
     )
+    return to_line(page)
 
 
 def _question(draw: random.Random, vocabulary: list[str], page: str, number: int) -> Question:

@@ -8,10 +8,11 @@ from starter_kit.rehearsal.stages import Measured
 BEGIN, END = "<!-- rehearsal: begin -->", "<!-- rehearsal: end -->"
 
 
-def with_table(
-    page: str, shape: Shape, machine: str, changes: Sequence[str], rows: Sequence[Measured]
-) -> str:
+def with_table(page: str, shape: Shape, conditions: str, rows: Sequence[Measured]) -> str:
     """Return `page` with the table of `rows` between its marks.
+
+    Args:
+        conditions: Sentences about the machine, and what differs from the configs.
 
     Raises:
         ValueError: It has none.
@@ -20,20 +21,21 @@ def with_table(
     _, end, tail = rest.partition(END)
     if not (begin and end):
         raise ValueError(f"the page has no section between {BEGIN} and {END}")
-    return "".join([head, BEGIN, "\n", _section(shape, machine, changes, rows), END, tail])
+    return "".join([head, BEGIN, "\n", _section(shape, conditions, rows), END, tail])
 
 
-def _section(shape: Shape, machine: str, changes: Sequence[str], rows: Sequence[Measured]) -> str:
-    changed = f", with {', '.join(f'`{change}`' for change in changes)}" if changes else ""
+def _section(shape: Shape, conditions: str, rows: Sequence[Measured]) -> str:
     lines = [
         f"Made-up data of {shape.clients} clients, {shape.providers:,} providers, {shape.pages:,} pages and "
-        f"{shape.questions:,} questions; random weights; {machine}{changed}:",
+        f"{shape.questions:,} questions; random weights. {conditions}",
         "",
-        "| what | seconds | a step, seconds | peak memory, GB | planned, GB |",
-        "| --- | --- | --- | --- | --- |",
+        "| what | seconds | CPU seconds | a step, seconds | peak memory, GB | planned, GB |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         step = "" if row.step_s is None else f"{row.step_s:.1f}"
         planned = "" if row.planned_bytes is None else f"{row.planned_bytes / 1e9:.1f}"
-        lines.append(f"| {row.stage} | {row.seconds:.0f} | {step} | {row.peak_bytes / 1e9:.1f} | {planned} |")
+        lines.append(
+            f"| {row.stage} | {row.seconds:.0f} | {row.cpu_s:.0f} | {step} | {row.peak_bytes / 1e9:.1f} | {planned} |"
+        )
     return "\n".join([*lines, ""])

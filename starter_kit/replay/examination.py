@@ -169,13 +169,18 @@ class _Replay:
                 expected=f"{expected} bytes",
                 found=f"{size} bytes",
             )
-        return np.fromfile(path, "<f4")
+        vector = np.fromfile(path, "<f4")
+        if not np.isfinite(vector).all():
+            raise ProblemError.of(
+                ErrorCode.REPLAY_TRAINING, where=path.name, expected="finite numbers", found="others"
+            )
+        return vector
 
 
 def _check_code(run: RunLine, settings: Path) -> None:
     """Compare the kit, the settings and the method's file with the record, without running any of them."""
-    text = settings.read_text(encoding="utf-8")
-    found = code_sha256(text)
+    values = read_settings_file(settings)
+    found = code_sha256(settings.read_text(encoding="utf-8"))
     if found != run.code_sha256:
         raise ProblemError.of(
             ErrorCode.REPLAY_CODE,
@@ -183,7 +188,6 @@ def _check_code(run: RunLine, settings: Path) -> None:
             expected=f"{found}, of this kit and these settings",
             found=run.code_sha256,
         )
-    values = read_settings_file(settings)
     if (stated := values.get(METHOD_SHA256)) is None:
         return
     method = settings.parent / Path(str(values.get("method"))).name

@@ -56,7 +56,10 @@ class RoundMetrics(_Numbers):
         bytes_up: Sent to the server in this round.
         loss: Mean training loss of the round, nats a token; None where it isn't finite. Never beside an ε.
         epsilon: Spent up to and with this round; None where nothing is private.
-        anls: On the validation split, where the model was evaluated after this round; likewise `accuracy`.
+        anls: On the whole validation split, where the model was evaluated on it after this round; likewise `accuracy`.
+        sample_anls: On the sample of the validation split that rounds are compared by, where there is one; likewise
+            `sample_accuracy`.
+        sample_questions: How many questions the sample has.
         seconds: Wall-clock time of the round. Never beside an ε.
     """
 
@@ -69,6 +72,9 @@ class RoundMetrics(_Numbers):
     epsilon: Amount | None = None
     anls: Score | None = None
     accuracy: Score | None = None
+    sample_anls: Score | None = None
+    sample_accuracy: Score | None = None
+    sample_questions: Count | None = None
     seconds: Amount | None = None
 
     @model_validator(mode="after")
@@ -76,6 +82,11 @@ class RoundMetrics(_Numbers):
         if self.epsilon is not None and (hidden := self.hidden()):
             raise ValueError(f"a private round must not report its {', '.join(hidden)}")
         return self
+
+    @property
+    def comparable_anls(self) -> float | None:
+        """ANLS on the questions that every evaluated round of the run was scored on."""
+        return self.anls if self.sample_anls is None else self.sample_anls
 
     def hidden(self) -> list[str]:
         """Return the names of numbers that are given and that a private run doesn't show."""
@@ -94,6 +105,9 @@ class RunSummary(_Numbers):
         unit: Whose presence ε hides.
         budget: The ε that the run was to keep within, if any.
         anls: Of the final checkpoint on `split`; None until it was evaluated. Likewise `accuracy`.
+        best_round: The round with the highest ANLS on the validation split, or on the sample of it that rounds are
+            compared by, if the run keeps its model.
+        sample_questions: How many questions that sample has; None where rounds were scored on the whole split.
         seconds: Wall-clock time of the training. Never beside an ε.
         resumed: How often the run was resumed after an interruption.
         clients: How many there are in the federation.
@@ -116,6 +130,8 @@ class RunSummary(_Numbers):
     anls: Score | None = None
     accuracy: Score | None = None
     split: str | None = None
+    best_round: Count | None = None
+    sample_questions: Count | None = None
     seconds: Amount | None = None
     kit_version: str
     resumed: Count = 0
@@ -143,6 +159,12 @@ class RunSummary(_Numbers):
     def is_private(self) -> bool:
         """Return whether the run spends ε."""
         return self.epsilon is not None
+
+
+def best_round(metrics: Iterable[RoundMetrics]) -> int | None:
+    """Return the round with the highest ANLS on the questions that rounds are compared by; of equal ones, the first."""
+    scored = [(line.comparable_anls, -line.round) for line in metrics if line.comparable_anls is not None]
+    return -max(scored)[1] if scored else None
 
 
 def write_line(file: TextIO, metrics: RoundMetrics) -> None:

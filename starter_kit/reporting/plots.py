@@ -127,8 +127,12 @@ def png(plot: Plot, theme: Theme = LIGHT) -> bytes:
 
 
 def _scores(metrics: Sequence[RoundMetrics]) -> Plot | None:
-    anls = [(line.round, line.anls) for line in metrics if line.anls is not None]
-    accuracy = [(line.round, line.accuracy) for line in metrics if line.accuracy is not None]
+    sample = next((line.sample_questions for line in metrics if line.sample_questions), None)
+    prefix = "sample_" if sample else ""
+    anls, accuracy = (
+        [(line.round, value) for line in metrics if (value := getattr(line, prefix + name)) is not None]
+        for name in ("anls", "accuracy")
+    )
     if not anls and not accuracy:
         return None
     series = [(name, points) for name, points in (("ANLS", anls), ("accuracy", accuracy)) if points]
@@ -141,10 +145,9 @@ def _scores(metrics: Sequence[RoundMetrics]) -> Plot | None:
         axes.set_ylim(*_score_limits([value for _, points in series for _, value in points]))
 
     names = " and ".join(name for name, _ in series)
+    split = f"{sample:,} questions of the validation split" if sample else "the validation split"
     words = " ".join(_course(name, points, cut) for name, points in series)
-    return Plot(
-        "scores", f"{names[0].upper()}{names[1:]} on the validation split", words, metrics[-1].round, draw
-    )
+    return Plot("scores", f"{names[0].upper()}{names[1:]} on {split}", words, metrics[-1].round, draw)
 
 
 def _bytes(metrics: Sequence[RoundMetrics]) -> Plot | None:

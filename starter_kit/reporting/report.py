@@ -39,6 +39,8 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "epsilon": ("ε so far", epsilon_text),
     "anls": ("ANLS", cut),
     "accuracy": ("accuracy", cut),
+    "sample_anls": ("ANLS on a sample", cut),
+    "sample_accuracy": ("accuracy on it", cut),
     "seconds": ("seconds", "{:,.1f}".format),
 }
 
@@ -54,6 +56,7 @@ EXPLAINED = {
     "epsilon": "ε so far is that of all rounds up to this one.",
     "anls": "ANLS (average normalized Levenshtein similarity) and accuracy are those of the round's model on the "
     "validation split, from 0 to 1.",
+    "sample_anls": "Rounds are compared by a sample of the validation split, the same questions in each.",
 }
 
 
@@ -152,6 +155,7 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
     if summary.accuracy is not None:
         yield "accuracy", f"{cut(summary.accuracy)}, on the split {summary.split}"
     yield "rounds", str(summary.rounds)
+    yield from _comparison_rows(summary)
     yield "bytes sent, both ways", f"{size_text(summary.bytes_total)} ({summary.bytes_total:,} bytes)"
     yield "numbers in a message", f"{summary.parameters_sent:,}, as {summary.codec}"
     if summary.unit:
@@ -176,6 +180,14 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
         yield "SHA-256 of the data's manifest", summary.data_sha256
     yield "SHA-256 of the base weights", summary.base_sha256
     yield "SHA-256 of the checkpoint", summary.checkpoint_sha256
+
+
+def _comparison_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
+    """How rounds were compared with each other."""
+    if summary.sample_questions:
+        yield "rounds compared by", f"{summary.sample_questions:,} questions of the validation split"
+    if summary.best_round is not None:
+        yield "best round", f"{summary.best_round}, with its model in checkpoints"
 
 
 def _privacy(summary: RunSummary) -> Iterable[str]:

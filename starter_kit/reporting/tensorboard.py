@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 TAGS = {
     "anls": "score/ANLS",
     "accuracy": "score/accuracy",
+    "sample_anls": "score/ANLS on a sample",
+    "sample_accuracy": "score/accuracy on a sample",
     "bytes_down": "bytes/down",
     "bytes_up": "bytes/up",
     "epsilon": "privacy/epsilon",

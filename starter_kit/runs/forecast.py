@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-# Words and boxes of a page of 512 tokens, as `EncodedExamples` keeps them.
-TEXT_BYTES = 10_000
+# A page's name, with its three questions and their tokens; its own tokens are in a file.
+TEXT_BYTES = 6_000
 # Python, PyTorch and the tokenizer.
 PROGRAM_BYTES = 700_000_000
 # What is kept of the forward pass, and as much again twice for temporary tensors (`StackedLearner`).
@@ -21,12 +21,14 @@ class Traffic:
     """The bytes of a run.
 
     Attributes:
-        down_bytes, up_bytes: A message to a client, and from one.
+        first_bytes: A message to a client in the first round.
+        down_bytes, up_bytes: A message to a client in later rounds, and from one.
         clients: How many clients take part in a round, on average.
         most_clients: The most that can.
     """
 
     rounds: int
+    first_bytes: int
     down_bytes: int
     up_bytes: int
     clients: float
@@ -35,12 +37,18 @@ class Traffic:
     @property
     def expected_bytes(self) -> int:
         """The bytes of all messages, both ways; exact where the number of clients is fixed."""
-        return round(self.rounds * self.clients * (self.down_bytes + self.up_bytes))
+        return round(self.clients * self._bytes_of_a_client)
 
     @property
     def most_bytes(self) -> int:
         """The bytes with as many clients as can take part."""
-        return self.rounds * self.most_clients * (self.down_bytes + self.up_bytes)
+        return self.most_clients * self._bytes_of_a_client
+
+    @property
+    def _bytes_of_a_client(self) -> int:
+        """The bytes of a client that takes part in every round."""
+        later = self.rounds * (self.down_bytes + self.up_bytes)
+        return later + self.first_bytes - self.down_bytes if self.rounds else 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Memory:
         activations_bytes: What a step keeps of its forward pass.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
         states_bytes: What clients and server keep from round to round.
-        texts_bytes: The tokens of all pages.
+        texts_bytes: The names of all pages, and their questions.
     """
 
     model_bytes: int

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from evaluator.accounting import official
 from evaluator.accounting.calibration import noise_multiplier_for
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.guarantee import accounting_problems
 from starter_kit.learning.documents import Documents
@@ -41,6 +42,8 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 # Vectors in memory at once: the model, a message of it, an update, its clipped form, the sum, and a message of that.
 VECTORS = 6
+# Different numbers in the update whose message is measured.
+DRAWN = 1 << 20
 # Providers whose training is measured.
 MEASURED_PROVIDERS = 4
 
@@ -118,20 +121,27 @@ def _local(setup: RunSetup) -> LocalTraining | None:
     return setup.settings.local if isinstance(setup.settings, LocalTrainingSettings) else None
 
 
+def _gradients(setup: RunSetup) -> LocalTraining:
+    """Return the steps of a method that trains nothing locally and computes gradients, of single questions unless its
+    settings have a batch size."""
+    return LocalTraining(learning_rate=1e-9, batch_size=getattr(setup.settings, "batch_size", 1))
+
+
 def _traffic(setup: RunSetup) -> Traffic:
     """The bytes of the run: those of messages of the vector's size, and what secure aggregation adds to them."""
-    start = setup.model.start
-    # Other numbers than zeros, since the size may depend on them.
-    update = torch.randn(len(start), generator=torch.Generator().manual_seed(0))
+    wire = setup.wire
+    start = wire.start
+    # Other numbers than zeros, since the size may depend on them. Drawing each takes seconds for hundreds of millions.
+    drawn = torch.randn(min(len(start), DRAWN), generator=torch.Generator().manual_seed(0))
+    update = drawn.repeat(-(-len(start) // len(drawn)))[: len(start)]
     added = round(
-        (setup.bits_per_parameter - (setup.wire.codec.bits_per_parameter or 0.0))
-        * setup.model.tensors.size
-        / 8
+        (setup.bits_per_parameter - (wire.codec.bits_per_parameter or 0.0)) * setup.model.tensors.size / 8
     )
     return Traffic(
         rounds=setup.rounds,
-        down_bytes=len(setup.wire.pack_model(start)) + added,
-        up_bytes=len(setup.wire.pack_update(update)) + added,
+        first_bytes=len(wire.pack_model(wire.start)) + added,
+        down_bytes=len(wire.pack_model(wire.start + update)) + added,
+        up_bytes=len(wire.pack_update(update)) + added,
         clients=_clients_in_a_round(setup),
         most_clients=setup.plan.clients_in_a_round,
     )
@@ -177,9 +187,8 @@ def _work(setup: RunSetup) -> Work:
     local, clients = _local(setup), setup.clients
     taking_part = _clients_in_a_round(setup)
     if local is None:
-        batch = getattr(setup.settings, "batch_size", 16)
-        whole = LocalTraining(learning_rate=1, batch_size=batch)
-        return Work(taking_part * _mean([steps_of(len(client.examples), whole) for client in clients]), 0.0)
+        local = _gradients(setup)
+        return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
     terms = setup.record_terms
     if terms is None:
         return Work(taking_part * _mean([steps_of(len(client.examples), local) for client in clients]), 0.0)
@@ -216,24 +225,31 @@ def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
 
 
 def _states_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
-    """What all clients keep: preconditioners, or the dual variable and the model of a method that has them."""
-    local, clients = _local(setup), len(setup.clients)
-    if local and local.optimizer == "shampoo":
-        return clients * shampoo_bytes(shapes)
-    if setup.settings.method in ("dp-clgecl", "laplace-iadmm"):
-        return 2 * clients * FLOAT * setup.model.tensors.size
-    return 0
+    """What all clients keep: preconditioners, what a codec left out, or the vectors of a method that has them."""
+    local, clients, codec = _local(setup), len(setup.clients), setup.wire.codec
+    vectors = {"dp-clgecl": 2, "laplace-iadmm": 2, "scaffold": 1}.get(setup.settings.method, 0)
+    if isinstance(codec, CodecPlugin) and codec.keeps_state:
+        vectors += len(setup.wire.start) // setup.model.tensors.size
+    preconditioners = shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
+    return clients * (vectors * FLOAT * setup.model.tensors.size + preconditioners)
 
 
 def _run_bytes(setup: RunSetup) -> int:
-    vector, opened = FLOAT * setup.model.tensors.size, 0
+    """The run folder at its largest: checkpoints, states, and what a record opens or what is saved inside a round."""
+    shapes = [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
+    vector, kept = FLOAT * setup.model.tensors.size, setup.settings.checkpoints
+    # A new best model is written before the one before it is deleted.
+    models = 1 + (setup.rounds // kept.every if kept.every else 0) + 2 * kept.best
+    inside = 0
     if setup.record_terms:
         # The noised sum and the weights of every round.
-        opened = 2 * setup.rounds * vector
-    state = 2 * (
-        vector + _states_bytes(setup, [list(p.shape) for p in setup.model.tensors.parameters.values()])
-    )
-    return FLOAT * setup.model.parameters + state + opened
+        inside = 2 * setup.rounds * vector
+    elif setup.guarantee is None:
+        # The replies of clients, and the weights of one that trains with its optimizer's state.
+        inside = setup.plan.clients_in_a_round * vector + _training_bytes(setup, shapes) * (
+            kept.local_steps > 0
+        )
+    return models * FLOAT * setup.model.parameters + 2 * (vector + _states_bytes(setup, shapes)) + inside
 
 
 def _room(setup: RunSetup, out: Path) -> Room:
@@ -255,9 +271,7 @@ class _Measured:
     """
 
     def __init__(self, setup: RunSetup) -> None:
-        local = _local(setup) or LocalTraining(
-            learning_rate=1e-9, batch_size=getattr(setup.settings, "batch_size", 16)
-        )
+        local = _local(setup) or _gradients(setup)
         self._local = local.model_copy(update={"max_steps": 1, "epochs": 1})
         self._setup = setup
         providers = self._drawn_providers(local)
@@ -299,22 +313,19 @@ class _Measured:
         return drawn
 
     def _step_s(self, learner: Learner, providers: dict[str, list[int]], examples: Sequence[int]) -> float:
-        """The time of the second of two steps: the first one allocates memory."""
+        """The time of a step, after one with a single example, which loads what the first step of a process needs."""
         weights = self._setup.model.start.to(learner.device)
-
-        def train() -> int:
-            """Train once, and return the number of steps."""
-            if self._setup.record_terms:
-                return len(
-                    list(learner.provider_changes(weights, providers, self._local, self._setup.stream))
-                )
-            learner.train(weights, examples[: self._local.batch_size], self._local, self._setup.stream)
-            return 1
-
-        train()
+        stream = self._setup.stream
+        learner.train(weights, examples[:1], self._local, stream)
         _synchronize(learner.device)
         began = perf_counter()
-        steps = train()
+        if isinstance(learner, StackedLearner) and self._setup.record_terms:
+            steps = sum(1 for _ in learner.provider_changes(weights, providers, self._local, stream))
+        else:
+            of_a_step = sorted(providers.values(), key=len)[len(providers) // 2]
+            chosen = of_a_step if self._setup.record_terms else examples[: self._local.batch_size]
+            learner.train(weights, chosen, self._local, stream)
+            steps = 1
         _synchronize(learner.device)
         return (perf_counter() - began) / steps
 

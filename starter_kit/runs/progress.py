@@ -65,6 +65,8 @@ def describe(metrics: RoundMetrics, bytes_total: int) -> str:
         parts.append(f"ε {metrics.epsilon:.3f}")
     if metrics.anls is not None:
         parts.append(f"ANLS {metrics.anls:.4f}")
+    elif metrics.sample_anls is not None:
+        parts.append(f"ANLS {metrics.sample_anls:.4f} on {metrics.sample_questions} questions")
     return " · ".join(parts)
 
 

@@ -4,14 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from evaluator.contracts import ScoringResult, evaluator_version
 from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.scoring.metrics import GoldAnswers
+from evaluator.scoring.metrics import GoldAnswers, QuestionScores
 from starter_kit.dp.guarantee import Guarantee
 from starter_kit.federation.rounds import Round
-from starter_kit.reporting.metrics import SUMMARY, RoundMetrics, RunSummary, read_summary, write_summary
+from starter_kit.reporting.metrics import (
+    SUMMARY,
+    RoundMetrics,
+    RunSummary,
+    best_round,
+    read_summary,
+    write_summary,
+)
 from starter_kit.runs.environment import device_name, versions
 from starter_kit.runs.resuming import RunState
 from starter_kit.runs.setup import RunSetup
@@ -57,7 +67,7 @@ def round_metrics(
         masked: Whether clients run separately from the server and it receives only the sum of their updates.
     """
     private = epsilon is not None
-    anls, accuracy = _validate(setup, finished)
+    scores = _validate(setup, finished)
     return RoundMetrics(
         round=finished.number,
         clients=len(finished.clients),
@@ -66,9 +76,8 @@ def round_metrics(
         bytes_up=finished.bytes_up,
         loss=None if private else finished.loss,
         epsilon=epsilon,
-        anls=anls,
-        accuracy=accuracy,
         seconds=None if private else seconds,
+        **scores,
     )
 
 
@@ -96,6 +105,8 @@ def run_summary(
         anls=last.anls if last else None,
         accuracy=last.accuracy if last else None,
         split="valid" if last and last.anls is not None else None,
+        best_round=best_round(rounds) if settings.checkpoints.best else None,
+        sample_questions=last.sample_questions if last else None,
         seconds=None if guarantee else sum(line.seconds or 0 for line in rounds),
         kit_version=evaluator_version(),
         resumed=state.breaks,
@@ -162,13 +173,40 @@ def keep_scores(folder: Path, result: ScoringResult, split: str) -> bool:
     return True
 
 
-def _validate(setup: RunSetup, finished: Round) -> tuple[float, float] | tuple[None, None]:
-    """Return ANLS and accuracy of the round's model on the validation split, where the settings require it now."""
-    every = setup.settings.evaluate_every
-    if not every or (finished.number % every and finished.number != setup.rounds):
-        return None, None
+def _validate(setup: RunSetup, finished: Round) -> dict[str, Any]:
+    """Return the scores of the round's model on the validation split, where the settings require them now.
+
+    They have the names of `RoundMetrics`. Where the settings name a number of questions, a round is scored on a sample
+    of so many, the same in each, and the last round on all of them as well.
+    """
+    every, last = setup.settings.evaluate_every, finished.number == setup.rounds
+    if not every or (finished.number % every and not last):
+        return {}
     dataset = Dataset(setup.data, "valid")
-    predictions = setup.model.predict(finished.weights, setup.tokenizer, dataset)
-    gold = GoldAnswers([question.answers for question in dataset.questions])
-    scores = gold.score([prediction.answer for prediction in predictions]).means()
-    return scores.anls, scores.accuracy
+    sample = _sample(setup, len(dataset.questions))
+    places = range(len(dataset.questions)) if last or not sample else sample
+    questions = [dataset.questions[place] for place in places]
+    predictions = setup.model.predict(finished.weights, setup.tokenizer, dataset, questions)
+    scores = GoldAnswers([question.answers for question in questions]).score(
+        [prediction.answer for prediction in predictions]
+    )
+    found: dict[str, Any] = {}
+    if last or not sample:
+        found |= {"anls": scores.means().anls, "accuracy": scores.means().accuracy}
+    if sample:
+        of_sample = np.isin(places, sample)
+        of_them = QuestionScores(scores.anls[of_sample], scores.accuracy[of_sample]).means()
+        found |= {
+            "sample_anls": of_them.anls,
+            "sample_accuracy": of_them.accuracy,
+            "sample_questions": of_them.questions,
+        }
+    return found
+
+
+def _sample(setup: RunSetup, questions: int) -> list[int]:
+    """Return the places of the questions that rounds are compared by, in their order; empty where these are all."""
+    wanted = setup.settings.evaluate_questions
+    if wanted is None or wanted >= questions:
+        return []
+    return sorted(setup.stream.at("validation").random().sample(range(questions), wanted))

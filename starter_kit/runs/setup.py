@@ -10,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.compression.codecs import codec
+from evaluator.records.checks import FRAMING
+from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
@@ -31,6 +33,8 @@ from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import LocalStep
 from starter_kit.learning.stacking import make_learner
 from starter_kit.learning.trainable_model import TrainableModel
+from starter_kit.learning.training_saves import TrainingSaves
+from starter_kit.plugin import reported
 from starter_kit.randomness import Stream
 from starter_kit.secure_aggregation.fixed_point import finest_grid
 from starter_kit.settings.plan import Plan, RecordTerms
@@ -44,6 +48,8 @@ class RunSetup:
         clients: The clients of the whole federation, as the method sees them.
         model: The model and its trained part; in memory once, even where server and clients are in one process.
         aggregation: How updates reach the server.
+        saves: Where long local trainings of this process are saved while they run, unless something is private; None
+            for nowhere.
 
     Raises:
         ProblemError: The data or the base can't be read, or the settings don't fit them.
@@ -59,6 +65,7 @@ class RunSetup:
                 next_step="Add --set device=cpu.",
             )
         self.settings = settings
+        self.saves: TrainingSaves | None = None
         self.data = data
         self._base = base
         model, self.tokenizer = open_reference(base)
@@ -83,10 +90,8 @@ class RunSetup:
             dropout=settings.dropout,
             compute=settings.compute,
         )
-        known = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
-        # What goes beside the model is zero at first.
-        beside = self.model.start.new_zeros(self.plan.beside.size(len(self.model.start)))
-        self.wire = Wire(known, torch.cat([self.model.start, beside]))
+        self.wire = Wire(self._codec(), self._sent_first())
+        _check_stated_bits(self.wire, self.plan)
         self.method = self._fitted(self.plan.method)
         self.aggregation = self._aggregation()
 
@@ -103,6 +108,15 @@ class RunSetup:
             size = self.model.tensors.size
             bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
+
+    def _codec(self) -> Codec | CodecPlugin:
+        """Return the codec of the settings, for vectors of this model."""
+        found = self.settings.codec
+        if not isinstance(found, CodecPlugin):
+            return codec(found)
+        shapes = [parameter.shape for parameter in self.model.tensors.parameters.values()]
+        with reported(found):
+            return found.with_layout(self.plan.beside.layout(shapes))
 
     def _fitted(self, method: Method) -> Method:
         """Return the method, with the layout of the trained vector where it asks for that.
@@ -124,6 +138,12 @@ class RunSetup:
                 {name: parameter.shape for name, parameter in self.model.tensors.parameters.items()}
             )
         return method
+
+    def _sent_first(self) -> Tensor:
+        """Return the model at the start, with what goes beside it: zeros at first."""
+        start = self.model.start
+        size = self.plan.beside.size(len(start))
+        return torch.cat([start, start.new_zeros(size)]) if size else start
 
     def _aggregation(self) -> Aggregation:
         secure = self.settings.secure_aggregation
@@ -224,7 +244,37 @@ class RunSetup:
         learner = make_learner(self.model, documents, local)
         if self.guarantee is None:
             learner.on_step = on_step
+            learner.saves = self.saves
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
+
+
+def _check_stated_bits(wire: Wire, plan: Plan) -> None:
+    """Check that a plug-in's messages take the bits that it says, where a training record states them.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) They don't, and check C4 would reject the record.
+    """
+    codec, size = wire.codec, len(wire.start)
+    if plan.record_terms is None or not isinstance(codec, CodecPlugin) or codec.bits_per_parameter is None:
+        return
+    update = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    stated = size * codec.bits_per_parameter / 8
+    for what, message in (
+        ("the first model", wire.pack_model(wire.start)),
+        ("a model", wire.pack_model(wire.start + update)),
+        ("an update", wire.pack_update(update)),
+    ):
+        if not stated - 1 < len(message) <= stated * (1 + FRAMING) + 1:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                message="A codec's messages don't take the bits that it says they do.",
+                where=f"codec {codec}, bits_per_parameter",
+                expected=f"messages of {codec.bits_per_parameter:g} bits for each of {size:,} numbers, and at most "
+                f"{FRAMING:.0%} more",
+                found=f"{what} of {len(message):,} bytes",
+                next_step="Correct bits_per_parameter in its file, or what it sends: the record states one number for "
+                "all messages, which check C4 compares with the log.",
+            )
 
 
 def _check_marked_private(settings: RunSettings, plan: Plan) -> None:

@@ -11,6 +11,7 @@ from evaluator.records.round_keys import RunKeys, keys_root
 from starter_kit.console import log
 from starter_kit.engines.local import LocalEngine
 from starter_kit.federation.rounds import Engine, Round, Server
+from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Complete, Unfinished, open_run, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter, TrainingData, open_record
 from starter_kit.runs.progress import Watcher
@@ -29,6 +30,7 @@ from starter_kit.runs.results import (
     sent_bytes,
 )
 from starter_kit.runs.resuming import RunState
+from starter_kit.runs.round_progress import ResumingEngine, RoundProgress
 from starter_kit.runs.round_secret import new_secret
 from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.writing import RunWriter
@@ -88,6 +90,9 @@ def train(
         state = run.state or RunState(0, setup.model.start)
         spending = PrivacySpending(setup.guarantee, state.interrupted_rounds)
         spending.check_before(setup.rounds)
+        progress = RoundProgress(run.paths, settings.checkpoints.local_steps)
+        if settings.checkpoints.local_steps:
+            setup.saves = progress
         engine = stack.enter_context(open_engine(setup, watcher))
         check_replayable(setup, apart=engine.apart)
         engine.restore(state.clients)
@@ -95,7 +100,10 @@ def train(
         record = stack.enter_context(
             _open_record(setup, run, spending, credentials, track=track, apart=engine.apart, secret=secret)
         )
-        server, writer = _server(setup, engine, state, watcher), RunWriter(run, record)
+        if _resumes_inside_rounds(setup, engine):
+            engine = ResumingEngine(engine, progress)
+        kept = KeptModels(run.paths, setup.model, settings.checkpoints)
+        server, writer = _server(setup, engine, state, watcher), RunWriter(run, kept, progress, record)
         if record and secret:
             server.draws = RunKeys(secret, record.run_token, state.interrupted_rounds)
         training = Training(setup, server, writer, spending, watcher)
@@ -162,6 +170,15 @@ def _check_before_writing(setup: RunSetup) -> None:
     check_replayable(setup, apart=False)
     if setup.guarantee:
         setup.guarantee.epsilon(setup.rounds)
+
+
+def _resumes_inside_rounds(setup: RunSetup, engine: Engine) -> bool:
+    """Return whether a client that has finished needn't train again when its round is resumed.
+
+    Not where something is private, nor under secure aggregation, whose secrets are never stored; and nodes keep what
+    belongs to their clients' replies.
+    """
+    return setup.guarantee is None and setup.settings.secure_aggregation is None and not engine.apart
 
 
 def _check_token(setup: RunSetup, run: Unfinished) -> None:

@@ -12,9 +12,11 @@ from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.reporting.files import fsync_path
 from starter_kit.reporting.metrics import RoundMetrics, RunSummary, write_line, write_summary
 from starter_kit.runs.folder import ADAPTER, FILES
+from starter_kit.runs.kept_models import KeptModels
 from starter_kit.runs.opening import Unfinished, give_proper_name, writing_run
 from starter_kit.runs.private_record import PrivateRecordWriter
 from starter_kit.runs.resuming import ResumeFolder, RunState
+from starter_kit.runs.round_progress import RoundProgress
 
 
 class RunWriter:
@@ -23,6 +25,8 @@ class RunWriter:
     Args:
         run: The run that `open_run` returned.
         record: Writes the training record; None where none is written.
+        kept: The models of earlier rounds that are kept.
+        progress: What is saved of a round while it runs.
 
     Attributes:
         metrics: The metrics of all rounds so far.
@@ -31,8 +35,12 @@ class RunWriter:
         ProblemError: (`E_RUN_FOLDER`) The folder can't be written; recorded rounds stay.
     """
 
-    def __init__(self, run: Unfinished, record: PrivateRecordWriter | None = None) -> None:
+    def __init__(
+        self, run: Unfinished, kept: KeptModels, progress: RoundProgress, record: PrivateRecordWriter | None
+    ) -> None:
         self._paths = run.paths
+        self._kept = kept
+        self._progress = progress
         self._record = record
         self._resume = ResumeFolder(run.paths.unfinished)
         self._begun = False
@@ -61,7 +69,10 @@ class RunWriter:
                 self._record.round(finished)
             fsync_path(self._paths.log)
             fsync_path(self._paths.metrics)
+            self._kept.keep(self.metrics, state.weights)
             self._resume.save(state)
+            self._progress.clear()
+            self._kept.forget(self.metrics)
 
     def finish(
         self, model: TrainableModel, weights: Tensor, base_sha256: str, summary: Callable[[str], RunSummary]

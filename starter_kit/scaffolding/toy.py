@@ -83,7 +83,9 @@ class Toy:
     def run_settings(self, settings: RunSettings, rounds: int) -> list[Round]:
         """Run the first `rounds` rounds from `weights` with the method and the codec of `settings`."""
         plan = settings.plan(self.clients)
-        messages = settings.codec if isinstance(settings.codec, CodecPlugin) else codec(settings.codec)
+        shapes = plan.beside.layout([self.model.weight.shape])
+        chosen = settings.codec
+        messages = chosen.with_layout(shapes) if isinstance(chosen, CodecPlugin) else codec(chosen)
         server = self.server(plan.method, settings.seed, messages=messages, beside=plan.beside)
         return list(run_rounds(server, self.weights, range(1, rounds + 1)))
 

@@ -34,6 +34,29 @@ class SecureAggregationSettings(BaseModel):
     tolerated_losses: int = Field(default=0, ge=0)
 
 
+class Checkpoints(BaseModel):
+    """Which models of a run are kept beside its last one, and how often a long local training is saved.
+
+    Attributes:
+        every: The number of rounds between two copies of the model; 0 for none.
+        best: Whether the model of the round with the highest ANLS on the validation split is kept; needs
+            `evaluate_every`.
+        local_steps: The number of steps of a local training after which it is saved, so that a run that is interrupted
+            resumes inside the round; 0 for never. Only where nothing is private and clients run in one process.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    every: int = Field(default=0, ge=0)
+    best: bool = False
+    local_steps: int = Field(default=1000, ge=0)
+
+    @property
+    def keeps_earlier_models(self) -> bool:
+        """Whether models of earlier rounds are kept."""
+        return self.every > 0 or self.best
+
+
 class RunSettings(BaseModel, ABC):
     """Settings of every method.
 
@@ -52,6 +75,9 @@ class RunSettings(BaseModel, ABC):
         secure_aggregation: Null for updates that the server sees.
         dropout: Whether the model's dropout is on in training.
         evaluate_every: The number of rounds between two scores of the model on the validation split; 0 for no scores.
+        evaluate_questions: How many questions of the validation split are scored in these rounds, the same ones each
+            time; null for all. The last round is scored on all of them as well.
+        checkpoints: Which models are kept beside the last one; what is saved for resuming.
         device: Where the model trains.
         compute: How a training step is computed: time and memory, and rounding.
     """
@@ -70,6 +96,8 @@ class RunSettings(BaseModel, ABC):
     secure_aggregation: SecureAggregationSettings | None = None
     dropout: bool = False
     evaluate_every: int = Field(default=0, ge=0)
+    evaluate_questions: int | None = Field(default=None, ge=1)
+    checkpoints: Checkpoints = Checkpoints()
     device: Literal["cpu", "cuda"] = "cpu"
     compute: Compute = Compute()
 
@@ -90,6 +118,16 @@ class RunSettings(BaseModel, ABC):
                 f"codec {self.codec} of the method's Settings is none of {', '.join([*BUILT_IN, *CODECS.names])}; name "
                 "a file with a class Codec instead, which `pfl new NAME --codec` writes"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _there_are_scores(self) -> Self:
+        for setting, used in (
+            ("evaluate_questions", self.evaluate_questions is not None),
+            ("checkpoints.best", self.checkpoints.best),
+        ):
+            if used and not self.evaluate_every:
+                raise ValueError(f"{setting} does nothing while evaluate_every is 0; say how often to score")
         return self
 
     @model_validator(mode="after")
@@ -135,6 +173,16 @@ class PrivateSettings(RunSettings):
     delta: float = Field(gt=0, lt=1)
     clip_norm: float = Field(gt=0, le=1e12)
     replayable: bool = False
+
+    @model_validator(mode="after")
+    def _a_choice_among_models_is_declared(self) -> Self:
+        if self.checkpoints.keeps_earlier_models and not getattr(self, "validation_on_private_data", False):
+            raise ValueError(
+                "checkpoints keeps models of earlier rounds to choose from, and ε doesn't cover a choice by "
+                "providers' data; leave it out, or declare the choice with validation_on_private_data=true where the "
+                "method has a training record"
+            )
+        return self
 
 
 class RecordedSettings(PrivateSettings, LocalTrainingSettings):

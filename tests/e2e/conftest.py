@@ -58,11 +58,11 @@ def train_openly(folder: Path) -> None:
     pfl("train", "fedavg", *where, "--set", "rounds=1")
 
 
-def start_stack(stack: Stack, trained: Path) -> None:
-    """Start a site that holds the small run's base weights and test set."""
+def start_stack(stack: Stack, trained: Path, *more: str) -> None:
+    """Start a site that holds the small run's base weights and test set, with `more` set of its tracks."""
     shutil.copytree(trained / "base", stack.evaluator_home / "references" / "vt5-small")
     shutil.copytree(trained / "data" / "secret", stack.evaluator_home / "test_sets" / "small")
-    overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0"]
+    overrides = ["*.reference=vt5-small", "*.test_set=small", "track-1.anls_threshold=0", *more]
     stack.start(["load_tracks", *(word for override in overrides for word in ("--set", override))])
 
 
@@ -71,7 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Iterator[St
     """A site on the embedded back ends, for the tests of the group "site": each brings teams of its own."""
     stack = Stack(tmp_path_factory.mktemp("site"))
     try:
-        start_stack(stack, trained)
+        start_stack(stack, trained, "track-1.leakage_set=small", "track-1.leakage_split=test")
         yield stack
     finally:
         stack.stop()

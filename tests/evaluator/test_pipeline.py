@@ -26,11 +26,12 @@ from evaluator.contracts import (
     ValidationResult,
 )
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage_report import Leakage, LeakageDetail, LeakageResult
 from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.lines import TrainableTensor
 from evaluator.scoring.split import Split, write_split
 from tests.evaluator.records.factories import make_record
-from tests.evaluator.tiny_track import write_reference, write_test_set
+from tests.evaluator.tiny_track import write_leakage_set, write_reference, write_test_set
 
 RULES = TrackRules(
     reference="tiny", test_set="secret", clients=2, privacy=PrivacyRules(epsilon=8, delta=1e-5)
@@ -80,6 +81,30 @@ def test_a_missing_artifact_is_named(inputs: StepInputs, step: Step) -> None:
         run(step, replace(inputs, files={}))
     assert caught.value.problem.code is ErrorCode.ARTIFACT_MISSING
     assert caught.value.problem.where == STEP_ARTIFACTS[step][0]
+
+
+def test_leakage_is_measured_once_and_names_of_providers_stay_on_the_machine(
+    inputs: StepInputs, tmp_path: Path
+) -> None:
+    write_leakage_set(tmp_path / "set", "red")
+    answers, kept = tmp_path / "answers" / "one.leakage.json", tmp_path / "kept"
+    measuring = replace(inputs, test_set=tmp_path / "set", split="red", answers=answers, kept=kept)
+    asked: list[int] = []
+    first = run_step(Step.LEAKAGE, measuring, lambda done, _: asked.append(done))
+    result = first.result
+    assert isinstance(result, LeakageResult)
+    # The checkpoint has the base weights: there is nothing to find.
+    assert result.leakage == Leakage(providers=4)
+    assert result.checkpoint_sha256 == sha256_of(inputs.files[ArtifactKind.CHECKPOINT])
+    assert isinstance(first.detail, LeakageDetail)
+    assert {measure.attack for measure in first.detail.measures} == {"likelihood"}
+    assert [text.partition(":")[0] for text in first.detail.left_out] == ["T_5", "T_10"]
+    assert "Ada Ltd" in answers.read_text()
+    assert "Ada" not in first.detail.model_dump_json() + result.model_dump_json()
+    written = {path: path.stat().st_mtime_ns for path in kept.iterdir()}
+    assert run_step(Step.LEAKAGE, measuring, lambda _done, _total: None) == first
+    assert {path: path.stat().st_mtime_ns for path in kept.iterdir()} == written
+    assert asked[-1] == 8
 
 
 def test_only_what_the_track_trains_may_differ_from_the_base_weights(

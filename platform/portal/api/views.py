@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 
@@ -14,19 +15,33 @@ def docs(api: NinjaAPI) -> Any:
     @require_safe
     def page(request: HttpRequest) -> HttpResponse:
         schema = api.get_openapi_schema()
-        endpoints = [
-            {"method": method.upper(), "path": path, **operation, "fields": _fields(schema, operation)}
-            for path, operations in schema["paths"].items()
-            for method, operation in operations.items()
-        ]
-        return render(request, "api/docs.html", {"endpoints": endpoints})
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for path, operations in schema["paths"].items():
+            # What it is about, such as "submissions" of /api/v1/submissions/{submission_id}.
+            about = path.removeprefix(reverse("api:api-root")).partition("/")[0]
+            groups.setdefault(about, []).extend(
+                _endpoint(schema, method, path, operation) for method, operation in operations.items()
+            )
+        return render(request, "api/docs.html", {"groups": groups})
 
     return page
 
 
-def _fields(schema: dict[str, Any], operation: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of the operation's JSON body."""
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+def _endpoint(schema: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+    """Return an operation with the fields that it takes, and those that it returns."""
+    returned = [content for code, content in operation["responses"].items() if str(code).startswith("2")]
+    tables = {"Request": operation.get("requestBody", {}), "Response": returned[0] if returned else {}}
+    return {
+        **operation,
+        "method": method.upper(),
+        "path": path,
+        "tables": {title: fields for title, body in tables.items() if (fields := _fields(schema, body))},
+    }
+
+
+def _fields(schema: dict[str, Any], message: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of a JSON body."""
+    body = message.get("content", {}).get("application/json", {}).get("schema", {})
     model = schema["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     required = model.get("required", [])
     return [

@@ -37,6 +37,11 @@ class AuditEntry(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("An audit entry is never deleted.")
 
+    @property
+    def words(self) -> str:
+        """The action as pages show it, such as "submission: proof revised"."""
+        return self.action.replace(".", ": ").replace("_", " ")
+
 
 class Version(models.Model):
     """The version of the boards of one track, or of all tracks; see `portal.audit.versions`."""

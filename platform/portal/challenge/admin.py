@@ -38,6 +38,13 @@ class TrackAdmin(AuditedAdmin[Track]):
             },
         ),
         (
+            "Leakage",
+            {
+                "description": "Measured of runs that have a rank, after the score; no rank depends on it.",
+                "fields": ["leakage_set", "leakage_split"],
+            },
+        ),
+        (
             "Ranking",
             {
                 "description": "Once the track exists, the organizers' desk changes the last three: it shows what a "

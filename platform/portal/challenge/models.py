@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
-from evaluator.contracts import ArtifactKind, PrivacyRules, TrackRules
+from evaluator.contracts import ArtifactKind, LeakageSet, PrivacyRules, TrackRules
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.mechanisms.units import Adjacency
 from portal.challenge import phases
@@ -129,6 +129,17 @@ class Track(models.Model):
         max_length=64,
         validators=[folder_name],
         help_text="Secret test set: a folder under test_sets/ on the workers.",
+    )
+    leakage_set = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        validators=[folder_name],
+        help_text="Data with members and nonmembers of the training, by which leakage is measured: a folder under "
+        "test_sets/ on the workers. Blank: it isn't measured.",
+    )
+    leakage_split = models.CharField(
+        max_length=64, default="red", validators=[folder_name], help_text="Which split of it."
     )
     clients = models.PositiveSmallIntegerField(default=10, validators=[MinValueValidator(1)])
     max_rounds = models.PositiveIntegerField(default=10_000, validators=[MinValueValidator(1)])
@@ -257,6 +268,10 @@ class Track(models.Model):
     def trainable_patterns(self) -> list[str]:
         """Return the patterns of the names of tensors that may differ from the base weights; none where all may."""
         return patterns_in(self.trainable)
+
+    def measured_leakage_set(self) -> LeakageSet | None:
+        """Return the data by which leakage is measured; None where it isn't."""
+        return LeakageSet(folder=self.leakage_set, split=self.leakage_split) if self.leakage_set else None
 
     def rules(self, budget: float | None) -> TrackRules:
         """Return the rules for one run, as they are sent to the evaluator."""

@@ -11,8 +11,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from typing_extensions import override
 
-from evaluator.contracts import GroupScore, ScoringDetail
+from evaluator.contracts import GroupScore, ScoringDetail, Step
 from evaluator.errors import ProblemError
+from evaluator.leakage_report import AttackMeasure, LeakageDetail
 from evaluator.scoring.metrics import cut
 from portal.audit.admin import AuditedAdmin, ReadOnlyAdmin
 from portal.audit.transitions import IllegalTransitionError
@@ -38,7 +39,7 @@ class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
         "outcome",
         "problems",
         "result",
-        "score_groups",
+        "detail_table",
         "provenance",
         "operator_trace",
         "received_at",
@@ -49,13 +50,41 @@ class StepReportInline(admin.StackedInline[StepReport, Evaluation]):
     def has_add_permission(self, _request: HttpRequest, _obj: Evaluation | None = None) -> bool:
         return False
 
-    @admin.display(description="Score by groups", empty_value="–")
-    def score_groups(self, report: StepReport) -> SafeString | None:
-        """Return the scores by groups of questions as a table, which only organizers see."""
-        return None if report.detail is None else _as_table(ScoringDetail.model_validate(report.detail))
+    @admin.display(description="Detail", empty_value="–")
+    def detail_table(self, report: StepReport) -> SafeString | None:
+        """Return the scores by groups of questions, or what all attacks found, as a table that only organizers see."""
+        match report.step, report.detail:
+            case _, None:
+                return None
+            case Step.LEAKAGE, detail:
+                return _attacks(LeakageDetail.model_validate(detail))
+            case _, detail:
+                return _score_groups(ScoringDetail.model_validate(detail))
 
 
-def _as_table(detail: ScoringDetail) -> SafeString:
+def _attacks(detail: LeakageDetail) -> SafeString:
+    rows = format_html_join(
+        "",
+        "<tr><td>{}</td><td>{}</td><td>{} + {}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{} to {}</td></tr>",
+        (_attack_cells(measure) for measure in detail.measures),
+    )
+    return format_html(
+        '<table><thead><tr><th scope="col">Attack</th><th scope="col">Questions, at least</th>'
+        '<th scope="col">Members and nonmembers</th><th scope="col">Figure</th><th scope="col">Value</th>'
+        '<th scope="col">95 % interval</th><th scope="col">Above the base weights</th></tr></thead>'
+        "<tbody>{}</tbody></table>{}",
+        rows,
+        format_html_join("", "<p>Not made, {}.</p>", ((text,) for text in detail.left_out)),
+    )
+
+
+def _attack_cells(measure: AttackMeasure) -> tuple[str, ...]:
+    values = (measure.value, measure.low, measure.high, measure.above_base_low, measure.above_base_high)
+    counts = (f"{measure.target_set}", f"{measure.members:,}", f"{measure.nonmembers:,}")
+    return (measure.attack, *counts, measure.statistic, *(f"{value:.3f}" for value in values))
+
+
+def _score_groups(detail: ScoringDetail) -> SafeString:
     rows = format_html_join(
         "",
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td><td>{}</td></tr>",

@@ -40,13 +40,16 @@ logger = logging.getLogger(__name__)
 ALIVE = timedelta(minutes=1)
 
 
-def start(run: Run, **fields: Any) -> Evaluation:
-    """Begin the next attempt at a queued run, with `fields` of its row. The caller holds the run's lock."""
+def start(run: Run, step: Step | None = None, **fields: Any) -> Evaluation:
+    """Begin the next attempt at a run, with its first step or this one, and `fields` of its row.
+
+    The caller holds the run's lock.
+    """
     last = run.evaluations.aggregate(Max("attempt"))["attempt__max"] or 0
-    steps = TrackRules.model_validate(run.rules).steps()
+    first = step or TrackRules.model_validate(run.rules).steps()[0]
     now = clock.now()
     evaluation = Evaluation.objects.create(
-        run=run, attempt=last + 1, step=steps[0], created_at=now, step_queued_at=now, **fields
+        run=run, attempt=last + 1, step=first, created_at=now, step_queued_at=now, **fields
     )
     dispatch_on_commit()
     return evaluation
@@ -119,7 +122,7 @@ def workers_alive(queue: str, now: datetime) -> int:
 
 
 def _send(evaluation_id: UUID, sent_at: datetime) -> None:
-    evaluation = Evaluation.objects.select_related("run").get(pk=evaluation_id)
+    evaluation = Evaluation.objects.select_related("run__submission__track").get(pk=evaluation_id)
     message = job(evaluation)
     try:
         app.send_task(
@@ -152,6 +155,14 @@ def _queues() -> list[Any]:
     return [app.amqp.queues[name] for name in (*places.STEPS, INTAKE_QUEUE)]
 
 
+def _rules(run: Run, step: Step) -> TrackRules:
+    """Return the rules of the run's submission; leakage is measured as the track says now."""
+    rules = TrackRules.model_validate(run.rules)
+    if step is not Step.LEAKAGE:
+        return rules
+    return rules.model_copy(update={"leakage_set": run.submission.track.measured_leakage_set()})
+
+
 def job(evaluation: Evaluation) -> EvaluationJob:
     """Return the message for the evaluation's current step, with URLs of the files that it needs, valid from now on."""
     run, step, store = evaluation.run, Step(evaluation.step), current_store()
@@ -160,7 +171,7 @@ def job(evaluation: Evaluation) -> EvaluationJob:
         attempt=evaluation.attempt,
         step=step,
         secret=step_secret(evaluation.pk, evaluation.attempt, step),
-        rules=TrackRules.model_validate(run.rules),
+        rules=_rules(run, step),
         challenge=run.challenge or None,
         sample_key=sample_key(run.rules["reference"]) if step is Step.VALIDATE else None,
         artifacts=[

@@ -23,10 +23,11 @@ from evaluator.contracts import (
     TrackRules,
 )
 from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
+from evaluator.leakage_report import LeakageResult
 from evaluator.results import RunResults
 from evaluator.signed_messages import SignedMessage
 from evaluator.worker.time_left import MAX_REMAINING_S
-from portal.evaluation import breaker, clock, models, near_copies, outcomes, report_checks
+from portal.evaluation import breaker, clock, leakage, models, near_copies, outcomes, report_checks
 from portal.evaluation.accounted import accept_accounting
 from portal.evaluation.dispatch import dispatch_on_commit
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState
@@ -68,7 +69,7 @@ def parse_report(message: object) -> StepReport:
     for name, value in report.result or ():
         if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
             raise ValueError(f"{name} = {value} is not a result")
-    if report.detail is not None:
+    if isinstance(report.detail, ScoringDetail):
         _require_plausible(report.detail)
     return report
 
@@ -131,6 +132,9 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
         report = _without_faults(run, truncate_for_storage(report))
         if report.outcome is not Outcome.FAILED:
             breaker.note_health(evaluation, report.step, shorten(report.provenance.worker))
+        if report.step is Step.LEAKAGE:
+            _end_leakage(evaluation, run, report, now)
+            return
         earlier = _rejections(evaluation)
         outcome, problems, results = _judged(run, report, is_rejected=earlier is not None)
         _store(evaluation, report, outcome, problems, now)
@@ -144,6 +148,15 @@ def receive_report(report: StepReport, now: datetime | None = None) -> None:
             case _:
                 _save_results(run, results)
                 _reject(evaluation, run, [*(earlier or []), *problems], now)
+
+
+def _end_leakage(evaluation: Evaluation, run: Run, report: StepReport, now: datetime) -> None:
+    """Store what was measured of a run that has its score: nothing that went wrong is for its team to fix."""
+    _store(evaluation, report, report.outcome, report.problems, now)
+    if isinstance(report.result, LeakageResult):
+        leakage.accept(evaluation, run, report.result, now)
+    else:
+        _fail_or_retry(evaluation, run, report, now)
 
 
 def _judged(run: Run, report: StepReport, *, is_rejected: bool) -> tuple[Outcome, list[Problem], RunResults]:
@@ -311,6 +324,7 @@ def _results(run: Run, report: StepReport) -> RunResults:
         case AccountingResult() as result:
             return accept_accounting(run, result)
         case ScoringResult() as result:
-            return official(run, run.attempt_results.including(result), report.detail)
+            detail = report.detail if isinstance(report.detail, ScoringDetail) else None
+            return official(run, run.attempt_results.including(result), detail)
         case result:
             return run.attempt_results.including(result)

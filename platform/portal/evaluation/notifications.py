@@ -1,7 +1,8 @@
 """What teams, reviewers and organizers are notified of: plain text, part of the transaction of the change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
@@ -9,11 +10,12 @@ from django.urls import reverse
 from evaluator.errors import Problem
 from evaluator.scoring.metrics import cut
 from portal.accounts.models import User
-from portal.evaluation.models import StepQueue
+from portal.challenge.models import Track
+from portal.evaluation.models import StepQueue, TestSet
 from portal.evaluation.results import disqualification, shortfall
 from portal.notifications.kinds import Kind
 from portal.notifications.sending import notify
-from portal.submissions.models import Run, RunState
+from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.teams.models import Team
 
 MAX_PROBLEMS = 10
@@ -27,6 +29,21 @@ def notify_team(run: Run, problems: Sequence[Problem]) -> None:
     if len(problems) > MAX_PROBLEMS:
         paragraphs.append(f"… and {len(problems) - MAX_PROBLEMS} more, on the page.")
     mail_team(submission.team, f"{run} is {run.state}", [_outcome(run), *paragraphs, page], kind=Kind.RESULTS)
+
+
+def notify_of_reveal(test_set: TestSet, tracks: Sequence[Track], runs: Collection[UUID], reason: str) -> None:
+    """Notify the teams of these runs that their scores are those on the private part of the test set from now on."""
+    submissions = Submission.objects.filter(runs__in=runs, state=SubmissionState.SUBMITTED)
+    people = User.objects.filter(membership__team__in=submissions.values("team"), is_active=True)
+    names = " and ".join(map(str, tracks))
+    text = (
+        f"The organizers have revealed the private part of the test set of {names}. Scores and ranks are those on it "
+        "from now on; the score of each run on the public part is shown beside it."
+    )
+    page = settings.SITE_URL + reverse("submissions:list")
+    key = f"revealed {test_set.pk}"
+    paragraphs = [text, *([reason] if reason else []), page]
+    notify(people, Kind.RESULTS, f"Final scores: {names}", paragraphs, key=key)
 
 
 def mail_team(team: Team, subject: str, paragraphs: Iterable[str], *, kind: Kind = Kind.PROOFS) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from django.conf import settings
 
+from evaluator.contracts import Step
 from evaluator.errors import ErrorCode, Problem
 from evaluator.results import RunResults
 from portal.accounts.models import User
-from portal.evaluation import dispatch, notifications
+from portal.evaluation import dispatch, leakage, notifications
 from portal.evaluation.models import Evaluation, EvaluationState
 from portal.evaluation.states import move_evaluation
 from portal.evaluation.trust import earned, with_trust
@@ -21,10 +22,13 @@ from portal.submissions.states import move_run
 def score(evaluation: Evaluation, run: Run, results: RunResults, now: datetime) -> None:
     """Complete the run with its results after all steps have passed: every number follows from its files."""
     move_evaluation(evaluation, EvaluationState.PASSED, finished_at=now)
-    # The files are the same, so what was examined in them stays examined.
+    # The files are the same, so what was examined and measured of them stays.
     results = with_trust(results, earned(now, run.examinations.all()))
+    results = results.model_copy(update={"leakage": run.results.leakage})
     move_run(run, RunState.SCORED, scored_at=now, results=results, pending=RunResults())
     notifications.notify_team(run, [])
+    if leakage.qualifies(run, results):
+        leakage.begin(run)
 
 
 def reject(evaluation: Evaluation, run: Run, problems: Sequence[Problem], now: datetime) -> None:
@@ -47,7 +51,7 @@ def fail_or_retry(evaluation: Evaluation, run: Run, now: datetime, *, is_excused
     faults = evaluation.faults if is_excused else evaluation.faults + 1
     move_evaluation(evaluation, EvaluationState.FAILED, finished_at=now)
     if faults > len(pauses):
-        _fail(run, ErrorCode.PLATFORM_FAULT)
+        _fail(evaluation, run, ErrorCode.PLATFORM_FAULT)
         return
     not_before = now + timedelta(seconds=pauses[max(0, faults - 1)]) if pauses else None
     _retry(evaluation, run, faults=faults, not_before=not_before)
@@ -57,7 +61,7 @@ def lose(evaluation: Evaluation, run: Run, now: datetime) -> None:
     """End an attempt whose worker fell silent; the run is tried again at once, unless it has lost too many workers."""
     move_evaluation(evaluation, EvaluationState.LOST, finished_at=now)
     if is_last_loss(evaluation):
-        _fail(run, ErrorCode.WORKERS_LOST)
+        _fail(evaluation, run, ErrorCode.WORKERS_LOST)
     else:
         _retry(evaluation, run, losses=evaluation.losses + 1)
 
@@ -85,6 +89,7 @@ def requeue(run: Run, *, actor: User | None = None, **fields: Any) -> Evaluation
 
     A run that has a score keeps its results, and its row on the boards, until the new ones are complete.
     """
+    leakage.cancel(run, actor=actor)
     results = RunResults() if run.scored_at is None else run.results
     move_run(run, RunState.QUEUED, actor=actor, results=results, pending=RunResults())
     return dispatch.start(run, **fields)
@@ -96,10 +101,16 @@ def _retry(evaluation: Evaluation, run: Run, **fields: Any) -> None:
         "faults": evaluation.faults,
         "losses": evaluation.losses,
     }
-    requeue(run, **{**counts, **fields})
+    if evaluation.step == Step.LEAKAGE:
+        leakage.begin(run, **{**counts, **fields})
+    else:
+        requeue(run, **{**counts, **fields})
 
 
-def _fail(run: Run, code: ErrorCode) -> None:
+def _fail(evaluation: Evaluation, run: Run, code: ErrorCode) -> None:
+    if evaluation.step == Step.LEAKAGE:
+        # The run has its score; `manage.py measure_leakage` tries again.
+        return
     move_run(run, RunState.FAILED)
     refund(run.submission)
     notifications.notify_team(run, [Problem.of(code)])

@@ -20,6 +20,7 @@ from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.evaluation.models import EvaluationState, ScoredPart, StepReport, TestSet
+from portal.evaluation.notifications import notify_of_reveal
 from portal.submissions.models import Run
 
 # What the tracks' pages note when the private part is revealed.
@@ -40,6 +41,13 @@ def scored_part(track: Track) -> ScoredPart:
 def tracks_on(test_set: TestSet) -> list[Track]:
     """Return the tracks that use the test set."""
     return list(Track.objects.filter(test_set=test_set.name).prefetch_related("phases"))
+
+
+def earliest_reveal(tracks: Iterable[Track], now: datetime) -> datetime | None:
+    """Return when the last of these tracks closes; None where one has no deadline, or all are closed for good."""
+    ends = [track.closes_at for track in tracks]
+    last = max((end for end in ends if end), default=now)
+    return last if all(ends) and last > now else None
 
 
 def open_because(tracks: Iterable[Track], now: datetime) -> str:
@@ -91,7 +99,7 @@ def official(run: Run, results: RunResults, detail: ScoringDetail | None) -> Run
 
 @transaction.atomic
 def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None = None) -> str:
-    """Make the private scores those of all runs on the test set; return why not, empty if they are.
+    """Make the private scores those of all runs on the test set, and notify their teams; return why not, or "".
 
     A run that is being scored meanwhile waits for this, or this for it.
     """
@@ -115,6 +123,7 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
         RuleChange.objects.create(track=track, at=now, text=NOTE, reason=reason)
         boards_changed(track.pk)
     record(actor, "test_set.revealed", current, test_set=current.name, runs=len(scores), reason=reason)
+    notify_of_reveal(current, tracks, scores, reason)
     return ""
 
 

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from django.db.models import Count, F, Q, QuerySet
 
-from evaluator.contracts import EVALUATOR_QUEUE, SCORING_QUEUE, Step
+from evaluator.contracts import EVALUATOR_QUEUE, MODEL_STEPS, SCORING_QUEUE, Step
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, TeamTurn
 from portal.evaluation.turns import TakenTurn, next_turn, retry_turn
 
-# Scoring waits for a GPU; all other steps share the CPU workers.
-QUEUES = {step: SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE for step in Step}
+# The model waits for a GPU; all other steps share the CPU workers.
+QUEUES = {step: SCORING_QUEUE if step in MODEL_STEPS else EVALUATOR_QUEUE for step in Step}
 STEPS = {name: [step for step in Step if QUEUES[step] == name] for name in (EVALUATOR_QUEUE, SCORING_QUEUE)}
 
 # At a time; others follow at the next look, and until then are counted behind them.

@@ -17,6 +17,7 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
+from evaluator.leakage_report import LeakageResult
 from portal.evaluation.models import TestSet
 from portal.submissions.models import Run
 
@@ -38,8 +39,10 @@ def faults(run: Run, report: StepReport) -> list[str]:
                 *_of_scores(result),
                 *_of_checkpoint(run, result.checkpoint_sha256),
                 *_of_test_set(rules.test_set, result),
-                *_of_parts(result, report.detail),
+                *_of_parts(result, report.detail if isinstance(report.detail, ScoringDetail) else None),
             ]
+        case LeakageResult() as result:
+            return list(_of_checkpoint(run, result.checkpoint_sha256))
         case _:
             return []
 

@@ -25,6 +25,7 @@ from evaluator.examinations import Comparison, RerunReport, Scores
 from evaluator.sandbox.limits import MIB, Limits
 from evaluator.sandbox.sandbox import SandboxError
 from evaluator.scoring.metrics import cut
+from evaluator.scoring.split import read_split
 from portal.accounts.models import User
 from portal.evaluation.examinations import conclude, reject_unscored
 from portal.evaluation.kit_sandbox import CannotExamineError, KitSandbox
@@ -98,10 +99,11 @@ def rerun(
     """Train the run's attached files again, and give the run its trust level if the scores agree.
 
     Raises:
-        ProblemError: The run isn't scored, or has no settings attached.
-        CannotExamineError: Nothing can be examined here, or data and base aren't those of the run.
+        ProblemError: The run isn't scored, or has no settings attached; or the test set's split can't be read.
+        CannotExamineError: Nothing can be examined here, or data, split and base aren't those of the run.
     """
     reject_unscored(run)
+    _require_same_split(run, options.test_set)
     began = time.monotonic()
     optional = [ArtifactKind.METHOD_FILE, ArtifactKind.TRAINING_RECORD]
     with fetched(run, required=[ArtifactKind.SETTINGS], optional=optional) as files, KitSandbox() as kit:
@@ -224,7 +226,6 @@ class _Rerun:
                 case AccountingResult():
                     found["epsilon"] = result.epsilon
                 case ScoringResult():
-                    self._require_same_split(result)
                     self._questions = result.questions
                     found |= {"anls": _public(result.anls), "accuracy": _public(result.accuracy)}
         return Scores.model_validate(found)
@@ -252,22 +253,24 @@ class _Rerun:
             raise ProblemError(*ended.problems)
         return ended.result
 
-    def _require_same_split(self, result: ScoringResult) -> None:
-        """Raise `CannotExamineError` for scores on another part than the run's, which the team will read."""
-        test_set = TestSet.objects.filter(name=self._rules.test_set).first()
-        found = result.split.sha256 if result.split else ""
-        if test_set and test_set.split_sha256 != found:
-            raise CannotExamineError(
-                f"The test set {self._rules.test_set} is split by {test_set.split_sha256 or 'nothing'}, and this one "
-                f"by {found or 'nothing'}: give it the workers' split.json."
-            )
-
     def _comparisons(self, report: RerunReport) -> list[Comparison]:
         submitted, repeats = report.submitted, report.repeats
         compared = [compare_anls(submitted.anls, [one.anls for one in repeats], self._questions)]
         if self._run.budget is None:
             compared.append(compare_bytes(submitted.bytes_total, [one.bytes_total for one in repeats]))
         return compared
+
+
+def _require_same_split(run: Run, folder: Path) -> None:
+    """Raise `CannotExamineError` for a test set that is split otherwise: the team will read scores on its parts."""
+    name = TrackRules.model_validate(run.rules).test_set
+    test_set, split = TestSet.objects.filter(name=name).first(), read_split(folder)
+    found = split.sha256 if split else ""
+    if test_set and test_set.split_sha256 != found:
+        raise CannotExamineError(
+            f"The test set {name} is split by {test_set.split_sha256 or 'nothing'}, and the one in {folder} by "
+            f"{found or 'nothing'}: give it the workers' split.json."
+        )
 
 
 def regular_file(folder: Path, path: Path) -> Path:

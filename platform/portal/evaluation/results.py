@@ -9,6 +9,7 @@ from typing import TypeGuard
 from evaluator.accounting.accountant import Accountant
 from evaluator.checks import CHECKS, CheckText
 from evaluator.contracts import Check, CheckStatus, Epsilon, TrustLevel
+from evaluator.leakage_report import Leakage
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
@@ -188,6 +189,13 @@ def threshold_text(threshold: float) -> str:
 def disqualification(reason: str) -> Shortfall | None:
     """Return what keeps a run from a rank that the organizers disqualified for this reason; None without one."""
     return Shortfall(f"the organizers disqualified it: {reason}", "disqualified") if reason else None
+
+
+def leakage_text(leakage: Leakage | None) -> str:
+    """Return the AUC of the attack on a run in a few signs; empty where it wasn't measured."""
+    if leakage is None:
+        return ""
+    return "n.s." if leakage.auc is None else f"{leakage.auc:.2f}"
 
 
 def shown_checks(run: Run) -> list[ShownCheck]:

@@ -27,6 +27,8 @@ def evaluate_again(run: Run, *, actor: User) -> Evaluation:
     removed by a rule of retention.
     """
     with transaction.atomic():
+        # First, as those who report on it lock it: leakage may be measured meanwhile.
+        list(run.evaluations.select_for_update().filter(state__in=ACTIVE_STATES))
         run = Run.objects.select_for_update().get(pk=run.pk)
         if run.state not in FINAL_STATES:
             raise IllegalTransitionError(f"Run {run.pk} is {run.state}: its evaluation is not over.")

@@ -16,6 +16,8 @@ EVALUATION_TRANSITIONS: Transitions = {
             EvaluationState.REJECTED,
             EvaluationState.FAILED,
             EvaluationState.LOST,
+            # Leakage is measured, and the run is evaluated again.
+            EvaluationState.CANCELED,
         }
     ),
     EvaluationState.PASSED: frozenset(),

@@ -26,6 +26,7 @@ STEP_NAMES = {
     Step.COMMUNICATION: "Communication",
     Step.ACCOUNTING: "Privacy accounting",
     Step.SCORING: "Scoring",
+    Step.LEAKAGE: "Leakage",
 }
 
 
@@ -198,7 +199,12 @@ class _Waiting:
 
 
 def _newest_attempt(run: Run) -> Evaluation | None:
-    return max(run.evaluations.all(), key=lambda attempt: attempt.attempt, default=None)
+    return max(_attempts(run), key=lambda attempt: attempt.attempt, default=None)
+
+
+def _attempts(run: Run) -> list[Evaluation]:
+    """Return the attempts at the run's score; what is measured afterwards is no news to its team."""
+    return [attempt for attempt in run.evaluations.all() if attempt.step != Step.LEAKAGE]
 
 
 def _paused_queues() -> set[str]:
@@ -237,7 +243,7 @@ def _status(run: Run, evaluation: Evaluation | None, waiting: _Waiting) -> RunSt
 
 def _earlier_steps(run: Run, steps: Iterable[Step]) -> list[StepStatus]:
     """Return the steps of the attempt that has scored the run last."""
-    passed = [attempt for attempt in run.evaluations.all() if attempt.state == EvaluationState.PASSED]
+    passed = [attempt for attempt in _attempts(run) if attempt.state == EvaluationState.PASSED]
     attempt = max(passed, key=lambda attempt: attempt.attempt, default=None)
     if attempt is None:
         return []

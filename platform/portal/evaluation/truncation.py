@@ -11,15 +11,18 @@ from evaluator.contracts import (
     CommunicationResult,
     Outcome,
     ScoringDetail,
-    Step,
+    ScoringResult,
+    StepDetail,
     StepReport,
     ValidationResult,
 )
 from evaluator.errors import Problem, shorten
+from evaluator.leakage_report import LeakageDetail, LeakageResult
 
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
 MAX_GROUPS = 200
+MAX_MEASURES = 200
 # As many as a checkpoint may have.
 MAX_TENSORS = 20_000
 MAX_TEXT_CHARACTERS = 500
@@ -48,15 +51,29 @@ def truncate_for_storage(report: StepReport) -> StepReport:
     return report.model_copy(update=changes)
 
 
-def _truncated_detail(report: StepReport) -> ScoringDetail | None:
-    """Return the detail of a score, cut; no other report has any."""
-    if report.detail is None or (report.step, report.outcome) != (Step.SCORING, Outcome.PASSED):
+def _truncated_detail(report: StepReport) -> StepDetail | None:
+    """Return the detail of a score or of a leakage, cut; no other report has any."""
+    if report.outcome is not Outcome.PASSED:
         return None
-    groups = [
-        group.model_copy(update={"group": shorten(group.group)})
-        for group in report.detail.groups[:MAX_GROUPS]
-    ]
-    return report.detail.model_copy(update={"groups": groups})
+    match report.result, report.detail:
+        case ScoringResult(), ScoringDetail() as detail:
+            groups = [
+                group.model_copy(update={"group": shorten(group.group)})
+                for group in detail.groups[:MAX_GROUPS]
+            ]
+            return detail.model_copy(update={"groups": groups})
+        case LeakageResult(), LeakageDetail() as detail:
+            return LeakageDetail(
+                measures=[
+                    measure.model_copy(
+                        update={"attack": shorten(measure.attack), "statistic": shorten(measure.statistic)}
+                    )
+                    for measure in detail.measures[:MAX_MEASURES]
+                ],
+                left_out=[shorten(text) for text in detail.left_out[:MAX_MEASURES]],
+            )
+        case _:
+            return None
 
 
 def _shortened(message: Texts, *exact: str) -> Texts:

@@ -7,6 +7,7 @@ template ten times as long, and most of the time of a page that is not cached.
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
+from portal.evaluation.results import leakage_text
 from portal.leaderboard.boards import MethodRow
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Entry, Row
@@ -42,6 +43,8 @@ def board_row(row: Row, columns: Columns) -> SafeString:
         cells += [_number("ANLS", score(results.anls), _interval(row.entry))]
     if columns.more:
         cells += _more(row.entry, columns)
+    if columns.leakage:
+        cells.append(_number("Leakage", leakage_text(results.leakage) or MISSING))
     if columns.trust:
         cells.append(_trust(row.entry))
     cells.append(_status(row))

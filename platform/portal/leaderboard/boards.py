@@ -30,7 +30,7 @@ from portal.reviews.publication import is_public
 from portal.reviews.selectors import verdicts_on
 from portal.reviews.verdict import Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
-from portal.submissions.results_field import FlaggedChecks, WithoutChecks
+from portal.submissions.results_field import WithoutChecks
 from portal.submissions.selectors import public_runs, submission_addresses
 
 # The rows that are loaded at once where all are needed.
@@ -212,13 +212,11 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
     # Named tuples, whose fields the type checker doesn't know.
     rows: Any = list(
         runs.order_by()
-        .annotate(
-            shown=F("results") if with_checks else WithoutChecks("results"), flagged=FlaggedChecks("results")
-        )
+        .annotate(shown=F("results") if with_checks else WithoutChecks("results"))
         .values_list(
             "pk",
             "shown",
-            "flagged",
+            "flagged_checks",
             "submission_id",
             "submission__title",
             "submission__submitted_at",
@@ -267,7 +265,7 @@ def _entry(row: Any, verdict: Verdict, address: str, proof_address: str) -> Entr
         results=row.shown,
         status=verdict.status,
         status_reason=verdict.reason,
-        flagged_checks=row.flagged,
+        flagged_checks=row.flagged_checks or 0,
         is_baseline=row.submission__is_baseline,
         is_evaluated_again=row.state != RunState.SCORED,
         disqualified_because=row.disqualified_because,

@@ -13,11 +13,13 @@ class Columns:
     Attributes:
         is_private: Whether it has the ε by which runs qualify; bytes rank where it hasn't.
         picks: Whether each row has a box by which it is picked for a comparison.
+        leakage: Whether it has the leakage, which is measured where the track names data for it.
         trust: Whether it has the level of verification, which is shown where the runs of a track differ in it.
     """
 
     is_private: bool
     more: bool = False
+    leakage: bool = False
     trust: bool = False
     picks: bool = False
 

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
@@ -17,6 +18,7 @@ from portal.evaluation.results import Shortfall, disqualification, shortfall, th
 from portal.evaluation.status import RunStatus
 from portal.evaluation.views import status_context
 from portal.leaderboard.citing import bibtex, cited_people
+from portal.leaderboard.leakage_plot import leakage_plot
 from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
 from portal.reviews.models import Decision
@@ -78,6 +80,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
         "runs": runs,
+        "has_leakage": any(one.status.run.results.leakage for one in runs),
+        "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),
         "threshold": threshold_text(submission.track.anls_threshold),
         "scored_on": scored_test_set(submission.track),

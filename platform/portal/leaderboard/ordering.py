@@ -24,7 +24,6 @@ from django.db.models import (
     When,
     Window,
 )
-from django.db.models.expressions import OrderBy
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from portal.challenge.models import Track
@@ -32,16 +31,17 @@ from portal.leaderboard.selection import EVERYTHING, Baselines, Selection, Sort
 from portal.reviews.tallies import rejected, verified
 from portal.submissions.models import Run
 from portal.submissions.selectors import public_runs
+from portal.teams.models import Team
 
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
 # The orders that a visitor may choose in place of the ranks.
-ORDERS: dict[Sort, tuple[str | OrderBy, ...]] = {
+ORDERS: dict[Sort, tuple[str, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
     Sort.EPSILON: ("epsilon", *BY_AGE),
     Sort.BYTES: ("bytes_total", *BY_AGE),
     Sort.NEWEST: ("-submission__submitted_at", "pk"),
-    Sort.METHOD: (OrderBy(Lower("submission__title")), *BY_AGE),
+    Sort.METHOD: ("submission__lower_title", *BY_AGE),
 }
 
 
@@ -190,6 +190,12 @@ def best_score(track: Track) -> float | None:
     return best
 
 
+def best_baseline(track: Track) -> tuple[str, int] | None:
+    """Return the title and the bytes of the first baseline with a rank in a track by bytes."""
+    baselines = _ranked(track, None).filter(submission__is_baseline=True)
+    return baselines.values_list("submission__title", "bytes_total").first()
+
+
 def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
     return runs.values_list("pk", flat=True)[start:stop]
 
@@ -246,9 +252,12 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     if selection.baselines is not Baselines.ALL:
         runs = runs.filter(submission__is_baseline=selection.baselines is Baselines.ONLY)
     if selection.text:
-        team = Q(is_named, submission__team__name__icontains=selection.text)
-        alias = Q(submission__anonymous=True, submission__alias__icontains=selection.text)
-        runs = runs.filter(Q(submission__title__icontains=selection.text) | team | alias)
+        title = Q(submission__lower_title__contains=Lower(Value(selection.text)))
+        # Not by a join: there are fewer teams than submissions whose team's name it would compare.
+        teams = Team.objects.filter(name__icontains=selection.text)
+        team = is_named & Q(submission__team__in=teams)
+        alias = ~is_named & Q(submission__alias__icontains=selection.text)
+        runs = runs.filter(title | team | alias)
     if selection.submissions:
         runs = runs.filter(submission__in=selection.submissions)
     if selection.team:

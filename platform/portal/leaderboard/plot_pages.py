@@ -16,6 +16,7 @@ from portal.challenge.models import Ranking, Track
 from portal.evaluation.results import threshold_text
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.ordering import (
+    best_baseline,
     best_score,
     first_points,
     leading_points,
@@ -36,6 +37,8 @@ NEAREST = 10
 MOST_OF_THE_FRONT = 20
 METHODS = 8
 MOST_RECORDS = 30
+# From here on, tenths of a factor say nothing more.
+MANY_TIMES = 100
 
 
 def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
@@ -92,7 +95,23 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
     best = [
         (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
     ]
-    return _drawn(chart) + render_to_string("leaderboard/headline.html", {"track": track, "boards": best})
+    context = {
+        "track": track,
+        "boards": best,
+        "saving": "" if track.is_private else _saving(track, first[0][1]),
+    }
+    return _drawn(chart) + render_to_string("leaderboard/headline.html", context)
+
+
+def _saving(track: Track, points: Sequence[Point]) -> str:
+    """Return how many times fewer bytes the best run took than the best baseline; empty where nothing is saved."""
+    baseline = best_baseline(track)
+    least = points[0][4] if points else 0
+    if baseline is None or not 0 < least < baseline[1]:
+        return ""
+    factor = baseline[1] / least
+    shown = f"{factor:,.0f}" if factor >= MANY_TIMES else f"{factor:.1f}"
+    return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
 def _of_bytes(track: Track, first: Sequence[Point], front: Sequence[Point]) -> Chart | None:

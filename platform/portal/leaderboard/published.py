@@ -14,7 +14,7 @@ from evaluator.results import RunResults
 from portal.challenge.models import Track
 from portal.evaluation.models import ScoredPart
 from portal.evaluation.parts import scored_part
-from portal.evaluation.results import EPSILON_COLUMNS, public_results
+from portal.evaluation.results import EPSILON_COLUMNS, leakage_text, public_results
 from portal.leaderboard.boards import StoredBoard, stored_boards
 from portal.leaderboard.ranking import Row
 from portal.ui.spreadsheets import without_formula
@@ -49,6 +49,7 @@ CSV_COLUMNS = [
     *(name for name in PublishedRow.model_fields if name != "results"),
     *RunResults().values(),
     *(f"epsilon_{column.key}" for column in EPSILON_COLUMNS),
+    "leakage",
 ]
 
 
@@ -156,6 +157,7 @@ def _values(row: Row) -> dict[str, object]:
         "proof_url": _proof_url(row),
         **entry.results.values(),
         **{f"epsilon_{column.key}": found and found.epsilon for column, found in entry.epsilons},
+        "leakage": leakage_text(entry.results.leakage),
     }
 
 

@@ -134,9 +134,9 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "phases": shown.phases.all(),
             "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
             "baseline_choices": [
-                (Baselines.ALL.value, "with baselines"),
-                (Baselines.NONE.value, "without baselines"),
-                (Baselines.ONLY.value, "baselines only"),
+                (Baselines.ALL.value, "shown"),
+                (Baselines.NONE.value, "hidden"),
+                (Baselines.ONLY.value, "only"),
             ],
         }
         return render(request, "leaderboard/track.html", context)
@@ -187,7 +187,13 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int) -> str:
     track, selection = board.track, asked.selection
-    columns = Columns(track.is_private, asked.more, _trust_differs(track), picks=True)
+    columns = Columns(
+        track.is_private,
+        more=asked.more,
+        leakage=bool(track.leakage_set),
+        trust=_trust_differs(track),
+        picks=True,
+    )
     start = (page.number - 1) * PAGE_LENGTH
     if asked.only_unranked:
         rows = board.unranked(selection, start, start + PAGE_LENGTH)

@@ -20,7 +20,8 @@ class Kind(models.TextChoices):
 
 
 EXPLANATIONS = {
-    Kind.RESULTS: "A run of your team was scored or rejected, or could not be evaluated.",
+    Kind.RESULTS: "A run of your team was scored or rejected, or could not be evaluated; results of a phase became "
+    "public, or the private part of the test set was revealed.",
     Kind.PROOFS: "A reviewer decided on a privacy proof of your team.",
     Kind.TEAM: "Somebody joined, left or was removed, a signing key was added or revoked, or you own the team.",
     Kind.DEADLINES: "A track in which your team has a draft or a submission closes in a week, and in a day.",

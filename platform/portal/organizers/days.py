@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.db.models import Count
 from django.db.models.functions import TruncDate
@@ -43,9 +43,10 @@ class Bars:
 
 def daily_submissions(today: date) -> dict[date, int]:
     """Return how many submissions were made on each of the last days that has any, in UTC."""
-    first = today - timedelta(days=DAYS - 1)
-    made = Submission.objects.filter(submitted_at__date__gte=first).order_by()
-    days = made.values_list(TruncDate("submitted_at")).annotate(Count("pk"))
+    first = datetime.combine(today - timedelta(days=DAYS - 1), time.min, UTC)
+    made = Submission.objects.filter(submitted_at__gte=first).order_by()
+    # Times alone, so that the index answers it.
+    days = made.values_list(TruncDate("submitted_at", tzinfo=UTC)).annotate(made=Count("*"))
     return {day: count for day, count in days if day is not None}
 
 

@@ -22,7 +22,6 @@ from portal.organizers.failures import Failure, failures
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
-from portal.submissions.results_field import FlaggedChecks
 
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
@@ -108,10 +107,8 @@ def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[R
         scored_at__gt=now - FLAGS_TIME,
         submission__in=submissions,
         disqualified_because="",
+        flagged_checks__gt=0,
     )
-    flagged = runs.annotate(flags=FlaggedChecks("results")).filter(flags__gt=0)
     return (
-        flagged.select_related("submission__team", "submission__track")
-        .defer("results")
-        .order_by("-scored_at")
+        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
     )

@@ -21,7 +21,6 @@ from portal.reviews.selectors import (
 )
 from portal.reviews.verdict import ResultStatus, Verdict
 from portal.submissions.models import Run, Submission, SubmissionState
-from portal.submissions.results_field import FlaggedChecks
 
 PART_LENGTH = 50
 
@@ -142,11 +141,11 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
 
 
 def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
-    """Return how many checks of each submission's runs are flagged, without loading what the checks found."""
+    """Return how many checks of each submission's runs are flagged."""
+    runs = Run.objects.filter(submission__in=submissions, flagged_checks__gt=0)
     flagged: Counter[UUID] = Counter()
-    runs = Run.objects.filter(submission__in=submissions).values_list("submission", FlaggedChecks("results"))
-    for submission, count in runs:
-        flagged[submission] += count or 0
+    for submission, count in runs.values_list("submission", "flagged_checks"):
+        flagged[submission] += count
     return flagged
 
 

@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PFL = Path(sys.executable).parent / "pfl"
 REFERENCE = "vt5-tiny"
 TEST_SET = "demo"
+# By how many training providers, and as many others, leakage is measured: on the forms that were trained on.
+RED_PROVIDERS = 60
 MOST_WORKERS = 3  # as many as a submission has runs
 # The server learning rate at each budget: with less noise the server takes larger steps.
 FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
@@ -202,6 +204,9 @@ class Demo:
             self.submit(METHODS)
         with self.steps.step("Both leaderboards"):
             self.stack.manage("mark_baselines", ADA.team, "--by", ORGANIZERS[0][0])
+            if not self.receipts:
+                for track in ("track-1", "track-2"):
+                    self.stack.manage("measure_leakage", track, "--wait")
             say("\n" + self.stack.manage("leaderboard"))
 
     def prepare_data(self) -> None:
@@ -209,7 +214,7 @@ class Demo:
         if self.receipts:
             self.pfl(ADA, "data", "receipts", self.receipts, target)
         else:
-            self.pfl(ADA, "data", "forms", target)
+            self.pfl(ADA, "data", "forms", target, "--red-providers", str(RED_PROVIDERS))
         test_sets = self.stack.evaluator_home / "test_sets"
         test_sets.mkdir(parents=True)
         # From here on only the worker's folder holds the test set and its answers.
@@ -263,6 +268,8 @@ class Demo:
             f"track-2.providers_per_client={providers}",
             f'track-2.data_sha256="{manifest_sha256(Dataset(self.public, "train"))}"',
         ]
+        if not self.receipts:
+            overrides += [f"*.leakage_set={TEST_SET}", "*.leakage_split=red-trained"]
         return [argument for override in overrides for argument in ("--set", override)]
 
     def create_user(self, email: str, name: str, *options: str) -> list[str]:

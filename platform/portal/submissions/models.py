@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import models
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Lower
 from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
 from evaluator.results import RunResults
 from portal.challenge.models import Phase, Track
-from portal.submissions.results_field import ResultsField
+from portal.submissions.results_field import FLAGGED, ResultsField
 from portal.teams.models import Team
 from portal.ui.names import NameField
 from portal.uploads.models import Upload
@@ -79,7 +79,7 @@ class Submission(models.Model):
     phase = models.ForeignKey(
         Phase, on_delete=models.PROTECT, related_name="submissions", null=True, blank=True
     )
-    submitted_at = models.DateTimeField(null=True, blank=True)
+    submitted_at = models.DateTimeField(null=True, blank=True, db_index=True)
     keep_private = models.BooleanField(
         "keep it private",
         default=False,
@@ -106,6 +106,10 @@ class Submission(models.Model):
     acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
+    # For searches: to lower thousands of titles takes most of one. A letter may become two, so it has no length.
+    lower_title = models.GeneratedField(
+        expression=Lower("title"), output_field=models.TextField(), db_persist=True
+    )
 
     if TYPE_CHECKING:
         runs: RelatedManager["Run"]
@@ -190,7 +194,8 @@ class Run(models.Model):
     rejected it; meanwhile `pending` has what the steps of that attempt have found out.
     `rules` are frozen at submission. `challenge` is that of the run token in its training record, which its annex
     answers; empty while it has no record. The results by which boards are ordered have columns too, for queries only:
-    an instance has their values of the time at which it was loaded.
+    an instance has their values of the time at which it was loaded. So has the number of flagged checks, which is null
+    where there are none.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -214,6 +219,7 @@ class Run(models.Model):
     anls_high = _result_column("anls_high", models.FloatField())
     bytes_total = _result_column("bytes_total", models.BigIntegerField())
     epsilon = _result_column("epsilon", models.FloatField())
+    flagged_checks = _result_column(FLAGGED, models.IntegerField())
 
     if TYPE_CHECKING:
         artifacts: RelatedManager["Artifact"]
@@ -244,6 +250,11 @@ class Run(models.Model):
                 ],
                 condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_by_anls",
+            ),
+            models.Index(
+                fields=["scored_at"],
+                condition=models.Q(flagged_checks__gt=0),
+                name="runs_with_flagged_checks",
             ),
         ]
         constraints = [

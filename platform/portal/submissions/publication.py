@@ -6,9 +6,12 @@ What is public never becomes private again; a team can withdraw it. A team that 
 import secrets
 from collections.abc import Iterable
 from datetime import datetime
+from urllib.parse import urlencode
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
@@ -16,6 +19,8 @@ from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Anonymity, Phase, Results
+from portal.notifications.kinds import Kind
+from portal.notifications.sending import notify
 from portal.submissions.models import Submission, SubmissionState
 
 ALIAS_BYTES = 3
@@ -93,6 +98,8 @@ def give_name(submission: Submission, actor: User) -> None:
 def follow_phases(now: datetime | None = None) -> int:
     """Publish and name what the rules of the phases no longer keep back, and return how many submissions changed.
 
+    The teams are notified, once for each phase.
+
     Called by the clock, so that the end of a phase has its effect, and when the rules of a phase have changed. Each
     submission is changed in a transaction of its own, since none may wait for a submission while it holds the version
     of the boards.
@@ -106,8 +113,10 @@ def follow_phases(now: datetime | None = None) -> int:
         with transaction.atomic():
             current = _locked(Submission(pk=submission_id))
             # Its team may have withdrawn it, or the phase been prolonged, in the meantime.
-            _publish(kept_back(now).filter(pk=current.pk), None, now)
-            _give_names(to_be_named(now).filter(pk=current.pk), None)
+            if _publish(kept_back(now).filter(pk=current.pk), None, now):
+                _notify_of_results(current)
+            if _give_names(to_be_named(now).filter(pk=current.pk), None):
+                _notify_of_name(current)
             changed += 1
     return changed
 
@@ -130,20 +139,55 @@ def to_be_named(now: datetime) -> QuerySet[Submission]:
     )
 
 
-def _publish(submissions: Iterable[Submission], actor: User | None, now: datetime) -> None:
+def _notify_of_results(submission: Submission) -> None:
+    """Notify the team that a phase no longer keeps its results back: once, however many submissions it made."""
+    phase = _phase_in_words(submission)
+    text = (
+        f"{phase} no longer keeps results back: submissions of yours that you don't keep private are public."
+    )
+    _notify(submission, f"Results are public: {phase}", text, key=f"results public {submission.phase_id}")
+
+
+def _notify_of_name(submission: Submission) -> None:
+    """Notify the team that the end of a phase names it: once, however many submissions it made."""
+    phase = _phase_in_words(submission)
+    text = f"{phase} has ended, and names the teams of anonymous submissions: boards show your team's name with yours."
+    _notify(submission, f"Teams are named: {phase}", text, key=f"teams named {submission.phase_id}")
+
+
+def _notify(submission: Submission, subject: str, text: str, *, key: str) -> None:
+    members = User.objects.filter(membership__team=submission.team_id, is_active=True)
+    query = urlencode({"phase": str(submission.phase), "team": submission.team.slug})
+    board = f"{reverse('leaderboard:track', args=[submission.track.slug])}?{query}"
+    notify(members, Kind.RESULTS, subject, [text, settings.SITE_URL + board], key=key)
+
+
+def _phase_in_words(submission: Submission) -> str:
+    return f"{submission.track}, phase “{submission.phase}”"
+
+
+def _publish(submissions: Iterable[Submission], actor: User | None, now: datetime) -> int:
+    """Make these public, and return how many they were."""
+    published = 0
     for submission in submissions:
         submission.published_at = now
         submission.save(update_fields=["published_at"])
         boards_changed(submission.track_id)
         record(actor, "submission.published", submission)
+        published += 1
+    return published
 
 
-def _give_names(submissions: Iterable[Submission], actor: User | None) -> None:
+def _give_names(submissions: Iterable[Submission], actor: User | None) -> int:
+    """Name the teams of these, and return how many they were."""
+    named = 0
     for submission in submissions:
         submission.anonymous = False
         submission.save(update_fields=["anonymous"])
         boards_changed(submission.track_id)
         record(actor, "submission.named", submission, alias=submission.alias)
+        named += 1
+    return named
 
 
 def _locked(submission: Submission) -> Submission:

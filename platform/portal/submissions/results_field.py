@@ -4,21 +4,23 @@ Its scores are cut to four decimals, and their intervals rounded outward to thre
 of many submissions would reveal the answers to single questions of the secret test set. So nothing that reads the
 column can show more digits than that, nor rank by them. The reports of the steps have the exact ones, for organizers.
 
-The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks.
+The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks, which is
+stored beside them; results in Python count their own.
 """
 
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Func, IntegerField, JSONField, Model
+from django.db.models import Expression, Func, JSONField, Model
 from django.db.models.fields.json import KeyTransform
 from django.db.models.sql.compiler import SQLCompiler
 
-from evaluator.contracts import CheckStatus
 from evaluator.results import RunResults
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import outward_high, outward_low
 
+# The number of flagged checks, in a document that has some.
+FLAGGED = "flagged_checks"
 SCORES = ("anls", "accuracy", "public_anls", "public_accuracy")
 
 
@@ -67,23 +69,6 @@ class WithoutChecks(Func):
         return self.as_sql(compiler, connection, template="json_remove(%(expressions)s, '$.checks')")
 
 
-class FlaggedChecks(Func):
-    """The number of the flagged checks in the results of a column, as `RunResults.flagged_checks`."""
-
-    output_field = IntegerField()
-
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        flagged = f"""'$.checks[*] ? (@.status == "{CheckStatus.FLAGGED.value}")'"""
-        found = f"jsonb_array_length(jsonb_path_query_array(%(expressions)s, {flagged}))"
-        return self.as_sql(compiler, connection, template=found)
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
-        made = "json_each(%(expressions)s, '$.checks') AS made"
-        is_flagged = f"json_extract(made.value, '$.status') = '{CheckStatus.FLAGGED.value}'"
-        found = f"(SELECT COUNT(*) FROM {made} WHERE {is_flagged})"  # noqa: S608  (nothing in it comes from outside)
-        return self.as_sql(compiler, connection, template=found)
-
-
 def with_shown_scores(results: RunResults) -> RunResults:
     """Return the results with scores of four decimals and intervals of three, which contain the exact ones."""
     low, high = results.anls_low, results.anls_high
@@ -98,4 +83,7 @@ def with_shown_scores(results: RunResults) -> RunResults:
 
 
 def _document(value: Any) -> Any:
-    return value.model_dump(mode="json", exclude_defaults=True) if isinstance(value, RunResults) else value
+    if not isinstance(value, RunResults):
+        return value
+    document = value.model_dump(mode="json", exclude_defaults=True)
+    return document | {FLAGGED: value.flagged_checks} if value.flagged_checks else document

@@ -88,6 +88,12 @@ CATALOG = (
         Group.CONTRIBUTIONS,
     ),
     Mutant(
+        "ignored-tokens",
+        "the norm is of the loss over all tokens, the gradient of that without ignored ones",
+        _with_noise(clipping.ClippedByAnotherLoss),
+        Group.CONTRIBUTIONS,
+    ),
+    Mutant(
         "nan-passes",
         "an update of NaN is scaled, not discarded",
         _with_noise(clipping.ClippedWithNaN),

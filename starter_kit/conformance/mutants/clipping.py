@@ -100,6 +100,18 @@ class ClippedByRoot(GaussianSum):
         return update * scale
 
 
+@dataclass(frozen=True)
+class ClippedByAnotherLoss(GaussianSum):
+    """The norm is of a mean loss over all tokens, and the gradient is of the mean over those that aren't ignored
+    (Opacus' fast gradient clipping with `ignore_index`)."""
+
+    not_ignored: float = 0.6
+
+    def clip(self, update: Tensor) -> Tensor | None:
+        clipped = super().clip(update * self.not_ignored)
+        return None if clipped is None else clipped / self.not_ignored
+
+
 @dataclass(frozen=True, kw_only=True)
 class CountedTwice(ProviderDP):
     """A provider with documents in two batches contributes both, each clipped."""

@@ -79,8 +79,9 @@ def _dense(message: bytes, count: int, size: int) -> Tensor:
     places: NDArray[np.int64] = np.frombuffer(message, "<u4", count).astype(np.int64)
     if count and (places[-1] >= size or (np.diff(places) <= 0).any()):
         raise ValueError("places of a sparse message ascend, below the number of coordinates")
+    values = np.frombuffer(message, "<f4", offset=4 * count)
+    if not np.isfinite(values).all():
+        raise ValueError("a value is not finite")
     vector = torch.zeros(size)
-    vector[torch.from_numpy(places)] = torch.from_numpy(
-        np.frombuffer(message, "<f4", offset=4 * count).copy()
-    )
+    vector[torch.from_numpy(places)] = torch.from_numpy(values.copy())
     return vector

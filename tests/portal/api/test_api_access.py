@@ -156,3 +156,6 @@ def test_the_description_of_the_api_is_public(client):
     html = client.get("/api/v1/docs").content.decode()
     assert "POST /api/v1/uploads/{upload_id}/part-urls" in html
     assert "size_bytes" in html
+    assert '<a href="#uploads">' in html
+    assert '<h3 id="uploads">' in html
+    assert 'aria-label="Response of GET /api/v1/me"' in html

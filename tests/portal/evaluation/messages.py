@@ -22,6 +22,7 @@ from evaluator.contracts import (
     TrackRules,
     ValidationResult,
 )
+from evaluator.leakage_report import Leakage, LeakageResult
 from evaluator.mechanisms.events import Gaussian
 from evaluator.mechanisms.mechanism import SamplingRule
 from evaluator.signed_messages import sign
@@ -139,9 +140,22 @@ def make_result(evaluation, step):
         return make_accounting(evaluation.run)
     if step is Step.VALIDATE:
         return RESULTS[step].model_copy(update={"sha256": checkpoint_sha256(evaluation.run)})
+    if step is Step.LEAKAGE:
+        return make_leakage(evaluation)
     if step is Step.SCORING:
         return RESULTS[step].model_copy(update={"checkpoint_sha256": checkpoint_sha256(evaluation.run)})
     return RESULTS[step]
+
+
+FIGURES = {"auc": 0.65, "balanced_accuracy": 0.6, "tpr_at_1_percent": 0.05, "tpr_at_10_percent": 0.2}
+
+
+def make_leakage(evaluation, **figures):
+    return LeakageResult(
+        leakage=Leakage(providers=40, **(figures or FIGURES)),
+        leakage_set_sha256=SHA256,
+        checkpoint_sha256=checkpoint_sha256(evaluation.run),
+    )
 
 
 def checkpoint_sha256(run):

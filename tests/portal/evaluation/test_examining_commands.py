@@ -11,8 +11,9 @@ from django.test import Client
 from evaluator.contracts import ArtifactKind, TrustLevel
 from evaluator.errors import ProblemError
 from evaluator.examinations import RerunReport
+from evaluator.scoring.split import Split, write_split
 from portal.accounts.services import create_token
-from portal.evaluation import rerun
+from portal.evaluation import models, rerun
 from portal.evaluation.kit_sandbox import CannotExamineError, KitSandbox
 from portal.submissions.models import Run, RunState
 from starter_kit.scaffolding.writing import write_method
@@ -135,6 +136,28 @@ class TestRerun:
             self.rerun(run, folders, SETTINGS.replace("fedavg", "missing.py"))
         report = run.examinations.get().read_report()
         assert [problem.code for problem in report.problems] == ["E_CONFIGURATION"]
+
+
+@pytest.mark.parametrize("fraction", [None, 0.5], ids=["no split", "another split"])
+def test_a_run_is_rerun_on_the_split_on_which_it_was_scored_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: float | None
+) -> None:
+    run = scored_run(make_track(test_set="secret"))
+    split = Split.drawn(0.5)
+    models.TestSet.objects.create(
+        name="secret", sha256="0" * 64, split_sha256=split.sha256, private_fraction=0.5
+    )
+    if fraction:
+        write_split(tmp_path, Split.drawn(fraction))
+    folders = [f"--{name}={tmp_path}" for name in ("data", "base", "test-set")]
+    with pytest.raises(CommandError, match=f"is split by {split.sha256}.* give it the workers' split.json"):
+        call_command("rerun", str(run.pk), *folders)
+    assert "Training" not in capsys.readouterr().out
+    assert not run.examinations.exists()
+    (tmp_path / "split.json").unlink(missing_ok=True)
+    write_split(tmp_path, split)
+    with pytest.raises(CommandError, match="E_ARTIFACT_MISSING"):
+        call_command("rerun", str(run.pk), *folders)
 
 
 def test_a_link_in_a_run_folder_is_no_file_of_the_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -14,9 +15,12 @@ from portal.challenge.models import RuleChange
 from portal.evaluation import dispatch, intake, models
 from portal.evaluation.outcomes import requeue
 from portal.evaluation.parts import private_scores, reveal
+from portal.notifications.kinds import Kind
+from portal.notifications.models import Notification
+from portal.notifications.preferences import turn_off
 from portal.submissions.models import Run, RunState
 from tests.portal.evaluation.messages import fresh, make_report, on_both_parts
-from tests.portal.factories import make_run, make_submission, make_track, make_user
+from tests.portal.factories import make_run, make_submission, make_team, make_track, make_user, owner_of
 
 pytestmark = pytest.mark.django_db
 
@@ -42,8 +46,8 @@ def report_scores(evaluation, public, private, **fields):
     return fresh(evaluation.run)
 
 
-def scored(track, public=0.8, private=0.61734, **fields) -> Run:
-    run = make_run(make_submission(track=track, state="submitted"), state=RunState.QUEUED)
+def scored(track, public=0.8, private=0.61734, submission=None, **fields) -> Run:
+    run = make_run(submission or make_submission(track=track, state="submitted"), state=RunState.QUEUED)
     return report_scores(dispatch.start(run), public, private, **fields)
 
 
@@ -93,6 +97,40 @@ def test_a_run_that_is_evaluated_again_after_that_keeps_no_public_score_of_an_ea
     requeue(run, actor=make_user())
     run = report_scores(run.evaluations.get(attempt=2), 0.9, 0.65)
     assert (run.results.anls, run.results.public_anls) == (0.65, 0.9)
+
+
+def test_each_team_with_a_score_is_notified_once_and_by_mail_if_it_wants(track) -> None:
+    other = make_track(test_set="secret", name="The other one")
+    team, quiet = make_team(), make_team()
+    scored(track, submission=make_submission(team, track, state="submitted"))
+    scored(other, submission=make_submission(team, other, state="submitted"))
+    scored(track, submission=make_submission(quiet, track, state="submitted"))
+    turn_off(owner_of(quiet), Kind.RESULTS, by="page")
+    make_submission(track=track, state="submitted")
+    close(other)
+    Notification.objects.all().delete()
+    mail.outbox.clear()
+    revealed(track)
+    found = Notification.objects.order_by("user")
+    assert [one.user for one in found] == [owner_of(team), owner_of(quiet)]
+    assert found[0].subject == f"Final scores: {track} and The other one"
+    assert "The phase is over." in found[0].text
+    assert found[0].page == "/submissions/"
+    assert [message.to for message in mail.outbox] == [[owner_of(team).email]]
+
+
+def test_the_rules_say_what_will_be_revealed_when_and_that_it_was(track, client: Client) -> None:
+    assert "Public and private scores" not in client.get(track.get_absolute_url()).text
+    scored(track)
+    page = " ".join(client.get(track.get_absolute_url()).text.split())
+    assert "about 60&nbsp;% of the questions" in page
+    assert "its ANLS with the interval and its accuracy on the private part" in page
+    assert "only when it no longer takes submissions: not before <time" in page
+    make_track(test_set="secret", name="The other one")
+    page = " ".join(client.get(track.get_absolute_url()).text.split())
+    assert "for this track and The other one together, and only when none of them takes submissions." in page
+    models.TestSet.objects.update(revealed_at=timezone.now())
+    assert "organizers revealed the private part" in client.get(track.get_absolute_url()).text
 
 
 def test_nothing_is_revealed_while_a_track_on_the_test_set_takes_submissions(track) -> None:

@@ -52,7 +52,7 @@ def add_run(track, number, team=None, **fields):
         submitted_at=LONG_AGO + timedelta(minutes=number),
     )
     return make_run(
-        submission, state=RunState.SCORED, bytes_total=1000 + number, **{"budget": None, **fields}
+        submission, state=RunState.SCORED, **{"budget": None, "bytes_total": 1000 + number, **fields}
     )
 
 
@@ -124,7 +124,11 @@ class TestPages:
         assert "<strong>4</strong>" in html
         assert 'name="code" value="1" checked' in client.get("/leaderboard/communication/?code=1").text
         assert 'href="https://example.org/code"' in html
-        assert shown(client, "/leaderboard/communication/?q=method+2") == [2]
+        assert shown(client, "/leaderboard/communication/?q=mETHOD+2") == [2]
+        assert shown(client, "/leaderboard/communication/?q=%25") == []
+        type(mine.team).objects.filter(pk=mine.team_id).update(name="Ökonomie")
+        boards_changed(track.pk)
+        assert shown(client, "/leaderboard/communication/?q=ÖKONOM") == [3]
         assert shown(client, "/leaderboard/communication/?sort=newest&best=1&baselines=none") == [
             0,
             1,
@@ -133,6 +137,17 @@ class TestPages:
             4,
         ]
         assert "No run matches these filters" in client.get("/leaderboard/communication/?q=nothing").text
+
+    def test_what_the_best_run_saves_beside_the_best_baseline_is_at_the_head(self, client, track):
+        assert "fewer bytes than" not in client.get("/leaderboard/communication/").text
+        for number, size in ((8, 250_000), (9, 2500)):
+            submission = add_run(track, number, bytes_total=size).submission
+            type(submission).objects.filter(pk=submission.pk).update(is_baseline=True)
+        boards_changed(track.pk)
+        assert (
+            "2.5 times fewer bytes than the baseline Method 9."
+            in client.get("/leaderboard/communication/").text
+        )
 
     @pytest.mark.parametrize("query", ["sort=x", "baselines=x", "verified=x", "page=-1"])
     def test_what_the_address_misspells_is_ignored(self, client, track, query):

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 from huggingface_hub import parse_eval_result_entries
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema_rs import Draft202012Validator
 
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Ranking

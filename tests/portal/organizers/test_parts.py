@@ -58,7 +58,8 @@ def page(client: Client) -> str:
 def cells(text: str, title: str) -> list[str]:
     row = next(row for row in text.split("<tr>") if title in row)
     return [
-        re.sub(r"<div.*?</div>|<[^>]+>", "", cell) for cell in re.findall(r'<td class="num">.*?</td>', row)
+        re.sub(r"<div.*?</div>|<[^>]+>", "", cell)
+        for cell in re.findall(r'<td class="num"[^>]*>.*?</td>', row)
     ]
 
 

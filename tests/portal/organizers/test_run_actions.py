@@ -94,6 +94,7 @@ def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, 
         client.post(f"/organize/runs/{run.pk}/baseline/", {"is_baseline": answer})
         run.submission.refresh_from_db()
         assert run.submission.is_baseline is expected
+    assert "submission: marked baseline" in client.get(f"/organize/runs/{run.pk}/").text
 
 
 def test_runs_are_found_by_track_state_and_text(client: Client, organizer, run) -> None:

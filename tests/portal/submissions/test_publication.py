@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -11,6 +12,9 @@ from django.utils import timezone
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Anonymity, Results
 from portal.evaluation.services import cancel
+from portal.notifications.kinds import Kind
+from portal.notifications.models import Notification
+from portal.notifications.preferences import turn_off
 from portal.reviews.selectors import reviewable_submissions
 from portal.submissions.models import Submission
 from portal.submissions.publication import follow_phases, give_name, publish
@@ -143,6 +147,27 @@ class TestPublishing:
         assert not kept.is_private
         assert own.is_private
         assert follow_phases(NOW + DAY) == 0
+
+    def test_each_team_is_notified_once_of_results_that_a_phase_no_longer_keeps_back(self):
+        track = liberal_track(
+            name="Track 1", results=Results.AFTER_END, closes_at=NOW + DAY, anonymity=Anonymity.UNTIL_END
+        )
+        first = submitted(track)
+        again = make_complete_draft(first.team, track, anonymous=True)
+        submit(again)
+        quiet, private = submitted(track), submitted(track, keep_private=True)
+        turn_off(owner_of(quiet.team), Kind.RESULTS, by="page")
+        mail.outbox.clear()
+        follow_phases(NOW + DAY)
+        sent = [(message.to[0], message.subject.removeprefix("[PFL-DocVQA] ")) for message in mail.outbox]
+        member = owner_of(first.team).email
+        assert sorted(sent) == [
+            (member, "Results are public: Track 1, phase “Submissions”"),
+            (member, "Teams are named: Track 1, phase “Submissions”"),
+        ]
+        (shown,) = Notification.objects.filter(user=owner_of(quiet.team))
+        assert shown.page == f"/leaderboard/{track.slug}/?phase=Submissions&team={quiet.team.slug}"
+        assert not Notification.objects.filter(user=owner_of(private.team)).exists()
 
     def test_reviews_begin_when_it_is_public(self):
         reviewer = make_organizer("review_proofs")

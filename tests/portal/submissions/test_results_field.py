@@ -6,7 +6,7 @@ from django.db import IntegrityError, connection, transaction
 
 from evaluator.results import RunResults
 from portal.submissions.models import Run, RunState
-from tests.portal.factories import SCORES, make_epsilons, make_run
+from tests.portal.factories import SCORES, change_results, make_epsilons, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +36,15 @@ def test_the_document_has_only_what_there_is(run):
 
 def test_a_result_can_be_looked_up(run):
     assert Run.objects.filter(results__anls__gt=0.5).values_list("results__anls", flat=True).get() == 0.9
+
+
+def test_the_number_of_flagged_checks_is_stored_beside_them(run):
+    assert not Run.objects.filter(flagged_checks__gt=0).exists()
+    for flagged in (2, 0):
+        checks = [{"id": f"C{number}", "status": "flagged"} for number in range(flagged)]
+        change_results(run, checks=checks)
+        assert list(Run.objects.values_list("flagged_checks", flat=True)) == [flagged or None]
+    assert Run.objects.get().results.flagged_checks == 0
 
 
 @pytest.mark.parametrize("missing", ["anls", "bytes_total", "trust_level"])

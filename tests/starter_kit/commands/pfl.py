@@ -5,7 +5,7 @@
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,14 +36,20 @@ def pfl(*arguments: object, status: int = 0) -> Ended:
 
 
 def run_pfl(
-    *arguments: object, environment: Mapping[str, str] | None = None, folder: Path | None = None
+    *arguments: object,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    program: Callable[[], object] = main,
 ) -> Ended:
-    """Run `pfl` with this environment (the test's own where there is none) in this working folder."""
+    """Run `pfl` with this environment (the test's own where there is none) in this working folder.
+
+    Another `program` is called in its place, with its arguments.
+    """
     words = [str(argument) for argument in arguments]
     with tempfile.TemporaryDirectory() as printed:
         stdout, stderr = Path(printed, "stdout"), Path(printed, "stderr")
         process = Forked(
-            main, ["pfl", *words], environment=environment, folder=folder, stdout=stdout, stderr=stderr
+            program, ["pfl", *words], environment=environment, folder=folder, stdout=stdout, stderr=stderr
         )
         try:
             status = process.wait(TIMEOUT_S)

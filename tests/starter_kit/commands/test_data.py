@@ -38,6 +38,28 @@ def test_forms_are_written_and_counted(tmp_path: Path) -> None:
     assert len(Dataset(tmp_path / "out" / "secret", "test").pages) == 6
 
 
+def test_forms_have_splits_for_attacks_where_that_is_asked_for(tmp_path: Path) -> None:
+    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--red-providers", "3")
+    assert pfl_data("forms", tmp_path / "out", *sizes).exit_code == 0
+    members = {
+        name
+        for names in Dataset(tmp_path / "out" / "public", "train").info.clients.values()
+        for name in names
+    }
+    for split in ("red", "red-trained"):
+        providers = Dataset(tmp_path / "out" / "secret", split).questions_by_provider()
+        assert len(providers) == 6
+        assert len(providers.keys() & members) == 3
+
+
+def test_more_providers_for_attacks_than_there_are_are_rejected(tmp_path: Path) -> None:
+    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--red-providers", "11")
+    result = pfl_data("forms", tmp_path / "out", *sizes)
+    assert result.exit_code != 0
+    assert "at most 10" in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_test_set_is_split_once_and_its_salt_is_not_printed(tmp_path: Path) -> None:
     pages = [Page(page=f"d{number}_0", provider=f"p{number}", words=[], boxes=[]) for number in range(10)]
     questions = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.examinations import Verdict
-from starter_kit.conformance.counting import private_configs
+from starter_kit.conformance.counts.counting import private_configs
 from starter_kit.conformance.examination import examine
 from starter_kit.conformance.processes import examine_apart, fresh_process_test
 from starter_kit.conformance.results import Group, Inputs, Result
@@ -67,6 +67,20 @@ def test_clients_that_are_sampled_too_conform() -> None:
     assert "sampling-rate-of-clients" in [test.id for test in result.tests]
 
 
+def test_coins_of_clients_and_their_providers_are_not_tested_as_if_they_were_one() -> None:
+    result = examine(Inputs(method="full/fl-provider-dp-epsilon-1", seed=5, only=[Group.SAMPLING]))
+    assert result.failed == [], "its amplification rule `product` is for accounting only"
+
+
+def test_rounds_without_any_client_are_tested_where_they_release_something() -> None:
+    changes = ["sampling={type: poisson, client_rate: 0.5, provider_rate: 1}"]
+    by_server = Inputs(method="fl-provider-dp", changes=changes, seed=5, only=[Group.EMPTY])
+    assert [test.verdict for test in examine(by_server).tests] == [Verdict.PASSED]
+    by_clients = by_server.model_copy(update={"changes": [*changes, "placement=client_full"]})
+    (test,) = examine(by_clients).tests
+    assert (test.verdict, test.note) == (Verdict.NOT_APPLICABLE, "a round without clients has no messages")
+
+
 def test_the_method_that_the_kit_writes_conforms(tmp_path: Path) -> None:
     write_method("clever_idea", tmp_path, private=True)
     only = [Group.CONTRIBUTIONS]
@@ -85,11 +99,18 @@ def test_all_private_configs_are_counted() -> None:
         "dp-clgecl",
         "laplace-fedavg",
         "laplace-iadmm",
+        "plugins/private-fedadam",
     }
 
 
 def test_a_method_without_privacy_is_unsupported() -> None:
     assert codes(examine(Inputs(method="fedavg", seed=1))) == ["E_CONFORMANCE_UNSUPPORTED"]
+
+
+def test_a_sample_too_large_for_synthetic_data_is_unsupported() -> None:
+    changes = ["sampling={type: fixed_size, clients_per_round: 2, providers_per_client: 1000000000}"]
+    found = codes(examine(Inputs(method="fl-provider-dp", changes=changes, seed=1)))
+    assert found == ["E_CONFORMANCE_UNSUPPORTED"]
 
 
 def test_a_file_that_cannot_run_is_a_coded_error(tmp_path: Path) -> None:

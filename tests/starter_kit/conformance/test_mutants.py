@@ -6,7 +6,7 @@ The noise and the coins have no seed. That a mutant of this list isn't found in 
 
 import pytest
 
-from starter_kit.conformance.counting import examine_mutant, found_in
+from starter_kit.conformance.counts.counting import examine_mutant, found_in
 from starter_kit.conformance.mutants.catalog import CATALOG, MUTANTS
 from starter_kit.conformance.results import Group
 

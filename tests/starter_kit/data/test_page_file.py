@@ -36,6 +36,19 @@ def test_a_line_that_is_no_page_is_named(tmp_path: Path) -> None:
     assert caught.value.problem.where == "pages.jsonl, line 3"
 
 
+def test_a_page_without_its_boxes_is_found_when_it_is_read(tmp_path: Path) -> None:
+    path = make_data(tmp_path / "data") / "train" / "pages.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], '{"page": "a_0", "words": ["word"], "boxes": []}', *lines[3:]]))
+    pages = PageFile(path)
+    assert pages.provider("a_0") == ""
+    with pytest.raises(ProblemError) as caught:
+        pages["a_0"]
+    assert caught.value.problem.code is ErrorCode.DATASET_FORMAT
+    assert caught.value.problem.where == "pages.jsonl, line 3"
+    assert "1 words but 0 boxes" in str(caught.value.problem.found)
+
+
 def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ProblemError) as caught:
         PageFile(tmp_path / "pages.jsonl")

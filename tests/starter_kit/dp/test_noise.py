@@ -1,5 +1,6 @@
 """The noise has the distribution that the accountant assumes. False alarms are below one in a million."""
 
+import math
 import time
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
-from starter_kit.dp.keystream import Keystream
-from starter_kit.dp.noise import gaussian_noise, standard_normals
+from starter_kit.dp.keystream import KEY_BYTES, Keystream, drawing_from
+from starter_kit.dp.noise import CHUNK, gaussian_noise, standard_normals
 
 SIZE = 200_000
 
@@ -47,7 +48,7 @@ def test_two_draws_are_independent() -> None:
 
 
 def test_neighboring_coordinates_and_box_muller_pairs_are_independent() -> None:
-    normals = standard_normals(SIZE, Keystream())
+    normals = standard_normals(SIZE, Keystream()).numpy()
     for lag in (1, SIZE // 2):
         assert abs(np.corrcoef(normals[lag:], normals[:-lag])[0, 1]) < 6 / np.sqrt(SIZE - lag)
         squares = normals**2
@@ -56,7 +57,7 @@ def test_neighboring_coordinates_and_box_muller_pairs_are_independent() -> None:
 
 def test_no_stretch_of_noise_repeats() -> None:
     keystream = Keystream()
-    normals = np.concatenate([standard_normals(SIZE, keystream) for _ in range(3)])
+    normals = np.concatenate([standard_normals(SIZE, keystream).numpy() for _ in range(3)])
     assert len(np.unique(normals)) == len(normals)
 
 
@@ -87,3 +88,30 @@ def test_a_model_of_a_million_coordinates_is_noised_in_seconds() -> None:
     start = time.process_time()
     gaussian_noise(1_000_000, 1.0, keystream)
     assert time.process_time() - start < 10
+
+
+def test_the_noise_of_a_key_is_box_muller_of_the_uniforms_of_that_key() -> None:
+    size, std = CHUNK + 5, 3.0
+    with drawing_from(bytes(KEY_BYTES)):
+        noise = gaussian_noise(size, std, Keystream())
+    expected = []
+    with drawing_from(bytes(KEY_BYTES)):
+        for half in (CHUNK // 2, 3):
+            radii, angles = Keystream().uniforms(2 * half).reshape(2, half).tolist()
+            for turn in (math.cos, math.sin):
+                expected += [
+                    std * math.sqrt(-2 * math.log(radius)) * turn(2 * math.pi * angle)
+                    for radius, angle in zip(radii, angles, strict=True)
+                ]
+    # The last of them is not needed for an odd size.
+    assert np.allclose(noise.numpy(), expected[:size], rtol=2.0**-23, atol=1e-14)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_key_gives_the_same_noise_on_a_gpu() -> None:
+    drawn = []
+    for device in ("cpu", "cuda"):
+        with drawing_from(bytes(KEY_BYTES)):
+            drawn.append(gaussian_noise(CHUNK + 5, 3.0, Keystream(), device))
+    assert drawn[1].device.type == "cuda"
+    assert np.allclose(drawn[0].numpy(), drawn[1].cpu().numpy(), rtol=2.0**-22, atol=1e-14)

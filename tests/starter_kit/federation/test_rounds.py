@@ -1,16 +1,18 @@
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 import torch
+from torch import Tensor
 
 from evaluator.communication.log import LogEntry
 from evaluator.contracts import SERVER
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.federation.rounds import Engine, Reply
-from starter_kit.learning.local_training import LocalTraining
+from starter_kit.federation.rounds import ClientTask, ClientUpdate, Engine, Message, Reply, Sum
+from starter_kit.learning.local_training import LocalTraining, State
 from starter_kit.methods.fedavg import FedAvg
 from starter_kit.randomness import Stream
 from tests.starter_kit.toy import DIMENSION, Toy, run_rounds, server
@@ -23,6 +25,34 @@ class Nobody(FedAvg):
 
     def choose_clients(self, clients: Sequence[int], stream: Stream) -> list[int]:
         return []
+
+
+class Watched(FedAvg):
+    """Notes, whenever a client trains, how many messages of earlier ones are still in memory at the server."""
+
+    made: ClassVar[list["weakref.ref[Tensor]"]] = []
+    held: ClassVar[list[int]] = []
+
+    def client_update(self, task: ClientTask) -> ClientUpdate:
+        self.held.append(sum(made() is not None for made in self.made))
+        return super().client_update(task)
+
+    def accumulator(self, weights: Tensor, state: State) -> Sum:
+        accumulator = super().accumulator(weights, state)
+        add = accumulator.add
+
+        def noted(message: Message) -> None:
+            self.made.append(weakref.ref(message.vector))
+            add(message)
+
+        accumulator.add = noted  # type: ignore[method-assign]
+        return accumulator
+
+
+def test_no_message_is_in_memory_while_the_next_client_trains() -> None:
+    toy = Toy()
+    toy.server(Watched(4, LOCAL)).round(1, toy.weights)
+    assert Watched.held == [0] * 4
 
 
 def test_every_message_is_counted_both_ways_from_the_first_download_on() -> None:

@@ -1,3 +1,6 @@
+import tempfile
+import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -5,6 +8,7 @@ import pytest
 
 from evaluator.docvqa.dataset import Page, Question
 from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.learning.encoded_examples import EncodedExamples
 
 
@@ -28,3 +32,25 @@ def test_texts_are_those_of_the_tokenizer(base: Path, words: int, question: str)
     assert np.array_equal(found.boxes, np.array(expected.boxes, np.float32))
     assert found.is_cut == expected.is_cut == examples.is_cut(7)
     assert len(expected) == examples.length(7)
+
+
+def test_the_tokens_of_pages_take_no_memory(base: Path) -> None:
+    tokenizer, count = Tokenizer.from_folder(base), 50
+    asked = {n: Question(question_id=f"q{n}", page=f"page{n}", question="", answers=[]) for n in range(count)}
+    pages = {f"page{n}": page(256) for n in range(count)}
+    EncodedExamples(tokenizer, asked, pages, 512)
+    tracemalloc.start()
+    examples = EncodedExamples(tokenizer, asked, pages, 512)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert examples.length(count - 1) == 512
+    assert kept < count * 1_000
+
+
+def test_a_full_disk_is_reported(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Writing to this device fails as writing to a full disk does.
+    monkeypatch.setattr(tempfile, "TemporaryFile", partial(open, "/dev/full", "w+b"))
+    asked = Question(question_id="q", page="page", question="", answers=[])
+    with pytest.raises(ProblemError) as caught:
+        EncodedExamples(Tokenizer.from_folder(base), {0: asked}, {"page": page(9)}, 32)
+    assert caught.value.problem.code is ErrorCode.DATASET_FOLDER

@@ -13,6 +13,7 @@ from evaluator.contracts import (
     Step,
     TrackRules,
 )
+from evaluator.errors import ProblemError
 from evaluator.mechanisms.events import PoissonGaussian
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.pipeline import StepInputs, run_step
@@ -47,6 +48,11 @@ def total(loaded: Settings, updates: torch.Tensor) -> torch.Tensor:
 def test_one_party_has_the_data_of_all_clients() -> None:
     (alone,) = settings().plan(CLIENTS).clients
     assert alone == Client(0, {f"p{number}": [number] for number in range(20)})
+
+
+def test_shares_of_the_noise_are_rejected_as_there_is_one_party() -> None:
+    with pytest.raises(ProblemError, match="one party has all the data; use placement server"):
+        settings("placement=client_share", "secure_aggregation={}")
 
 
 def test_the_noise_is_drawn_once_on_the_sum_over_all_providers() -> None:

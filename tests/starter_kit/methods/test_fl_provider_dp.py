@@ -1,5 +1,7 @@
 """What the privacy proof says of FL-PROVIDER-DP, checked on the released weights of a toy federation."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -55,6 +57,21 @@ class FixedUpdates(Learner):
 
     def train(self, weights, examples, local, stream, state=None, hook=None) -> Trained:
         return Trained(self.updates[examples].sum(dim=0), None)
+
+
+class WatchedUpdates(FixedUpdates):
+    """Notes, whenever a provider trains, how many updates of earlier ones are still in memory."""
+
+    def __init__(self, updates: Tensor) -> None:
+        super().__init__(updates)
+        self.made: list[weakref.ref[Tensor]] = []
+        self.held: list[int] = []
+
+    def train(self, weights, examples, local, stream, state=None, hook=None) -> Trained:
+        self.held.append(sum(made() is not None for made in self.made))
+        trained = super().train(weights, examples, local, stream)
+        self.made.append(weakref.ref(trained.change))
+        return trained
 
 
 def settings(*changes: str) -> Settings:
@@ -275,3 +292,16 @@ def test_noise_that_allows_no_round_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
         settings("target_epsilon=1", "noise_multiplier=0.5").plan(one_provider_each(4, 5))
     assert caught.value.problem.code is ErrorCode.PRIVACY_BUDGET
+
+
+@pytest.mark.parametrize(
+    "config", ["fl-provider-dp", "centralized-dp", "dp-clgecl", "plugins/adaptive-clipping"]
+)
+def test_no_update_of_a_provider_is_in_memory_while_the_next_one_trains(config: str) -> None:
+    clients = one_provider_each(1, 5)
+    changes = ["sampling.provider_rate=1", "noise_multiplier=1", "target_epsilon=null"]
+    method = load_settings(config, changes).plan(clients).method
+    learner = WatchedUpdates(torch.ones(5, SIZE))
+    task = ClientTask(clients[0], 1, 1, torch.zeros(SIZE), learner, STREAM, {}, torch.zeros(1))
+    method.client_update(task)
+    assert learner.held == [0] * 5

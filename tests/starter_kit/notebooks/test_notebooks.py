@@ -2,16 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 from IPython.core.error import UsageError
-from nbclient import NotebookClient
 
 from starter_kit import notebooks
 from starter_kit.notebooks import pfl
 from starter_kit.notebooks.page import page, source_of
-from tests.services.forked_kernel import ForkedKernel
+
+# To import nbformat, nbclient and ipykernel takes seconds, in each of the processes that collect tests: the tests that
+# use them do.
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 NOTEBOOKS = sorted(Path(notebooks.__file__).parent.glob("*.ipynb"))
 PAGES = Path(__file__).parents[3] / "docs" / "notebooks"
@@ -21,8 +24,10 @@ SIZES = "providers, forms, rounds = 20, 2, 1"
 FRESH = "%reset_selective -f ^[a-zA-Z]"
 
 
-def small(path: Path) -> list[nbformat.NotebookNode]:
+def small(path: Path) -> list["NotebookNode"]:
     """The cells of a notebook, with small sizes in place of its own."""
+    import nbformat
+
     cells = nbformat.read(path, as_version=4).cells
     for cell in cells:
         cell.id = f"{path.stem}-{cell.id}"
@@ -33,6 +38,11 @@ def small(path: Path) -> list[nbformat.NotebookNode]:
 
 def test_all_of_them_run_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One kernel runs them all, each in a namespace of its own: to load the libraries takes longer than they do."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    from tests.services.forked_kernel import ForkedKernel
+
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     cells = [cell for path in NOTEBOOKS for cell in [nbformat.v4.new_code_cell(FRESH), *small(path)]]
     assert len(NOTEBOOKS) >= 4
@@ -46,6 +56,8 @@ def test_all_of_them_run_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_they_are_kept_without_outputs(path: Path) -> None:
+    import nbformat
+
     book = json.loads(path.read_text())
     nbformat.validate(book)
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
@@ -56,9 +68,9 @@ def test_they_are_kept_without_outputs(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_their_pages_show_the_same_cells(path: Path) -> None:
     shown = (PAGES / f"{path.stem}.md").read_text()
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in json.loads(path.read_text())["cells"]:
         text = source_of(cell)
-        assert (text if cell.cell_type == "code" else text.partition("\n")[2].strip()) in shown, (
+        assert (text if cell["cell_type"] == "code" else text.partition("\n")[2].strip()) in shown, (
             "run `make notebooks`"
         )
 

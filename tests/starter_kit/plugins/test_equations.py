@@ -12,7 +12,7 @@ from torch.nn import Parameter
 from evaluator.records.server_steps import AdamStep, MomentumStep
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.learning.local_training import LocalTraining, make_optimizer
-from starter_kit.plugins.codecs import int8, sign, topk
+from starter_kit.plugins.codecs import int8, powersgd, seeds, sign, topk
 from starter_kit.plugins.hooks import fedprox
 from starter_kit.plugins.local_optimizers import lion
 from starter_kit.plugins.server_optimizers import fedadam, fedavgm
@@ -61,7 +61,68 @@ def test_eight_bits_are_off_by_half_a_level_at_most() -> None:
     assert codec.decode_model(codec.encode_model(torch.zeros(9)), 9).tolist() == [0.0] * 9
 
 
-@pytest.mark.parametrize("codec", [topk.Codec(fraction=0.1), sign.Codec()], ids=str)
+def test_power_sgd_sends_one_power_step_of_a_matrix_and_smaller_tensors_as_they_are() -> None:
+    shapes = [torch.Size([12, 10]), torch.Size([5]), torch.Size([2, 2]), torch.Size([6, 2, 5])]
+    codec, state = powersgd.Codec(rank=2).with_layout(shapes), dict[str, Tensor]()
+    update = VECTOR[: 120 + 5 + 4 + 60 + 3]
+    message = codec.encode(update, state)
+    assert len(message) == 4 * (2 * (12 + 10) + 5 + 4 + 2 * (6 + 10) + 3)
+    arrived = codec.decode(message, len(update))
+    assert torch.equal(arrived[120:129], update[120:129])
+    assert torch.equal(arrived[-3:], update[-3:])
+    numbers = torch.from_numpy(np.frombuffer(message, "<f4").copy())
+    left, right = numbers[:24].view(12, 2), numbers[24:44].view(10, 2)
+    matrix = update[:120].view(12, 10)
+    first = torch.randn(10, 2, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(left.T @ left, torch.eye(2), atol=1e-6)
+    # P spans what M·Q spans.
+    assert torch.allclose(left @ left.T @ matrix @ first, matrix @ first, atol=1e-5)
+    assert torch.allclose(right, matrix.T @ left, atol=1e-6)
+    assert torch.allclose(arrived[:120].view(12, 10), left @ right.T, atol=1e-6)
+    assert torch.equal(state["error"], update - arrived)
+
+
+def test_power_sgd_begins_with_its_last_factors_and_so_finds_the_largest_part() -> None:
+    codec, state = powersgd.Codec(rank=1).with_layout([torch.Size([12, 10])]), dict[str, Tensor]()
+    matrix = VECTOR[:120].view(12, 10)
+    best = torch.linalg.svdvals(matrix)
+    for _ in range(200):
+        state.pop("error", None)
+        arrived = codec.decode(codec.encode(matrix.reshape(-1), state), 120)
+    assert float((arrived.view(12, 10) - matrix).norm()) == pytest.approx(float(best[1:].norm()), rel=1e-4)
+    # Nothing stays of a round without an update, not even a Q that finds nothing any more.
+    state.pop("error")
+    assert not codec.decode(codec.encode(torch.zeros(120), state), 120).any()
+    assert codec.decode(codec.encode(matrix.reshape(-1), state), 120).any()
+
+
+def test_a_seed_gives_directions_back_and_what_they_lack_is_left_for_the_next() -> None:
+    codec, state = seeds.Codec(directions=64), dict[str, Tensor]()
+    message = codec.encode(VECTOR, state)
+    assert len(message) == 8 + 4 * 64
+    directions = seeds.directions_of(message[:8], 64)
+    assert torch.allclose(directions @ directions.T, torch.eye(64), atol=1e-6)
+    coefficients = torch.from_numpy(np.frombuffer(message, "<f4", offset=8).copy())
+    assert torch.allclose(coefficients, directions[:, :1000] @ VECTOR, atol=1e-5)
+    arrived = codec.decode(message, 1000)
+    assert torch.allclose(arrived, coefficients @ directions[:, :1000], atol=1e-5)
+    assert torch.equal(state["error"], VECTOR - arrived)
+    # 15 of 16 parts of its square are left on average; a vector along the directions arrives whole.
+    assert float((state["error"].norm() / VECTOR.norm()).square()) == pytest.approx(1 - 64 / 1024, abs=0.03)
+    total = arrived.clone()
+    for _ in range(40):
+        later = codec.encode(torch.zeros(1000), state)
+        assert later[:8] != message[:8]
+        total += codec.decode(later, 1000)
+    assert torch.allclose(total + state["error"], VECTOR, atol=1e-4)
+    assert float(state["error"].norm()) < 0.4 * float(VECTOR.norm())
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [topk.Codec(fraction=0.1), sign.Codec(), powersgd.Codec(), seeds.Codec()],
+    ids=str,
+)
 def test_a_model_arrives_exactly_and_the_first_download_takes_no_bytes(codec: CodecPlugin) -> None:
     assert codec.encode_model(torch.zeros(1000)) == b""
     sparse = VECTOR.where(VECTOR > 2, torch.zeros(1000))
@@ -71,11 +132,21 @@ def test_a_model_arrives_exactly_and_the_first_download_takes_no_bytes(codec: Co
         assert len(codec.encode_model(sparse)) == 1 + 8 * int((VECTOR > 2).sum())
 
 
-@pytest.mark.parametrize("codec", [topk.Codec(fraction=0.5), sign.Codec(), int8.Codec()], ids=str)
+@pytest.mark.parametrize(
+    "codec",
+    [topk.Codec(fraction=0.5), sign.Codec(), int8.Codec(), powersgd.Codec(), seeds.Codec(directions=2)],
+    ids=str,
+)
 @pytest.mark.parametrize("message", [b"", b"123", b"\xff" * 12, b"\xff" * 16, b"\xff" * 64])
 def test_what_no_encoder_writes_is_rejected(codec: CodecPlugin, message: bytes) -> None:
-    with pytest.raises(ValueError, match=r"bytes|places|scale"):
+    with pytest.raises(ValueError, match=r"bytes|places|scale|finite"):
         codec.decode(message, 4 if len(message) < 64 else 60)
+
+
+def test_a_number_that_is_not_finite_is_no_value_of_a_sparse_message() -> None:
+    message = np.array([0, 2], "<u4").tobytes() + np.array([1.0, np.nan], "<f4").tobytes()
+    with pytest.raises(ValueError, match="finite"):
+        topk.Codec(fraction=0.5).decode(message, 4)
 
 
 def test_fedprox_is_the_loss_with_a_quadratic_pull_and_nothing_without_one() -> None:
@@ -148,3 +219,11 @@ def test_a_run_with_error_feedback_sends_what_its_messages_take_and_learns() -> 
     assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)
     without = load_settings("plugins/topk", ["codec={type: topk, fraction: 0.25, error_feedback: false}"])
     assert copy.deepcopy(without).codec == without.codec
+
+
+@pytest.mark.parametrize("codec", ["{type: powersgd, rank: 1}", "{type: seeds, directions: 512}"])
+def test_a_codec_with_a_method_that_sends_more_beside_its_updates_learns(codec: str) -> None:
+    toy = Toy()
+    changes = [f"codec={codec}", "local.learning_rate=0.02"]
+    *_, last = toy.run_settings(load_settings("plugins/scaffold", changes), 40)
+    assert toy.distance(last.weights) < 0.3 * toy.distance(toy.weights)

@@ -69,7 +69,7 @@ def test_an_example_trains_and_passes_the_checks_of_its_track(
         assert {check.id: check.status for check in result.checks}["C21"] is CheckStatus.PASSED
 
 
-@pytest.mark.parametrize("name", ["topk", "scaffold"])
+@pytest.mark.parametrize("name", ["topk", "powersgd", "scaffold"])
 def test_a_run_that_was_interrupted_ends_the_same_to_the_bit(
     base: Path, data: Path, tmp_path: Path, name: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_no_file_is_run_but_while_a_config_is_read(own: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "where", "expected"),
     [
-        ("codec=zip", "--set codec", "one of float32, nf4, int8, sign, topk; a Python file"),
+        ("codec=zip", "--set codec", "one of float32, nf4, int8, powersgd, seeds, sign, topk; a Python file"),
         ("codec=nowhere.py", "--set codec", "a Python file"),
         ("codec=5", "--set codec", "one of float32"),
         ("codec={fraction: 0.1}", "--set codec", "a group with its type"),
@@ -221,6 +221,12 @@ def test_a_codec_that_does_not_work_is_rejected_before_anything_is_read(
             "class ServerOptimizer(ServerOptimizerPlugin):\n    def step(self, w, m, s): pass",
             "None",
         ),
+        # The run still needs the model of before, for its record.
+        (
+            "server_optimizer",
+            "class ServerOptimizer(ServerOptimizerPlugin):\n    def step(self, w, m, s): return w.add_(m)",
+            "in place",
+        ),
     ],
 )
 def test_other_plugins_that_do_not_work_are_rejected_too(
@@ -233,6 +239,44 @@ def test_other_plugins_that_do_not_work_are_rejected_too(
     problem = rejected("fedavg", f"{setting}={tmp_path / 'mine.py'}")
     assert found in problem.found
     assert "mine.py" in problem.where
+
+
+@pytest.mark.parametrize(("changed", "line"), [("decode", 4), ("decode_model", 4), ("encode_model", 4)])
+def test_a_codec_that_works_for_small_vectors_only_ends_the_run_with_a_message(
+    base: Path, data: Path, tmp_path: Path, own: Path, changed: str, line: int
+) -> None:
+    values = "change" if changed == "encode_model" else "message, size"
+    size = "len(change)" if changed == "encode_model" else "size"
+    own.write_text(
+        "from starter_kit.plugins.codecs import int8\nclass Codec(int8.Codec):\n"
+        f"    def {changed}(self, {values}):\n        assert {size} < 2000\n"
+        f"        return super().{changed}({values})\n"
+    )
+    with pytest.raises(ProblemError) as caught:
+        trained(str(own.with_name("mine.yaml")), base, data, tmp_path / "run", SMALL)
+    problem = caught.value.problem
+    assert "AssertionError" in problem.found
+    if changed != "decode":
+        assert f"my_codec.py, line {line}" in problem.where
+
+
+# The second one is right about updates, and sends the first model for nothing.
+@pytest.mark.parametrize("bits", [4.0, 32.0])
+def test_a_codec_that_takes_other_bits_than_it_says_is_rejected_before_a_private_run(
+    base: Path, data: Path, own: Path, bits: float
+) -> None:
+    body = "\n    encode = lambda self, update, state: Float32().encode(update)"
+    body += "\n    decode = lambda self, message, size: Float32().decode(message, size)"
+    own.write_text(
+        "from starter_kit.compression.codecs import Float32\nfrom starter_kit.methods import fl_provider_dp\n"
+        "from starter_kit.compression.plugin_codecs import CodecPlugin\nfrom typing import ClassVar\n"
+        "class Settings(fl_provider_dp.Settings): pass\n"
+        f"class Codec(CodecPlugin):\n    bits_per_parameter: ClassVar[float] = {bits}{body}\n"
+    )
+    settings = load_settings("fl-provider-dp", [f"method={own}", f"codec={own}", "placement=client_full"])
+    with pytest.raises(ProblemError) as caught:
+        RunSetup(settings, data=data, base=base)
+    assert "C4" in caught.value.problem.next_step
 
 
 def test_a_codec_that_a_methods_own_settings_name_is_rejected_with_what_to_do(own: Path) -> None:

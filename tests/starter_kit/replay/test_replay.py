@@ -16,7 +16,10 @@ from evaluator.records.round_keys import key_path, round_key
 from evaluator.records.round_opening import read_opening, write_opening
 from starter_kit.dp import gaussian_sum, sampling
 from starter_kit.dp.clipping import clip
+from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import gaussian_noise
+from starter_kit.replay.examination import examine
+from starter_kit.replay.training import UPDATE, WEIGHTS, RoundRequest, TrainedRound, train_round
 from starter_kit.runs import round_secret
 from starter_kit.runs.folder import OPENING, RunFolder
 from starter_kit.runs.opened_round import open_round
@@ -29,6 +32,7 @@ from tests.starter_kit.replay.opened_runs import (
     SAMPLED,
     codes,
     examined,
+    inputs_of,
     replayable_run,
 )
 from tests.starter_kit.training_runs import accounting, trained
@@ -73,16 +77,20 @@ def test_so_it_is_with_every_placement_codec_and_adapters(
 def test_a_round_that_began_again_after_an_interruption_has_other_noise_and_is_replayed(
     base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise: list[torch.Tensor] = []
-    monkeypatch.setattr(
-        gaussian_sum, "gaussian_noise", lambda *given: noise.append(gaussian_noise(*given)) or noise[-1]
-    )
+    noise: list[tuple[float, ...]] = []
+
+    def noted(size: int, std: float, keystream: Keystream, device: torch.device) -> torch.Tensor:
+        drawn = gaussian_noise(size, std, keystream, device)
+        noise.append(tuple(drawn.tolist()))
+        return drawn
+
+    monkeypatch.setattr(gaussian_sum, "gaussian_noise", noted)
     changes = [*SAMPLED, "placement=client_full"]
     with pytest.raises(CutError):
         trained("fl-provider-dp", base, data, tmp_path / "run", changes, watcher=CutOff(6))
     run = trained("fl-provider-dp", base, data, tmp_path / "run", changes, resume=True)
     # Three clients in each of two rounds, and in the second one twice.
-    assert len({tuple(draw.tolist()) for draw in noise}) == len(noise) == 9
+    assert len(set(noise)) == len(noise) == 9
     open_round(run.path, CHALLENGE)
     assert examined(run, base, data).comparison.exact
 
@@ -220,6 +228,26 @@ def test_other_code_is_rejected(copied: RunFolder, base: Path, data: Path) -> No
     assert rejected(copied, base, data) == {ErrorCode.REPLAY_CODE}
 
 
+def test_settings_that_are_no_text_are_rejected(copied: RunFolder, base: Path, data: Path) -> None:
+    (copied.path / "settings.yaml").write_bytes(b"rounds: 2\xff\n")
+    assert rejected(copied, base, data) == {ErrorCode.CONFIGURATION}
+
+
+@pytest.mark.parametrize("name", [UPDATE, WEIGHTS])
+def test_vectors_that_are_not_numbers_are_rejected(
+    genuine: RunFolder, base: Path, data: Path, name: str
+) -> None:
+    def without_numbers(request: RoundRequest) -> TrainedRound:
+        trained = train_round(request)
+        size = (request.out / name).stat().st_size // 4
+        np.full(size, np.nan, "<f4").tofile(request.out / name)
+        return trained
+
+    with pytest.raises(ProblemError) as caught:
+        examine(inputs_of(genuine, base, data), without_numbers)
+    assert codes(caught.value) == {ErrorCode.REPLAY_TRAINING}
+
+
 def test_other_base_weights_are_rejected(genuine: RunFolder, data: Path, tmp_path: Path) -> None:
     base = make_base(tmp_path / "base")
     weights = load_file(base / "model.safetensors")
@@ -262,10 +290,10 @@ def test_clipping_to_thrice_the_norm_is_found(
 def test_half_the_noise_and_noise_from_elsewhere_are_found(
     base: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(size: int, std: float, keystream: object) -> torch.Tensor:
-        return gaussian_noise(size, std / 2, keystream)  # type: ignore[arg-type]
+    def half(size: int, std: float, keystream: Keystream, _device: torch.device) -> torch.Tensor:
+        return gaussian_noise(size, std / 2, keystream)
 
-    def own(size: int, std: float, _keystream: object) -> torch.Tensor:
+    def own(size: int, std: float, _keystream: object, _device: torch.device) -> torch.Tensor:
         return std * torch.randn(size, generator=torch.Generator().manual_seed(5))
 
     for name, noise in (("half", half), ("own", own)):

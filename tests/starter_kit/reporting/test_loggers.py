@@ -5,8 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import wandb
-from mlflow import MlflowClient
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.logger_choice import LOGGERS, loggers_of
@@ -135,6 +133,8 @@ def test_mlflow_gets_settings_rounds_and_summary(tmp_path: Path, monkeypatch: py
     address = (tmp_path / "runs").as_uri()
     for private in (False, True):
         send(loggers_of([f"mlflow={address}"])[0], private=private)
+    from mlflow import MlflowClient  # here, as to import it takes seconds
+
     client = MlflowClient(address)
     found = client.search_runs(["0", *(e.experiment_id for e in client.search_experiments())])
     held, live = sorted(found, key=lambda run: len(run.data.metrics))
@@ -153,6 +153,8 @@ def test_weights_and_biases_gets_of_a_private_run_its_rounds_and_nothing_about_t
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     for is_private in (True, False):
         send(loggers_of(["wandb=mine"])[0], private=is_private)
+    import wandb
+
     # Its own process writes the files, and has done so when it has ended.
     wandb.teardown()
     paths = {b"privacy/epsilon" in path.read_bytes(): path for path in tmp_path.rglob("*.wandb")}

@@ -35,7 +35,7 @@ WELL = Forecast(
     method="fedavg",
     parameters=300,
     trained=200,
-    traffic=Traffic(rounds=5, down_bytes=800, up_bytes=400, clients=2, most_clients=2),
+    traffic=Traffic(rounds=5, first_bytes=800, down_bytes=800, up_bytes=400, clients=2, most_clients=2),
     privacy=None,
     memory=Memory(
         model_bytes=2 * GB,
@@ -74,6 +74,9 @@ def changed(found: Forecast, *, budgets: tuple[int, ...] = BUDGETS) -> list[str]
     [
         ("fedavg", [ONE_STEP]),
         ("lora-nf4", [ONE_STEP]),
+        # The first download is free, and messages go beside the model.
+        ("plugins/sign", [ONE_STEP]),
+        ("plugins/scaffold", [ONE_STEP]),
         ("fl-provider-dp", [ONE_STEP]),
         ("laplace-fedavg", []),
     ],
@@ -85,7 +88,7 @@ def test_bytes_and_epsilon_are_those_of_the_run(
     run = trained(config, base, data, tmp_path / "run", changes)
     summary = read_summary(tmp_path / "run" / SUMMARY)
     assert found.traffic.expected_bytes == summary.bytes_total
-    assert found.trained == summary.parameters_sent
+    assert found.trained * (2 if config == "plugins/scaffold" else 1) == summary.parameters_sent
     if summary.epsilon is None:
         assert found.privacy is None
     else:
@@ -110,6 +113,15 @@ def test_epsilon_is_given_under_both_rules_with_the_noise_that_each_budget_needs
     assert again.epsilon == pytest.approx(8, rel=1e-3)
 
 
+def test_a_plan_counts_kept_models_and_what_clients_keep(base: Path, data: Path) -> None:
+    plain = planned("fedavg", base, data, [])
+    kept = planned("fedavg", base, data, ["checkpoints.every=1"])
+    assert kept.disk.run_bytes - plain.disk.run_bytes == 2 * 4 * plain.parameters
+    assert plain.memory.states_bytes == 0
+    for config in ("plugins/topk", "plugins/scaffold"):
+        assert planned(config, base, data, []).memory.states_bytes == 3 * 4 * plain.trained
+
+
 def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
     for config in ("fedavg", "dp-lora"):
         found = planned(config, base, data, [], measure=True)
@@ -119,6 +131,15 @@ def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:
     values = as_values(found, ["change this"])
     assert values["changes"] == ["change this"]
     assert values["bytes_expected"] == found.traffic.expected_bytes
+
+
+def test_a_method_that_computes_gradients_of_single_questions_has_a_step_for_each(
+    base: Path, data: Path
+) -> None:
+    setup = RunSetup(load_settings("laplace-fedavg", ["max_input_tokens=32"]), data=data, base=base)
+    timing = forecast(setup, data, BUDGETS).timing
+    assert timing is not None
+    assert timing.round_s == pytest.approx(len(setup.dataset.questions) * timing.step_s)
 
 
 def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_provider() -> None:

@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('faults', models.PositiveSmallIntegerField(default=0)),
                 ('losses', models.PositiveSmallIntegerField(default=0)),
                 ('state', models.CharField(choices=[('queued', 'queued'), ('running', 'running'), ('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed'), ('lost', 'lost'), ('canceled', 'canceled')], default='queued', max_length=10)),
-                ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring')], max_length=20)),
+                ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring'), ('leakage', 'leakage')], max_length=20)),
                 ('done', models.PositiveIntegerField(default=0)),
                 ('total', models.PositiveIntegerField(default=0)),
                 ('remaining_s', models.FloatField(blank=True, null=True)),
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
             name='StepReport',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring')], max_length=20)),
+                ('step', models.CharField(choices=[('validate', 'validate'), ('communication', 'communication'), ('accounting', 'accounting'), ('scoring', 'scoring'), ('leakage', 'leakage')], max_length=20)),
                 ('outcome', models.CharField(choices=[('passed', 'passed'), ('rejected', 'rejected'), ('failed', 'failed')], max_length=10)),
                 ('problems', models.JSONField(default=list)),
                 ('result', models.JSONField(blank=True, null=True)),

@@ -3,6 +3,7 @@
 import django.db.models.deletion
 import django.db.models.fields.json
 import django.db.models.functions.comparison
+import django.db.models.functions.text
 import django.utils.timezone
 import evaluator.results
 import portal.submissions.results_field
@@ -35,7 +36,7 @@ class Migration(migrations.Migration):
                 ('is_baseline', models.BooleanField(default=False, help_text="Marked as the organizers' baseline.")),
                 ('state', models.CharField(choices=[('draft', 'draft'), ('submitted', 'submitted'), ('withdrawn', 'withdrawn')], default='draft', max_length=10)),
                 ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
-                ('submitted_at', models.DateTimeField(blank=True, null=True)),
+                ('submitted_at', models.DateTimeField(blank=True, db_index=True, null=True)),
                 ('keep_private', models.BooleanField(default=False, help_text='Only your team and the organizers see it until you publish it. Reviewers begin then.', verbose_name='keep it private')),
                 ('published_at', models.DateTimeField(blank=True, help_text="Empty while it isn't public.", null=True)),
                 ('anonymous', models.BooleanField(default=False, help_text='It is listed with its title under a random name, without team, description and links. Organizers and reviewers see your team, because a conflict of interest must be known.', verbose_name='stay anonymous')),
@@ -47,6 +48,7 @@ class Migration(migrations.Migration):
                 ('acceptances', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('rejections', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('change_requests', models.PositiveSmallIntegerField(default=0, editable=False)),
+                ('lower_title', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Lower('title'), output_field=models.TextField())),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('phase', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.phase')),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='teams.team')),
@@ -73,6 +75,7 @@ class Migration(migrations.Migration):
                 ('anls_high', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('anls_high', 'results'), models.FloatField()), output_field=models.FloatField())),
                 ('bytes_total', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('bytes_total', 'results'), models.BigIntegerField()), output_field=models.BigIntegerField())),
                 ('epsilon', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('epsilon', 'results'), models.FloatField()), output_field=models.FloatField())),
+                ('flagged_checks', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Cast(django.db.models.fields.json.KeyTextTransform('flagged_checks', 'results'), models.IntegerField()), output_field=models.IntegerField())),
                 ('submission', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='submissions.submission')),
             ],
             options={
@@ -188,6 +191,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='run',
             index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['budget', '-anls'], include=('id', 'submission', 'anls_low', 'anls_high', 'bytes_total', 'epsilon', 'disqualified_because'), name='scored_runs_by_anls'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('flagged_checks__gt', 0)), fields=['scored_at'], name='runs_with_flagged_checks'),
         ),
         migrations.AddIndex(
             model_name='submission',

@@ -8,13 +8,13 @@ from django.core.management.base import BaseCommand, CommandError
 from evaluator.contracts import Epsilon
 from evaluator.scoring.metrics import cut
 from portal.challenge.models import Track
-from portal.evaluation.results import EPSILON_COLUMNS
+from portal.evaluation.results import EPSILON_COLUMNS, leakage_text
 from portal.leaderboard.boards import Board, boards_of
 from portal.leaderboard.ranking import Row
 from portal.ui.rounding import rounded_up
 from portal.ui.templatetags.ui import MISSING, readable_bytes
 
-BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "trust", "status", "flags")
+BYTES_COLUMNS = ("rank", "method", "team", "sent", "ANLS", "accuracy", "leakage", "trust", "status", "flags")
 ANLS_COLUMNS = (
     "rank",
     "method",
@@ -23,6 +23,7 @@ ANLS_COLUMNS = (
     "accuracy",
     *(column.title for column in EPSILON_COLUMNS),
     "accountant",
+    "leakage",
     "trust",
     "sent",
     "status",
@@ -79,6 +80,7 @@ def _cells(row: Row) -> dict[str, str]:
         "accuracy": MISSING if results.accuracy is None else cut(results.accuracy),
         **{column.title: _epsilon(epsilon) for column, epsilon in entry.epsilons},
         "accountant": entry.accountant_name or MISSING,
+        "leakage": leakage_text(results.leakage) or MISSING,
         "trust": MISSING if results.trust_level is None else f"L{results.trust_level}",
         "sent": MISSING if results.bytes_total is None else readable_bytes(results.bytes_total),
         "status": entry.status,

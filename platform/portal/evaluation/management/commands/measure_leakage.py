@@ -1,0 +1,41 @@
+"""`manage.py measure_leakage SLUG`: measure the leakage of a track's ranked runs that have no figures yet."""
+
+import time
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand, CommandError
+
+from evaluator.contracts import Step
+from portal.challenge.models import Track
+from portal.evaluation import leakage
+from portal.evaluation.models import ACTIVE_STATES, Evaluation
+from portal.submissions.models import Run, RunState
+
+POLL_S = 0.5
+
+
+class Command(BaseCommand):
+    help = "Queue the measurement of the leakage of a track's ranked runs that have no figures yet."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("slug", help="a track")
+        parser.add_argument("--again", action="store_true", help="of all of them, such as with another set")
+        parser.add_argument("--wait", action="store_true", help="until what is queued was tried once")
+
+    def handle(self, *_: object, slug: str, again: bool, wait: bool, **__: object) -> None:
+        track = Track.objects.filter(slug=slug).first()
+        if track is None:
+            raise CommandError(f"There is no track {slug!r}.")
+        if not track.leakage_set:
+            raise CommandError(f"{track} names no leakage set: set it in the administration first.")
+        runs = Run.objects.filter(submission__track=track, state=RunState.SCORED).order_by("pk")
+        queued = sum(leakage.measure(run, again=again) for run in runs)
+        self.stdout.write(
+            f"{queued} run{'' if queued == 1 else 's'} queued." if queued else "Nothing to measure."
+        )
+        # What failed begins again later.
+        tried_first = Evaluation.objects.filter(
+            run__submission__track=track, step=Step.LEAKAGE, state__in=ACTIVE_STATES, not_before__isnull=True
+        )
+        while wait and tried_first.exists():
+            time.sleep(POLL_S)
