@@ -29,6 +29,7 @@ TAGS = {
     "accuracy": "score/accuracy",
     "sample_anls": "score/ANLS on a sample",
     "sample_accuracy": "score/accuracy on a sample",
+    "sample_questions": "score/questions of the sample",
     "bytes_down": "bytes/down",
     "bytes_up": "bytes/up",
     "epsilon": "privacy/epsilon",

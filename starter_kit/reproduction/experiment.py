@@ -1,10 +1,13 @@
 """Every row of the reproduction, trained by the kit's own methods and scored on the test split by the evaluator.
 
-What is finished is kept, so that an experiment that was interrupted goes on where it stopped.
+Only what is missing is trained: an outcome that was counted before is kept while its row's settings, the task and the
+base are the same, and so is a run that is complete in the experiment's folder. A run that was interrupted starts again,
+because a private one that resumed would have spent part of its budget on the round that it lost.
 """
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -27,9 +30,22 @@ from starter_kit.site.credentials import Credentials
 from starter_kit.weights import tiny_vt5
 from starter_kit.weights.tiny_vt5.origin import Origin, read_origin
 
+RunKey = tuple[str, int, str]  # of an outcome: its row, its seed and the hash of the row's settings
+
 TRACK = "reproduction"
 # Of the published figures.
 TASK = FormSettings(providers=1_000, valid_forms=200, test_forms=600)
+
+
+def key_of(outcome: Outcome) -> RunKey:
+    """Return what an outcome is found again by."""
+    return outcome.row, outcome.seed, outcome.settings_sha256
+
+
+def made_with() -> str:
+    """Return what trains here: the versions of kit and torch, and the machine."""
+    machine = f"{platform.machine()}, {torch.get_num_threads()} threads"
+    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine}"
 
 
 class Results(BaseModel):
@@ -42,19 +58,21 @@ class Results(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kit_version: str
-    torch_version: str
-    machine: str
     base: Origin
     task: FormSettings
     outcomes: list[Outcome]
+
+    def kept(self, base: Origin, task: FormSettings) -> dict[RunKey, Outcome]:
+        """Return the outcomes that still count for `base` and `task`."""
+        same = (self.base, self.task) == (base, task)
+        return {key_of(outcome): outcome for outcome in self.outcomes if same}
 
 
 class Experiment:
     """The rows of `seeds` seeds, in a folder of their own.
 
     Args:
-        say: Told what begins and what has come out, a line each.
+        say: Receives what was trained and what came out, a line each.
         watch: A watcher for each training.
     """
 
@@ -75,25 +93,30 @@ class Experiment:
         self._watch = watch
         self._rows = rows
 
-    def run(self) -> Results:
-        """Whatever isn't there yet is made; the outcomes of all rows and seeds."""
+    def run(self, earlier: Results | None = None) -> Results:
+        """Return the outcomes of all rows and seeds: the `earlier` ones that still count, and new ones of the rest."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        return Results(
-            kit_version=evaluator_version(),
-            torch_version=torch.__version__,
-            machine=f"{platform.machine()}, {torch.get_num_threads()} threads",
-            base=read_origin(),
-            task=self._task,
-            outcomes=list(self._outcomes()),
-        )
+        base = read_origin()
+        kept = earlier.kept(base, self._task) if earlier else {}
+        return Results(base=base, task=self._task, outcomes=list(self._outcomes(kept)))
 
-    def _outcomes(self) -> Iterator[Outcome]:
-        for seed in range(1, self._seeds + 1):
-            data = self.data(seed)
-            for row in self._rows:
-                outcome = self._outcome(row, seed, data)
+    def forget(self) -> None:
+        """Delete the runs of all rows and seeds, so that all are trained again."""
+        for row, seed in self._runs():
+            shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
+
+    def _runs(self) -> Iterator[tuple[Row, int]]:
+        for row in self._rows:
+            for seed in range(1, self._seeds + 1):
+                yield row, seed
+
+    def _outcomes(self, kept: Mapping[RunKey, Outcome]) -> Iterator[Outcome]:
+        for row, seed in self._runs():
+            outcome = kept.get((row.name, seed, row.settings_sha256))
+            if outcome is None:
+                outcome = self._outcome(row, seed)
                 self._say(f"seed {seed}, {row.title}: ANLS {outcome.anls:.4f}")
-                yield outcome
+            yield outcome
 
     def data(self, seed: int) -> Path:
         """Return the data of a seed, made where it isn't there."""
@@ -107,19 +130,26 @@ class Experiment:
 
     def run_folder(self, row: Row, seed: int) -> Path:
         """Return the run's folder, named after the row's settings and the base; trained where it isn't there."""
-        out = self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}-{tiny_vt5.digests()[WEIGHTS][:8]}"
+        out = self._run_folder(row, seed)
         if not out.exists():
             self._train(row, seed, self.data(seed), out)
         return out
 
-    def _outcome(self, row: Row, seed: int, data: Path) -> Outcome:
+    def _run_folder(self, row: Row, seed: int) -> Path:
+        return self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}-{tiny_vt5.digests()[WEIGHTS][:8]}"
+
+    def _outcome(self, row: Row, seed: int) -> Outcome:
         """Return the scores of a run, made where they aren't there."""
         out = self.run_folder(row, seed)
         summary = read_summary(out / SUMMARY)
         if summary.anls is None or summary.accuracy is None or summary.split != "test":
             checkpoint = RunFolder(out).file(ArtifactKind.CHECKPOINT)
             found = score_checkpoint(
-                checkpoint, base=tiny_vt5.FOLDER, data=data, split="test", on_progress=ignore_progress
+                checkpoint,
+                base=tiny_vt5.FOLDER,
+                data=self.data(seed),
+                split="test",
+                on_progress=ignore_progress,
             )
             keep_scores(out, found.result, "test")
             summary = read_summary(out / SUMMARY)
@@ -131,6 +161,7 @@ class Experiment:
             bytes_total=summary.bytes_total,
             epsilon=summary.epsilon,
             settings_sha256=row.settings_sha256,
+            made_with=made_with(),
         )
 
     def _train(self, row: Row, seed: int, data: Path, out: Path) -> None:

@@ -4,24 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
+from starter_kit.reproduction.claims import CLAIMS, Claim
 from starter_kit.reproduction.experiment import Results
-from starter_kit.reproduction.rows import CLAIMS, ROWS, Outcome
+from starter_kit.reproduction.rows import ROWS, Outcome
 
 TEMPLATE = Path(__file__).with_name("page.md")
-
-# ANLS × 100 in the papers; the template says of which tables.
-PUBLISHED = {
-    "zero-shot": "44.58",
-    "fl-provider-dp-1": "57.47",
-    "fl-provider-dp-4": "61.91",
-    "fl-provider-dp-8": "65.81",
-    "dp-lora-1": "58.54 (48.32)",
-    "dp-lora-4": "61.21 (50.24)",
-    "dp-lora-8": "62.25 (51.32)",
-    "lora-nf4": "86.73 (88.73)",
-    "fedavg": "88.73",
-    "centralized": "90.91",
-}
+ROOT = Path(__file__).parents[2]
 
 Outcomes = Mapping[str, Sequence[Outcome]]  # of each row, by seed
 
@@ -38,18 +26,23 @@ def page(results: Results) -> str:
     return TEMPLATE.read_text(encoding="utf-8").format(
         seeds=len({outcome.seed for outcome in results.outcomes}),
         **results.task.model_dump(include={"providers", "clients", "test_forms"}),
-        **results.model_dump(include={"kit_version", "torch_version", "machine"}),
+        made_with="; ".join(sorted({outcome.made_with for outcome in results.outcomes})),
         base_accuracy=results.base.accuracy,
         steps=results.base.settings.steps,
         table="\n".join(_table(by_row)),
+        differences="\n".join(_differences()),
+        summary="\n".join(_summary(by_row)),
         claims="\n".join(_claims(by_row)),
     )
+
+
+HOLDS = "holds in every seed"
 
 
 def verdict(margins: Sequence[float]) -> str:
     """In words, of the margins of all seeds: positive ones hold."""
     if min(margins) > 0:
-        return "holds in every seed"
+        return HOLDS
     if mean(margins) > 0:
         return f"holds on average, in {sum(margin > 0 for margin in margins)} of {len(margins)} seeds"
     return "**doesn't hold**"
@@ -69,7 +62,7 @@ def _table(by_row: Outcomes) -> list[str]:
             _spread([outcome.anls for outcome in outcomes]),
             _spread([outcome.accuracy for outcome in outcomes]),
             f"{mean(outcome.bytes_total for outcome in outcomes) / 1e6:.2f}",
-            PUBLISHED[row.name],
+            row.published or "–",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -79,11 +72,35 @@ def _spread(values: Sequence[float]) -> str:
     return f"{mean(values):.4f} ± {stdev(values):.4f}" if len(values) > 1 else f"{values[0]:.4f}"
 
 
+def _differences() -> list[str]:
+    """One line for each config, of its first row: rows that differ in ε alone share it."""
+    first = {row.config: row for row in reversed(ROWS)}
+    return [
+        f"| [{row.config}.yaml](../{row.config_file.relative_to(ROOT)}) "
+        f"| {row.title.split(', ε =')[0]} | {row.differs} |"
+        for row in reversed(first.values())
+    ]
+
+
+def _margins(claim: Claim, by_row: Outcomes) -> list[float]:
+    pairs = zip(by_row[claim.lower], by_row[claim.upper], strict=True)
+    return [claim.margin(lower, upper) for lower, upper in pairs]
+
+
+def _summary(by_row: Outcomes) -> list[str]:
+    """How many claims hold in every seed, and which don't."""
+    verdicts = {claim.text: verdict(_margins(claim, by_row)) for claim in CLAIMS}
+    missed = {text: said for text, said in verdicts.items() if said != HOLDS}
+    lines = [f"Of {len(CLAIMS)} claims, {len(CLAIMS) - len(missed)} hold in every seed."]
+    if missed:
+        lines += ["", "The others:", "", *(f"- {text}: {said}." for text, said in missed.items())]
+    return lines
+
+
 def _claims(by_row: Outcomes) -> list[str]:
     lines = ["| claim | margin, mean | of single seeds | verdict |", "| --- | --: | --: | --- |"]
     for claim in CLAIMS:
-        pairs = zip(by_row[claim.lower], by_row[claim.upper], strict=True)
-        margins = [claim.margin(lower, upper) for lower, upper in pairs]
+        margins = _margins(claim, by_row)
         singles = f"{_number(min(margins))} to {_number(max(margins))}"
         lines.append(f"| {claim.text} | {_number(mean(margins))} | {singles} | {verdict(margins)} |")
     return lines

@@ -36,6 +36,7 @@ GROUPS = (
             "notebooks/own-method",
             "notebooks/private-training",
             "notebooks/reading-evidence",
+            "notebooks/attacking-a-model",
             "full-size",
             "data",
             "methods",

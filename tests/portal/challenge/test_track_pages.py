@@ -159,6 +159,8 @@ def admin_form(track: Track) -> dict[str, str]:
         "test_set",
         "clients",
         "max_rounds",
+        "leakage_set",
+        "leakage_split",
         "anls_threshold",
         "delta",
         "budgets",

@@ -64,7 +64,8 @@ def test_submitting_sends_the_first_step_of_every_run_to_the_workers(broker, com
 
 @pytest.mark.parametrize("step", Step)
 def test_a_worker_gets_the_addresses_of_the_files_of_its_step_and_no_others(step):
-    run = with_artifacts(make_run(state=RunState.QUEUED))
+    submission = make_submission(track=make_track(leakage_set="red-team"))
+    run = with_artifacts(make_run(submission, state=RunState.QUEUED))
     make_artifact(run, ArtifactKind.TRAINING_RECORD, b"record", "record.jsonl")
     make_artifact(run, ArtifactKind.TRAINING_ANNEX, b"annex", "annex.jsonl")
     message = dispatch.job(Evaluation.objects.create(run=run, attempt=1, step=step))

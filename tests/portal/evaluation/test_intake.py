@@ -98,7 +98,8 @@ class TestPassing:
             budget=4.0,
         )
         evaluation = committed(dispatch.start, run)
-        for step in Step:
+        steps = [Step.VALIDATE, Step.COMMUNICATION, Step.ACCOUNTING, Step.SCORING]
+        for step in steps:
             queue = SCORING_QUEUE if step is Step.SCORING else EVALUATOR_QUEUE
             (job,) = broker.jobs(queue)
             assert job.step == step
@@ -116,7 +117,7 @@ class TestPassing:
         )
         assert [check.id for check in run.results.checks] == ["P1", "P3", "C1", "C6", "C14", "C15"]
         assert run.scored_at == evaluation.finished_at is not None
-        assert [report.step for report in evaluation.reports.all()] == list(Step)
+        assert [report.step for report in evaluation.reports.all()] == steps
 
     def test_without_a_budget_there_is_no_accounting(self, evaluation, broker, committed):
         committed(intake.receive_report, make_report(evaluation, Step.VALIDATE))

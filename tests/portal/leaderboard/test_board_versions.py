@@ -94,6 +94,7 @@ WRITERS = {
     "evaluation/breaker.py:note_health",
     "evaluation/breaker.py:resume",
     "evaluation/examinations.py:conclude",
+    "evaluation/leakage.py:accept",
     "evaluation/parts.py:reveal",
     "evaluation/intake.py:_save_results",  # of a run that isn't scored yet, or what no board shows
     "proofs/drawing.py:_draw",  # of the pages of proofs, which no board shows

@@ -332,7 +332,7 @@ class TestCommand:
         assert second.endswith("no rank: ANLS 0.1000 is below the threshold 0.8000")
         assert "Privacy, ε = 1" in lines
         private = next(line for line in lines if " P " in line)
-        assert private.split()[6:11] == ["0.95*", "0.9", "–", "PLD", "L0"]
+        assert private.split()[6:12] == ["0.95*", "0.9", "–", "PLD", "–", "L0"]
         assert "Privacy, ε = 4" in lines
         assert lines[-2:] == ["No run has been scored.", ""]
 

@@ -1,5 +1,6 @@
 """The whole experiment on a task that is far too small to learn anything."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,36 @@ def test_what_is_there_is_not_trained_again(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")}
     assert run(folder, []) == run(folder, [])
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model.safetensors")} == before
+
+
+def test_a_new_row_costs_that_row_alone(folder: Path, tmp_path: Path) -> None:
+    earlier = run(folder, [])
+    new = replace(SOME[0], name="new")
+    said: list[str] = []
+    # In an empty folder, without the earlier runs.
+    experiment = Experiment(tmp_path, 1, task=TASK, say=said.append, rows=[*SOME, new])
+    *kept, added = experiment.run(earlier).outcomes
+    assert kept == earlier.outcomes
+    assert added.row == "new"
+    assert [line.split(":")[0] for line in said] == [f"seed 1, {new.title}"]
+
+
+def test_outcomes_count_no_more_for_other_settings_another_base_or_another_task(folder: Path) -> None:
+    earlier = run(folder, [])
+    base, task = earlier.base, earlier.task
+    assert list(earlier.kept(base, task).values()) == earlier.outcomes
+    assert not earlier.kept(base, task.model_copy(update={"providers": 20}))
+    assert not earlier.kept(base.model_copy(update={"accuracy": 0.5}), task)
+    changed = replace(SOME[0], changes=("seed=7",))
+    assert (changed.name, 1, changed.settings_sha256) not in earlier.kept(base, task)
+
+
+def test_what_is_forgotten_is_trained_again(tmp_path: Path) -> None:
+    experiment = Experiment(tmp_path, 1, task=TASK, say=lambda line: None, rows=SOME[:1])
+    before = experiment.run()
+    experiment.forget()
+    assert not [*tmp_path.glob("*/model.safetensors")]
+    assert experiment.run() == before
 
 
 def test_results_survive_being_written_down(folder: Path) -> None:
