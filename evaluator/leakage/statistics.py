@@ -12,9 +12,10 @@ What the bootstrap can't do: at 1 % false positives of 100 nonmembers, one provi
 resampling covers as often as it says. `docs/leakage.md` has the coverage of all intervals, simulated.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,7 @@ class Attack:
         self._order = np.argsort(-scores, kind="stable")
         ordered = scores[self._order]
         self._last_of_step = np.flatnonzero(np.append(np.diff(ordered) != 0, True))
+        self._kept: dict[tuple[str, int, int], dict[Statistic, Floats]] = {}
 
     def roc(self, weights: Floats | None = None, is_member: Bools | None = None) -> Roc:
         """Return the curves for weights (R, n) of the providers, one each by default, and labels (R, n) or (n,)."""
@@ -98,17 +100,52 @@ class Attack:
         return np.pad(at_steps, ((0, 0), (1, 0)))
 
     def values(
-        self, statistic: Statistic, weights: Floats | None = None, is_member: Bools | None = None
-    ) -> Floats:
-        """Return the statistic (R,) for weights (R, n) and labels (R, n) or (n,)."""
-        match statistic:
-            case Statistic.AUC:
-                return self.roc(weights, is_member).auc()
-            case Statistic.BALANCED_ACCURACY:
-                return self._balanced_accuracies(weights, is_member)
-            case Statistic.TPR_AT_1 | Statistic.TPR_AT_10:
-                rate = FALSE_POSITIVE_RATES[statistic]
-                return self.roc(weights, is_member).true_positive_rate_at(rate)
+        self, weights: Floats | None = None, is_member: Bools | None = None
+    ) -> dict[Statistic, Floats]:
+        """Return each statistic (R,) for weights (R, n) and labels (R, n) or (n,)."""
+        roc = self.roc(weights, is_member)
+        return {
+            Statistic.AUC: roc.auc(),
+            Statistic.BALANCED_ACCURACY: self._balanced_accuracies(weights, is_member),
+            **{
+                statistic: roc.true_positive_rate_at(rate) for statistic, rate in FALSE_POSITIVE_RATES.items()
+            },
+        }
+
+    @cached_property
+    def found(self) -> dict[Statistic, float]:
+        """Each statistic of the providers as they are."""
+        return {statistic: float(values[0]) for statistic, values in self.values().items()}
+
+    def resampled(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
+        """Return each statistic (R,) on R resamples of the providers, the same for other attacks on the same ones.
+
+        They are drawn once for all statistics, and kept.
+        """
+        return self._drawn(
+            "resampled", seed, resamples, lambda: map(self.values, _weights(self, seed, resamples))
+        )
+
+    def permuted(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
+        """Return each statistic (R,) with R permutations of the labels, drawn once for all statistics, and kept."""
+        return self._drawn("permuted", seed, resamples, lambda: self._on_permutations(seed, resamples))
+
+    def _on_permutations(self, seed: int, resamples: int) -> Iterator[dict[Statistic, Floats]]:
+        rng = np.random.default_rng([seed, 1])
+        for count in _chunks(resamples):
+            labels = rng.permuted(np.tile(self.is_member, (count, 1)), axis=1)
+            yield self.values(np.ones(labels.shape), labels)
+
+    def _drawn(
+        self, kind: str, seed: int, resamples: int, draw: Callable[[], Iterable[dict[Statistic, Floats]]]
+    ) -> dict[Statistic, Floats]:
+        key = (kind, seed, resamples)
+        if key not in self._kept:
+            parts = list(draw())
+            self._kept[key] = {
+                statistic: np.concatenate([part[statistic] for part in parts]) for statistic in Statistic
+            }
+        return self._kept[key]
 
     def _balanced_accuracies(self, weights: Floats | None, is_member: Bools | None) -> Floats:
         weights = np.ones((1, len(self.scores))) if weights is None else weights
@@ -153,18 +190,9 @@ class Difference:
 
 def estimate(attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
     """Return the statistic of an attack, with its interval and its null band; the same for the same seed."""
-    value = float(attack.values(statistic)[0])
+    value = attack.found[statistic]
     low, high = bootstrap_interval(attack, statistic, seed=seed, resamples=resamples)
-    rng = np.random.default_rng([seed, 1])
-    n = len(attack.scores)
-    permuted = np.concatenate(
-        [
-            attack.values(
-                statistic, np.ones((count, n)), rng.permuted(np.tile(attack.is_member, (count, 1)), axis=1)
-            )
-            for count in _chunks(resamples)
-        ]
-    )
+    permuted = attack.permuted(seed, resamples)[statistic]
     null_low, null_high = np.quantile(permuted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     reached = int((permuted >= value - 1e-12).sum())
     return Estimate(value, low, high, float(null_low), float(null_high), (1 + reached) / (1 + resamples))
@@ -174,8 +202,7 @@ def bootstrap_interval(
     attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
     """Return the 95 % interval of a statistic, from resamples of the providers."""
-    sampled = _each(attack, seed, resamples, lambda weights: attack.values(statistic, weights))
-    return interval(sampled, float(attack.values(statistic)[0]))
+    return interval(attack.resampled(seed, resamples)[statistic], attack.found[statistic])
 
 
 def difference(
@@ -188,13 +215,8 @@ def difference(
     """
     if not np.array_equal(first.is_member, second.is_member):
         raise ValueError("two attacks on different providers can't be compared")
-    value = float(first.values(statistic)[0] - second.values(statistic)[0])
-    sampled = _each(
-        first,
-        seed,
-        resamples,
-        lambda weights: first.values(statistic, weights) - second.values(statistic, weights),
-    )
+    value = first.found[statistic] - second.found[statistic]
+    sampled = first.resampled(seed, resamples)[statistic] - second.resampled(seed, resamples)[statistic]
     return Difference(value, *interval(sampled, value))
 
 
@@ -224,17 +246,15 @@ def check_both_kinds(is_member: Bools) -> None:
         )
 
 
-def _each(attack: Attack, seed: int, resamples: int, run: Callable[[Floats], Floats]) -> Floats:
-    """Return what `run` makes of the weights of every resample: how often each provider is in it."""
+def _weights(attack: Attack, seed: int, resamples: int) -> Iterator[Floats]:
+    """Yield the weights (r, n) of some resamples at a time: how often each provider is in them."""
     rng = np.random.default_rng([seed, 0])
     kinds = [np.flatnonzero(attack.is_member), np.flatnonzero(~attack.is_member)]
-    found = []
     for count in _chunks(resamples):
         weights = np.zeros((count, len(attack.scores)))
         for kind in kinds:
             weights[:, kind] = rng.multinomial(len(kind), np.full(len(kind), 1 / len(kind)), size=count)
-        found.append(run(weights))
-    return np.concatenate(found)
+        yield weights
 
 
 def _chunks(resamples: int) -> Iterator[int]:

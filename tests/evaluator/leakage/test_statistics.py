@@ -29,29 +29,29 @@ def attack(members: list[float], others: list[float], threshold: float = 0.0) ->
 def test_auc_is_the_share_of_pairs_in_the_right_order(
     members: list[float], others: list[float], auc: float
 ) -> None:
-    assert attack(members, others).values(Statistic.AUC) == pytest.approx([auc])
+    assert attack(members, others).found[Statistic.AUC] == pytest.approx(auc)
 
 
 def test_balanced_accuracy_is_the_mean_of_the_shares_of_both_kinds() -> None:
     # Three of four members are above 0, and one of two others isn't.
-    found = attack([1, 1, 1, -1], [1, -1]).values(Statistic.BALANCED_ACCURACY)
-    assert found == pytest.approx([(3 / 4 + 1 / 2) / 2])
+    found = attack([1, 1, 1, -1], [1, -1]).found[Statistic.BALANCED_ACCURACY]
+    assert found == pytest.approx((3 / 4 + 1 / 2) / 2)
 
 
 def test_a_score_at_the_threshold_is_no_member() -> None:
-    assert attack([0, 0], [0, 0]).values(Statistic.BALANCED_ACCURACY) == pytest.approx([1 / 2])
+    assert attack([0, 0], [0, 0]).found[Statistic.BALANCED_ACCURACY] == pytest.approx(1 / 2)
 
 
 def test_the_true_positive_rate_is_the_highest_with_so_many_false_positives() -> None:
     # One of ten others may be above the threshold: it is at 9, where four of five members are.
     others = [9, *range(9)]
     ten = attack([10, 10, 9.5, 8.5, 0], [float(number) for number in others])
-    assert ten.values(Statistic.TPR_AT_10) == pytest.approx([4 / 5])
-    assert ten.values(Statistic.TPR_AT_1) == pytest.approx([3 / 5])
+    assert ten.found[Statistic.TPR_AT_10] == pytest.approx(4 / 5)
+    assert ten.found[Statistic.TPR_AT_1] == pytest.approx(3 / 5)
 
 
 def test_equal_scores_are_on_one_side_of_every_threshold() -> None:
-    assert attack([1, 1], [1] * 10).values(Statistic.TPR_AT_10) == pytest.approx([0])
+    assert attack([1, 1], [1] * 10).found[Statistic.TPR_AT_10] == pytest.approx(0)
 
 
 def test_intervals_and_the_null_band_enclose_what_they_should() -> None:
