@@ -96,6 +96,10 @@ STEP_ARTIFACTS: dict[Step, list[ArtifactKind]] = {
 }
 
 
+# The name of a folder on the workers.
+FolderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+
+
 class ArtifactRef(Message):
     """Where a worker fetches an artifact, and what it must turn out to be.
 
@@ -131,8 +135,8 @@ class PrivacyRules(Message):
 class LeakageSet(Message):
     """Data with members and nonmembers of the training, by which leakage is measured: a data folder and its split."""
 
-    folder: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
-    split: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    folder: FolderName
+    split: FolderName
 
 
 class TrackRules(Message):
@@ -151,8 +155,8 @@ class TrackRules(Message):
         leakage_set: The track's, where the step measures leakage; no rank depends on it.
     """
 
-    reference: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
-    test_set: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
+    reference: FolderName
+    test_set: FolderName
     trainable: list[str] = []
     clients: int = Field(gt=0)
     max_rounds: int = Field(default=10_000, gt=0)
@@ -465,6 +469,11 @@ class StepReport(Message):
     sample: WeightSample | None = None
     provenance: Provenance
     operator_trace: str = ""
+
+    @property
+    def scoring_detail(self) -> ScoringDetail | None:
+        """The detail of a score; None of any other step."""
+        return self.detail if isinstance(self.detail, ScoringDetail) else None
 
 
 class Progress(Message):

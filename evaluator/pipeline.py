@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -223,7 +223,7 @@ def measure_leakage(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[L
         on_progress=on_progress,
     )
     if inputs.answers is not None:
-        _replace(inputs.answers, found.model_dump_json(indent=1))
+        _replace(inputs.answers, [found.model_dump_json(indent=1)])
     result = LeakageResult(
         leakage=published(found),
         leakage_set_sha256=dataset.sha256(),
@@ -257,7 +257,7 @@ def _write_answers(
         private or [False] * len(predictions),
         strict=True,
     )
-    lines = [
+    lines = (
         json.dumps(
             {
                 "question_id": prediction.question_id,
@@ -274,13 +274,14 @@ def _write_answers(
             ensure_ascii=False,
         )
         for prediction, question, anls, accuracy, is_private in rows
-    ]
-    _replace(path, "".join(f"{line}\n" for line in lines))
+    )
+    _replace(path, (f"{line}\n" for line in lines))
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, parts: Iterable[str]) -> None:
     """Write a file as a whole, whatever interrupts it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8")
+    with partial.open("w", encoding="utf-8") as file:
+        file.writelines(parts)
     partial.replace(path)

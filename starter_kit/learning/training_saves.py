@@ -1,4 +1,4 @@
-"""Saving a long local training while it runs, so that a later process goes on with it, to the same end.
+"""Saving a long local training while it runs, so that a later process resumes it and reaches the same result.
 
 Only where nothing is private: what is saved depends on the examples, without a bound and without noise.
 """

@@ -1,4 +1,4 @@
-"""What is saved of a round while it runs, where nothing is private, so that a killed run goes on inside it.
+"""What is saved of a round while it runs, where nothing is private, so that a killed run resumes inside it.
 
 In the unfinished run folder, readable by the owner only and until the round is recorded:
 

@@ -69,8 +69,8 @@ def parse_report(message: object) -> StepReport:
     for name, value in report.result or ():
         if isinstance(value, int | float) and not (math.isfinite(value) and 0 <= value <= LARGEST_NUMBER):
             raise ValueError(f"{name} = {value} is not a result")
-    if isinstance(report.detail, ScoringDetail):
-        _require_plausible(report.detail)
+    if report.scoring_detail is not None:
+        _require_plausible(report.scoring_detail)
     return report
 
 
@@ -324,7 +324,6 @@ def _results(run: Run, report: StepReport) -> RunResults:
         case AccountingResult() as result:
             return accept_accounting(run, result)
         case ScoringResult() as result:
-            detail = report.detail if isinstance(report.detail, ScoringDetail) else None
-            return official(run, run.attempt_results.including(result), detail)
+            return official(run, run.attempt_results.including(result), report.scoring_detail)
         case result:
             return run.attempt_results.including(result)

@@ -39,7 +39,7 @@ def faults(run: Run, report: StepReport) -> list[str]:
                 *_of_scores(result),
                 *_of_checkpoint(run, result.checkpoint_sha256),
                 *_of_test_set(rules.test_set, result),
-                *_of_parts(result, report.detail if isinstance(report.detail, ScoringDetail) else None),
+                *_of_parts(result, report.scoring_detail),
             ]
         case LeakageResult() as result:
             return list(_of_checkpoint(run, result.checkpoint_sha256))

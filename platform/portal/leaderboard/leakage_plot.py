@@ -14,6 +14,8 @@ from portal.ui.axes import LinearAxis, Point, Tick
 from portal.ui.rounding import epsilon_text
 
 GUESSING = 0.5
+# Where the axis begins at the latest: guessing has some room below it.
+LOWEST = 0.4
 
 
 def leakage_plot(runs: Sequence[Run]) -> str:
@@ -34,7 +36,8 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
     ]
     if not measured:
         return None
-    y = LinearAxis([0.4, 1], HEIGHT - BOTTOM, TOP)
+    shown = [found.balanced_accuracy for _, found, _ in measured if found.balanced_accuracy is not None]
+    y = LinearAxis([LOWEST, 1, *shown], HEIGHT - BOTTOM, TOP)
     room = (WIDTH - RIGHT - LEFT) / len(measured)
     places = [round(LEFT + room * (number + 0.5), 1) for number in range(len(measured))]
     allowed: list[Point] = [
@@ -52,7 +55,7 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
             for x, (run, _, _) in zip(places, measured, strict=True)
         ],
         y_ticks=y.ticks,
-        lines=[("front", " ".join(f"{x},{at}" for x, at in allowed))],
+        lines=[("front", " ".join(f"{x},{at}" for x, at in allowed))] if allowed else [],
         marks=[
             Mark(
                 (x, y.at(found.balanced_accuracy)),

@@ -42,7 +42,8 @@ class PublishedRow(BaseModel):
     proof_url: str | None
 
 
-# A result that is a list has no cell of its own: of the ε there is one column each, of the checks the number of flags.
+# A result of several values has no cell of its own: of the ε there is one column each, of the checks the number of
+# flags, of the leakage its AUC.
 CSV_COLUMNS = [
     "track",
     "budget",

@@ -33,9 +33,9 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{queued} run{'' if queued == 1 else 's'} queued." if queued else "Nothing to measure."
         )
-        # What failed begins again later.
-        tried_first = Evaluation.objects.filter(
+        # A try that failed is repeated after a pause, which nobody waits for here.
+        first_tries = Evaluation.objects.filter(
             run__submission__track=track, step=Step.LEAKAGE, state__in=ACTIVE_STATES, not_before__isnull=True
         )
-        while wait and tried_first.exists():
+        while wait and first_tries.exists():
             time.sleep(POLL_S)
