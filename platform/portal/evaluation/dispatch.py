@@ -30,6 +30,7 @@ from evaluator.contracts import (
 from portal.celery import app
 from portal.evaluation import clock, places
 from portal.evaluation.models import ACTIVE_STATES, Evaluation, EvaluationState, StepQueue, Worker
+from portal.evaluation.states import move_evaluation
 from portal.evaluation.step_secrets import sample_key, step_secret
 from portal.submissions.models import Run
 from portal.uploads.stores import current_store
@@ -87,12 +88,21 @@ def _send_next(name: str) -> None:
     if queue.paused_at is not None:
         # Runs that always fail, which are tried again before all that wait, must not be all that is ever tried.
         waiting = waiting.order_by("retry", *places.ORDER)
+    waiting = waiting.select_related("run__submission__track")
     for evaluation in waiting.select_for_update(skip_locked=True, of=("self",))[:room]:
+        if not _is_wanted(evaluation):
+            move_evaluation(evaluation, EvaluationState.CANCELED, finished_at=now)
+            continue
         queue.turn = max(queue.turn, evaluation.turn or 0)
         evaluation.sent_at = now
         evaluation.save(update_fields=["sent_at"])
         _send_on_commit(evaluation.pk, now)
     queue.save(update_fields=["turn"])
+
+
+def _is_wanted(evaluation: Evaluation) -> bool:
+    """Return whether the step has what it needs: a track may name no leakage set any more."""
+    return evaluation.step != Step.LEAKAGE or bool(evaluation.run.submission.track.leakage_set)
 
 
 def _send_on_commit(evaluation_id: UUID, sent_at: datetime) -> None:

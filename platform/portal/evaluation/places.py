@@ -1,8 +1,9 @@
 """The places of steps in their queues: who is next, and how many go before.
 
 A queued step is one of three: it was sent to the broker and is taken next, in the order of sending; it waits here, in
-the order of its turn and ticket; or it may not begin yet, after a platform fault, and has no place until then. The
-queue from which steps are sent and the place that people see are made from the same conditions.
+the order of its turn and ticket; or it may not begin yet, after a platform fault, and has no place until then. Leakage
+is measured when no score waits, and takes no turn of its team. The queue from which steps are sent and the place that
+people see are made from the same conditions.
 """
 
 from collections import defaultdict
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, When
 
 from evaluator.contracts import EVALUATOR_QUEUE, MODEL_STEPS, SCORING_QUEUE, Step
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, TeamTurn
@@ -23,7 +24,14 @@ STEPS = {name: [step for step in Step if QUEUES[step] == name] for name in (EVAL
 # At a time; others follow at the next look, and until then are counted behind them.
 MOST_JOINING = 500
 
-ORDER = (F("turn").asc(nulls_last=True), F("ticket").asc(nulls_last=True), "created_at", "pk")
+IS_LEAKAGE = Q(step=Step.LEAKAGE)
+ORDER = (
+    Case(When(IS_LEAKAGE, then=1), default=0),
+    F("turn").asc(nulls_last=True),
+    F("ticket").asc(nulls_last=True),
+    "created_at",
+    "pk",
+)
 
 
 def queued(queue: str) -> QuerySet[Evaluation]:
@@ -94,6 +102,12 @@ def _before(evaluation: Evaluation, now: datetime) -> Q:
 
 def _before_in_order(evaluation: Evaluation) -> Q:
     """Return what `ORDER` means, as a condition."""
+    if evaluation.step == Step.LEAKAGE:
+        return ~IS_LEAKAGE | _before_in_turns(evaluation)
+    return ~IS_LEAKAGE & _before_in_turns(evaluation)
+
+
+def _before_in_turns(evaluation: Evaluation) -> Q:
     if evaluation.turn is None or evaluation.ticket is None:
         earlier = Q(created_at__lt=evaluation.created_at)
         earlier |= Q(created_at=evaluation.created_at, pk__lt=evaluation.pk)
@@ -104,6 +118,8 @@ def _before_in_order(evaluation: Evaluation) -> Q:
 def _turn(queue: StepQueue, evaluation: Evaluation, taken: dict[int, TakenTurn]) -> int:
     if evaluation.retry:
         return retry_turn(queue.turn)
+    if evaluation.step == Step.LEAKAGE:
+        return queue.turn
     submission = evaluation.run.submission
     turn = next_turn(queue.turn, taken.get(submission.team_id), submission.pk)
     taken[submission.team_id] = turn

@@ -6,8 +6,8 @@ from django.core.management import CommandError, call_command
 from evaluator.contracts import SCORING_QUEUE, ArtifactKind, LeakageSet, Outcome, Step
 from evaluator.leakage_report import Leakage
 from portal.audit.versions import boards_versions
-from portal.evaluation import dispatch, intake, leakage, services
-from portal.evaluation.models import Evaluation, EvaluationState
+from portal.evaluation import clock, dispatch, intake, leakage, places, services
+from portal.evaluation.models import Evaluation, EvaluationState, Worker
 from portal.evaluation.status import statuses
 from portal.submissions.models import Run, RunState, SubmissionState
 from tests.portal.evaluation.messages import fresh, make_leakage, make_report
@@ -131,6 +131,31 @@ def test_organizers_have_the_rest_measured_by_a_command(scored, capsys):
     intake.receive_report(make_report(measurement(scored), Step.LEAKAGE))
     assert not leakage.measure(fresh(scored))
     assert leakage.measure(fresh(scored), again=True)
+
+
+def test_no_score_waits_for_a_measurement(scored, broker, committed, settings):
+    # There is room for one step.
+    settings.EVALUATION_SENT_STEPS = 1
+    Worker.objects.all().delete()
+    measured = measurement(scored)
+    other = dispatch.start(make_run(make_submission(track=scored.submission.track), state=RunState.QUEUED))
+    Evaluation.objects.filter(pk=other.pk).update(step=Step.SCORING)
+    committed(dispatch.dispatch_on_commit)
+    (job,) = broker.jobs(SCORING_QUEUE)
+    assert job.step is Step.SCORING
+    measured = fresh(measured)
+    assert measured.sent_at is None
+    assert places.places([measured, fresh(other)], clock.now()) == {other.pk: 1, measured.pk: 2}
+
+
+def test_a_measurement_ends_when_its_track_names_no_data_any_more(scored, broker, committed):
+    measured, track = measurement(scored), scored.submission.track
+    track.leakage_set = ""
+    track.save()
+    committed(dispatch.dispatch_on_commit)
+    assert broker.jobs(SCORING_QUEUE) == []
+    assert fresh(measured).state == EvaluationState.CANCELED
+    assert fresh(scored).state == RunState.SCORED
 
 
 @pytest.mark.parametrize("slug", ["nothing", "track-without"])
