@@ -73,15 +73,20 @@ def hidden_answers(dataset: Dataset, questions: Sequence[Question], hiding: Hidi
 
 
 def changes(measurer: Measurer, dataset: Dataset, folder: Path) -> list[float]:
-    """Return 1 − NLS of the answers without a question, for each page that is asked about."""
+    """Return the `change` of the answer without a question, for each page that is asked about."""
     questions = [
         question.model_copy(update={"question": ""}) for question in first_questions(dataset).values()
     ]
     first = measurer.measure(dataset, questions, losses=False).answers
     trials = [Trial(question, [answer]) for question, answer in zip(questions, first, strict=True)]
     second = measurer.measure(write_trials(folder, dataset, trials), losses=False).answers
-    changed: list[float] = (1 - GoldAnswers([[answer] for answer in first]).score(second).anls).tolist()
-    return changed
+    return change(first, second)
+
+
+def change(first: Sequence[str], second: Sequence[str]) -> list[float]:
+    """Return 1 − NLS of answers before and after the first is hidden; NaN where there was none to hide."""
+    nls = GoldAnswers([[answer] for answer in first]).score(second).anls
+    return [float(1 - one) if answer else float("nan") for answer, one in zip(first, nls, strict=True)]
 
 
 def first_questions(dataset: Dataset) -> dict[str, Question]:

@@ -20,6 +20,7 @@ from evaluator.leakage.features import Answers, Asked, provider_features
 from evaluator.leakage.hiding import Hiding
 from evaluator.leakage.measuring import Measurer
 from evaluator.leakage.memorization import (
+    change,
     changes,
     exact_test,
     hidden_answers,
@@ -170,6 +171,11 @@ def test_what_a_model_was_trained_on_is_found(
     g4 = provider_features(asked).g4
     assert g4 is not None
     assert g4[:, 0].sum() == pytest.approx(hidden.nls.sum())
+
+
+def test_no_answer_is_none_that_stays_where_it_is_hidden() -> None:
+    found = change(["", "abcd", "abcd"], ["", "abcd", "abc"])
+    assert found == pytest.approx([np.nan, 0, 1 / 4], nan_ok=True)
 
 
 def test_an_interrupted_assessment_measures_only_the_rest(
