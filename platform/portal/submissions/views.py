@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evaluator.contracts import ArtifactKind
-from evaluator.errors import ProblemError
+from evaluator.errors import ErrorCode, ProblemError
 from portal.accounts.requests import UserRequest
 from portal.challenge.models import Track
 from portal.submissions import publication, services
@@ -31,6 +31,8 @@ from portal.uploads.storage import storage_of
 PUBLISH = "publish_proof"
 # In the address of a draft's page: the attempt to submit it has failed.
 NOT_SUBMITTED = "not-submitted"
+# A draft's page has notices of these, whether or not anything else is missing.
+HAVE_NOTICES = (ErrorCode.TRACK_CLOSED, ErrorCode.SUBMISSION_QUOTA)
 
 
 @login_required
@@ -238,6 +240,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "boards": boards,
         "proofs": proofs,
         "problems": problems,
+        "to_do": [problem for problem in problems if problem.code not in HAVE_NOTICES],
         "progress": draft_steps(submission, boards, proofs, problems),
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),

@@ -132,6 +132,16 @@ class TestDraftPage:
         assert "1 of 1 submissions used" in html
         assert html.count("The next is possible at") == 1
 
+    @pytest.mark.parametrize("tried", [{}, {"not-submitted": ""}])
+    def test_it_says_once_that_the_quota_is_used_up_or_the_track_is_paused(self, member, team, tried):
+        track = make_track(submissions_per_day=1, paused=True)
+        draft = make_submission(team, track)
+        make_submission(team, track, state=SubmissionState.SUBMITTED)
+        html = page(member, "detail", draft.pk, **tried)
+        assert html.count("The organizers have paused it.") == 1
+        said = ("The next is possible at", "The team and its members have used their submissions")
+        assert sum(html.count(text) for text in said) == 1
+
     def test_it_escapes_what_people_wrote(self, member, team):
         submission = make_submission(
             team, title="<script>alert(1)</script>", description="<img src=x onerror=a>"
