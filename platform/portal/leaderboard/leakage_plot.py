@@ -59,7 +59,7 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
         marks=[
             Mark(
                 (x, y.at(found.balanced_accuracy)),
-                "other",
+                "measured",
                 f"{found.balanced_accuracy:.2f} measured at ε = {epsilon_text(run.results.epsilon or 0)}",
                 f"#run-{run.pk}",
             )
@@ -67,7 +67,10 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
             if found.balanced_accuracy is not None
         ],
         level=(y.at(GUESSING), "guessing"),
-        key=[("front", "the most that ε allows any attack"), ("other", "measured, where it is significant")],
+        key=[
+            ("front", "the most that ε allows any attack"),
+            ("measured", "measured, where it is significant"),
+        ],
         columns=["ε", "AUC", "Balanced accuracy", "TPR at 1 % FPR", "TPR at 10 % FPR"],
         table=[_cells(run, found, bounds) for run, found, bounds in measured],
     )

@@ -211,7 +211,7 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
         y_ticks=y.ticks,
         lines=[("front", _stepped(places, WIDTH - RIGHT))],
         marks=[
-            Mark(at, "front", run.label, run.url, run.method[:NAME_CHARACTERS])
+            Mark(at, "front", run.label, run.url, _short(run.method))
             for at, run in zip(places, runs, strict=True)
         ],
         columns=["Submitted", "Method", "Communication", "ANLS"],
@@ -240,7 +240,7 @@ def _bytes_text(size: float) -> str:
 
 
 def _name(run: PlottedRun, number: int) -> str:
-    return run.method[:NAME_CHARACTERS] if run.kind == "front" and number < NAMED else ""
+    return _short(run.method) if run.kind == "front" and number < NAMED else ""
 
 
 def _between(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -257,3 +257,8 @@ def _stepped(places: Sequence[Point], end: float) -> str:
     for x, y in places[1:]:
         corners += [(x, corners[-1][1]), (x, y)]
     return _line([*corners, (end, corners[-1][1])])
+
+
+def _short(method: str) -> str:
+    """Return the name of a method as it is written beside a mark, which shows where it was cut."""
+    return method if len(method) <= NAME_CHARACTERS else method[: NAME_CHARACTERS - 1].rstrip() + "…"

@@ -50,6 +50,12 @@ def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
     assert "plot-below" in html
 
 
+def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
+    add(track, "Sparse updates with error feedback", day=4, bytes_total=5000, anls=0.85)
+    html = client.get("/leaderboard/bytes/").text
+    assert re.findall(r"<text[^>]*>(Sparse[^<]*)<", html) == ["Sparse updates with e…"]
+
+
 def test_a_table_has_the_numbers_of_the_plot(client, track):
     html = client.get("/leaderboard/bytes/").text
     table = html[html.index("The numbers") : html.index("</figure>")]
