@@ -112,6 +112,11 @@ def test_a_team_page_lists_its_results_with_their_ranks(client, run):
     assert "No scored run yet" in client.get(make_team().get_absolute_url()).text
 
 
+def test_a_team_page_shows_the_name_of_each_board_once(client, run):
+    html = client.get(run.submission.team.get_absolute_url()).content.decode()
+    assert html.count("<caption") == html.count('<caption class="visually-hidden">') == 1
+
+
 def test_the_queries_of_a_team_page_do_not_grow_with_its_runs(client, run, django_assert_max_num_queries):
     team = run.submission.team
     for _ in range(5):
