@@ -51,6 +51,57 @@ def js(**kw):
 
 
 R = "E_REFERENCE_FORMAT"
+LOGS: list[tuple[str, str, str, str | bytes]] = [
+    ("empty", "E_LOG_COLUMNS", "line 1", ""),
+    (
+        "latin",
+        "E_LOG_ENCODING",
+        "line 2",
+        b"federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\xe4\n",
+    ),
+    ("semicolons", "E_LOG_COLUMNS", "line 1", "federated_round;sender;receiver;amount_of_bytes\n"),
+    ("float", "E_LOG_ROW", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,1.5\n"),
+    (
+        "round0",
+        "E_LOG_ROUND",
+        "line 2",
+        "federated_round,sender,receiver,amount_of_bytes\n0,-1,0,15\n",
+    ),
+    (
+        "back",
+        "E_LOG_ROUND",
+        "line 3",
+        "federated_round,sender,receiver,amount_of_bytes\n2,-1,0,15\n1,-1,0,15\n",
+    ),
+    (
+        "party",
+        "E_LOG_PARTY",
+        "line 2",
+        "federated_round,sender,receiver,amount_of_bytes\n1,-1,7,15\n",
+    ),
+    ("peers", "E_LOG_PARTY", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,1,0,15\n"),
+    ("neg", "E_LOG_BYTES", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,-15\n"),
+    (
+        "huge",
+        "E_LOG_BYTES",
+        "line 2",
+        "federated_round,sender,receiver,amount_of_bytes\n1,-1,0," + "9" * 40 + "\n",
+    ),
+    (
+        "digits",
+        "E_LOG_ROW",
+        "line 2",
+        "federated_round,sender,receiver,amount_of_bytes\n1,-1,0," + "9" * 5000 + "\n",
+    ),
+    (
+        "arabic",
+        "E_LOG_ROW",
+        "line 2",
+        "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\u0663\n",
+    ),
+    ("nul", "E_LOG_ROW", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\x003\n"),
+]
+
 CASES = [
     Bad("base nowhere", TRAIN.replace("base base", "base nowhere"), R, "nowhere"),
     Bad("base file", TRAIN.replace("base base", "base file"), R, "file", written("file", "x")),
@@ -237,57 +288,8 @@ CASES = [
         written("file", "x"),
     ),
     *(
-        Bad(f"log {n}", ONE, c, w, written("adapters/communication_log.csv", t))
-        for n, c, w, t in [
-            ("empty", "E_LOG_COLUMNS", "line 1", ""),
-            (
-                "latin",
-                "E_LOG_ENCODING",
-                "line 2",
-                b"federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\xe4\n",
-            ),
-            ("semicolons", "E_LOG_COLUMNS", "line 1", "federated_round;sender;receiver;amount_of_bytes\n"),
-            ("float", "E_LOG_ROW", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,1.5\n"),
-            (
-                "round0",
-                "E_LOG_ROUND",
-                "line 2",
-                "federated_round,sender,receiver,amount_of_bytes\n0,-1,0,15\n",
-            ),
-            (
-                "back",
-                "E_LOG_ROUND",
-                "line 3",
-                "federated_round,sender,receiver,amount_of_bytes\n2,-1,0,15\n1,-1,0,15\n",
-            ),
-            (
-                "party",
-                "E_LOG_PARTY",
-                "line 2",
-                "federated_round,sender,receiver,amount_of_bytes\n1,-1,7,15\n",
-            ),
-            ("peers", "E_LOG_PARTY", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,1,0,15\n"),
-            ("neg", "E_LOG_BYTES", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,-15\n"),
-            (
-                "huge",
-                "E_LOG_BYTES",
-                "line 2",
-                "federated_round,sender,receiver,amount_of_bytes\n1,-1,0," + "9" * 40 + "\n",
-            ),
-            (
-                "digits",
-                "E_LOG_ROW",
-                "line 2",
-                "federated_round,sender,receiver,amount_of_bytes\n1,-1,0," + "9" * 5000 + "\n",
-            ),
-            (
-                "arabic",
-                "E_LOG_ROW",
-                "line 2",
-                "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\u0663\n",
-            ),
-            ("nul", "E_LOG_ROW", "line 2", "federated_round,sender,receiver,amount_of_bytes\n1,-1,0,\x003\n"),
-        ]
+        Bad(f"log {name}", ONE, code, where, written("adapters/communication_log.csv", text))
+        for name, code, where, text in LOGS
     ),
     Bad(
         "record gone",
