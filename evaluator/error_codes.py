@@ -322,7 +322,7 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.DATASET_FORMAT: Explanation(
         "The data can't be read in the expected layout.",
-        "Compare the folder with docs/formats.md, or import it again with `pfl data`.",
+        "Compare the folder with docs/data.md, or import it again with `pfl data`.",
     ),
     ErrorCode.DATASET_FOLDER: Explanation(
         "The folder can't be written into.",

@@ -171,6 +171,13 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     dataset = Dataset(inputs.test_set, inputs.split)
     # Read now, so that a folder without it doesn't fail after minutes of work.
     _ = dataset.info
+    if not dataset.questions:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(dataset.folder / dataset.split / "questions.jsonl"),
+            expected="questions to answer",
+            found="none",
+        )
     split = read_split(inputs.test_set)
     private = private_questions(dataset, split) if split else []
     scoring = Scoring(checkpoint, inputs.reference, dataset)

@@ -15,7 +15,7 @@ EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
 LOG_INTERVAL_S = 5.0  # between two lines of progress where no terminal is attached
 
-UNREADABLE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+UNREADABLE = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 console = Console()
 error_console = Console(stderr=True)

@@ -92,6 +92,18 @@ def prepare(
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
             can't answer a challenge, or two runs are for the same board.
     """
+    for path in folders:
+        if not path.is_dir():
+            raise ProblemError.of(
+                ErrorCode.ARTIFACT_MISSING, where=str(path), expected="a run folder", found="no such folder"
+            )
+    if proof and not proof.is_file():
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            where=f"--proof {proof}",
+            expected="the privacy proof",
+            found="no such file",
+        )
     rules = _rules_of(client, track)
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:

@@ -14,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from evaluator.accounting import comparison
+from evaluator.docvqa.dataset import Dataset
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.federation.rounds import Client
@@ -98,6 +99,21 @@ def check_public(trials: Sequence[Trial], clients: Sequence[Client], *, public: 
     )
 
 
+def require_questions(data: Path) -> None:
+    """Check that there is a validation split to score the runs on, before the first one trains.
+
+    Raises:
+        ProblemError: (`E_DATASET_FORMAT`) There is none, or it has no questions.
+    """
+    if not Dataset(data, "valid").questions:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(data / "valid" / "questions.jsonl"),
+            expected="questions to score the runs on",
+            found="none",
+        )
+
+
 def tuning_cost(trials: Sequence[Trial], clients: Sequence[Client]) -> str:
     """Return what the best of these private runs costs, as far as a bound is known."""
     costs = []
@@ -145,7 +161,10 @@ def _axis(line: str) -> list[str]:
         values = None
     if not (name and equals and isinstance(values, list) and values):
         raise _wrong(f"--grid {line}", "name=value,value such as local.learning_rate=1e-3,3e-3", line)
-    return [f"{name}={_written(value)}" for value in values]
+    changes = [f"{name}={_written(value)}" for value in values]
+    if len(set(changes)) < len(changes):
+        raise _wrong(f"--grid {line}", "each value once", line)
+    return changes
 
 
 def _written(value: object) -> str:

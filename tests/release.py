@@ -19,14 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "docker" / "requirements"
-# From nothing to a run whose checks pass, by the commands of the guide.
-FIRST_RUN = [
-    "pfl --version",
-    "pfl data synthetic data",
-    "pfl base create base",
-    "pfl train fedavg --data data/public --base base --out save/run",
-    "pfl check save/run --track track-1 --base base",
-]
+GUIDE = ROOT / "docs" / "starter-kit.md"
 
 
 def changes(changelog: str, version: str, *, is_draft: bool) -> str:
@@ -93,13 +86,23 @@ def environment(folder: Path, wheel: Path, torch: list[str]) -> Path:
     return folder / "bin"
 
 
+def guided() -> list[str]:
+    """The commands of the guide, from nothing to a run whose checks pass."""
+    lines = [line.partition("  #")[0].strip() for line in GUIDE.read_text().splitlines()]
+    begin = next(number for number, line in enumerate(lines) if line.startswith("pfl data "))
+    end = next(number for number, line in enumerate(lines) if line.startswith("pfl check "))
+    return lines[begin : end + 1]
+
+
 def first_run(bin_folder: Path, folder: Path) -> None:
-    """Run the commands of a first run in an empty folder, and print how long each took and what the last one says."""
+    """Run the guide's commands in an empty folder, and print how long each took and what the last one says."""
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
-    for command in FIRST_RUN:
+    for command in guided():
         since = time.monotonic()
         program, *arguments = command.split()
-        printed = run(bin_folder / program, *arguments, cwd=folder, PATH=path)
+        printed = run(
+            bin_folder / program, *arguments, cwd=folder, PATH=path, PFL_KEY=str(folder / "key.pem")
+        )
         print(f"  {command}  # {time.monotonic() - since:.0f} s", flush=True)
     print(printed.rstrip())
 

@@ -95,7 +95,10 @@ def parse_header(file: FileIO) -> Header:
     if len(start) < 9 or start[8:] != b"{" or length > size - 8:
         file.seek(0)
         raise ProblemError.of(
-            ErrorCode.CHECKPOINT_FORMAT, expected="safetensors", found=_recognize(file.read(64))
+            ErrorCode.CHECKPOINT_FORMAT,
+            where="start of file",
+            expected="safetensors",
+            found=_recognize(file.read(64)),
         )
     if length > MAX_HEADER_BYTES:
         raise ProblemError.of(

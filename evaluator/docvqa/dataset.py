@@ -24,6 +24,8 @@ from evaluator.errors import ErrorCode, ProblemError
 
 Row = TypeVar("Row", bound=BaseModel)
 Coordinate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# A log counts clients from 0; -1 is the server.
+ClientId = Annotated[int, Field(ge=0, lt=2**31)]
 Box = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 
 
@@ -68,7 +70,7 @@ class DatasetInfo(BaseModel):
     format: str = Field(default="pfl-docvqa/1", pattern=r"^pfl-docvqa/1$")
     name: str
     description: str = ""
-    clients: dict[int, list[str]] = {}
+    clients: dict[ClientId, list[str]] = {}
 
 
 class Dataset:

@@ -103,6 +103,7 @@ def split(is_member: Bools, seed: int, share: float = KNOWN_SHARE) -> Split:
     if wanted[0] < 1 or wanted[0] > len(members) - 2 or wanted[1] > len(others) - 2:
         raise ProblemError.of(
             ErrorCode.LEAKAGE_PROVIDERS,
+            where="the split's providers",
             expected=f"at least {wanted[0] + 2} members and {wanted[1] + 2} nonmembers, and 14 in all",
             found=f"{len(members)} members and {len(others)} nonmembers",
         )

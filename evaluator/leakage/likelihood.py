@@ -72,6 +72,7 @@ class Calibration:
         if min(is_member.sum(), (~is_member).sum()) < LEAST:
             raise ProblemError.of(
                 ErrorCode.LEAKAGE_PROVIDERS,
+                where="the references' providers",
                 expected=f"reference models with at least {LEAST} members and {LEAST} nonmembers",
                 found=f"{int(is_member.sum())} members and {int((~is_member).sum())} nonmembers",
             )

@@ -241,6 +241,7 @@ def check_both_kinds(is_member: Bools) -> None:
     if min(members, len(is_member) - members) < 2:
         raise ProblemError.of(
             ErrorCode.LEAKAGE_PROVIDERS,
+            where="the split's providers",
             expected="at least two members and two nonmembers with enough questions",
             found=f"{members} members and {len(is_member) - members} nonmembers",
         )

@@ -7,7 +7,7 @@ import typer
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import BaseFolder, RunDirectory
+from starter_kit.commands.options import BaseFolder, RunDirectory, require_number
 from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
 from starter_kit.reporting.rounding import rounded_up
 
@@ -52,11 +52,13 @@ def check(
     folder = RunFolder(run)
     with exit_on_problem():
         _require_known(track)
+        require_number("--budget", budget)
+        require_number("--delta", delta, below=1)
         require_run(folder)
         privacy = None
         if track == "track-2":
             require_record(folder)
-            epsilon = budget or budget_of(folder.record(max_rounds=max_rounds), BUDGETS)
+            epsilon = budget_of(folder.record(max_rounds=max_rounds), BUDGETS) if budget is None else budget
             privacy = PrivacyRules(epsilon=epsilon, delta=delta, sampling_rule=sampling_rule)
         rules = TrackRules(
             reference="local",

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
 from starter_kit.commands.app import new_app
+from starter_kit.commands.options import require_number
 from starter_kit.console import (
     EXIT_REJECTED,
     console,
@@ -252,6 +253,7 @@ def split(
     )
 
     with _exit_on_problem():
+        require_number("--private", private, below=1)
         drawn, dataset = Split.drawn(private), Dataset(folder, on)
         sides = private_questions(dataset, drawn)
         clusters = clusters_in(owners_of_questions(dataset), sides)
@@ -324,13 +326,22 @@ def _settings_that_fit() -> Iterator[None]:
     """Reject options that don't go together."""
     from pydantic import ValidationError
 
-    from evaluator.docvqa.dataset import first_line
-
     try:
         yield
     except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        given = detail["input"]
+        if detail["loc"]:
+            names, found = [str(detail["loc"][0])], given
+        else:
+            names = [name for name in given if name != "seed"]
+            found = ", ".join(f"{name.replace('_', '-')} {given[name]}" for name in names)
         raise ProblemError.of(
-            ErrorCode.CONFIGURATION, expected="settings that fit together", found=first_line(error)
+            ErrorCode.CONFIGURATION,
+            where=", ".join(f"--{name.replace('_', '-')}" for name in names),
+            expected=detail["msg"].removeprefix("Value error, ").removeprefix("Input should be "),
+            found=found,
+            next_step="Change the options that are named.",
         ) from error
 
 

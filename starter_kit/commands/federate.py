@@ -89,7 +89,7 @@ def server(
                 RunFiles(data=data, base=base, out=out),
                 track=track,
                 resume=resume,
-                credentials=credentials_of(key, run_token, track, client, resumed=resume),
+                credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
                 open_engine=over_own_superlink(options, home, wait_s=wait_s, timeout_s=timeout_s),
                 loggers=loggers,
             )
@@ -119,12 +119,21 @@ def node(
     """Answer for some clients until the run is complete or the server is gone."""
     with exit_on_problem():
         _require_flower()
-        from starter_kit.engines.flower.address import Address
+        from starter_kit.engines.flower.address import Address, require_pem
         from starter_kit.engines.flower.client_app import ClientHost
         from starter_kit.engines.flower.supernode import NodeOptions, serve
         from starter_kit.runs.setup import RunSetup
         from starter_kit.settings.configuration import load_settings
 
+        if len(set(clients)) < len(clients):
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="--client",
+                expected="each client once",
+                found=", ".join(map(str, clients)),
+            )
+        for option, path in (("--authority", authority), ("--node-key", node_key)):
+            require_pem(option, path)
         options = NodeOptions(Address.parse(server), authority, node_key, wait_s)
         setup = RunSetup(load_settings(config, changes or []), data=data, base=base)
         with progress("pages") as show:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import BaseFolder, DataFolder
+from starter_kit.commands.options import BaseFolder, DataFolder, require_number
 from starter_kit.console import console, exit_on_problem, print_lines, progress
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ def leakage(
     from starter_kit.runs.folder import RunFolder
 
     with exit_on_problem():
+        if claimed_epsilon != 0:
+            require_number("--claimed-epsilon", claimed_epsilon)
+        require_number("--delta", delta, below=1)
         checkpoint = RunFolder(run).file(ArtifactKind.CHECKPOINT) if run.is_dir() else run
         audited = _audit(run, checkpoint, base, escrow, claimed_epsilon, delta) if escrow else None
         references = _references(reference or [], reference_data or [], base, split)

@@ -1,7 +1,9 @@
 """Options that several verbs have: where data, base weights, runs, the site and the key are, and how a run is made."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -125,4 +127,49 @@ def connect(site: str, token: str) -> "SiteClient":
             found="nothing",
             next_step="Make one on your account page at the site.",
         )
+    if not _is_address(site):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--site or PFL_SITE",
+            expected="an address such as https://benchmark.example",
+            found=site,
+            next_step="Copy it from your browser: https://… without a path.",
+        )
+    # It travels in a header, and is never shown.
+    if not (token.isascii() and token.isprintable()):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--token or PFL_TOKEN",
+            expected="an API token: letters and digits, after pfl_",
+            found="other characters",
+            next_step="Copy it again from your account page, or make a new one there.",
+        )
     return SiteClient(site, token)
+
+
+def require_number(option: str, value: float | None, *, below: float = math.inf) -> None:
+    """Check the number of an option, where it is given: NaN is in the range of every option.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) It isn't above 0 and below `below`.
+    """
+    if value is not None and not 0 < value < below:
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where=option,
+            expected="a number above 0" + (f" and below {below:g}" if below < math.inf else ""),
+            found=value,
+            next_step="Correct the option, or leave it out.",
+        )
+
+
+def _is_address(site: str) -> bool:
+    """Whether something can be sent there: to a host by HTTP, and at a port that exists."""
+    try:
+        parts = urlsplit(site)
+        host, _ = (parts.hostname or "").encode("idna"), parts.port
+    except ValueError:
+        return False
+    if parts.query or parts.fragment:
+        return False
+    return parts.scheme in {"http", "https"} and bool(host) and site.isprintable() and " " not in site

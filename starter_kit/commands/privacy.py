@@ -17,7 +17,7 @@ from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Poisson
 from evaluator.mechanisms.values import MAX_ROUNDS
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import RunDirectory
+from starter_kit.commands.options import RunDirectory, require_number
 from starter_kit.console import console, exit_on_problem, print_lines
 from starter_kit.reporting.rounding import rounded_up
 
@@ -73,6 +73,7 @@ def epsilon(
     from evaluator.accounting import official
 
     with exit_on_problem():
+        require_number("--delta", delta, below=1)
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bound = _within_range(lambda: official.epsilon(releases[sampling_rule], delta))
     print_lines(rounded_up(bound, 6))
@@ -92,6 +93,7 @@ def noise(
     from evaluator.accounting.calibration import noise_multiplier_for
 
     with exit_on_problem():
+        require_number("--delta", delta, below=1)
         mechanism = _mechanism(sampling_rate, client_rate, provider_rate)
         sigma = _within_range(
             lambda: noise_multiplier_for(
@@ -122,6 +124,8 @@ def compare(
     from evaluator.accounting import comparison
 
     with exit_on_problem():
+        require_number("--delta", delta, below=1)
+        require_number("--tuning-runs", tuning_runs)
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bounds = _within_range(lambda: comparison.compare(releases, delta, tuning_runs=tuning_runs))
     table = Table("sampling rule", "accountant", "ε", title=f"δ = {delta:g}")
@@ -147,6 +151,7 @@ def membership(
     from evaluator.accounting.membership import membership_bounds, privacy_profiles
 
     with exit_on_problem():
+        require_number("--delta", delta, below=1)
         releases = _releases(record, sampling_rate, client_rate, provider_rate, noise_multiplier, rounds)
         bounds = _within_range(lambda: membership_bounds(privacy_profiles(releases[sampling_rule]), delta))
     table = Table("what an attack can reach", "at most", title="Whether a provider took part")
@@ -199,6 +204,8 @@ def explain(
         RunFile.LOG: log,
     }
     with exit_on_problem():
+        require_number("--budget", budget)
+        require_number("--delta", delta, below=1)
         read = read_record(record, max_rounds=MAX_ROUNDS)
         if base is not None:
             read_base(base)

@@ -48,7 +48,7 @@ def sweep(
 
     Runs that are there already are not trained again, so the same command continues after an interruption.
     """
-    from starter_kit.sweeping import check_public, command_lines, trials_of
+    from starter_kit.sweeping import check_public, command_lines, require_questions, trials_of
 
     with exit_on_problem():
         trials = trials_of(config, changes or [], grid)
@@ -58,10 +58,10 @@ def sweep(
         from starter_kit.federation.clients import clients_of
 
         check_public(trials, clients_of(Dataset(data, "train")), public=public_data)
+        require_questions(data)
         if list_only:
             print_lines(*command_lines(trials, config, data, base, out, changes or []))
             return
-        out.mkdir(parents=True, exist_ok=True)
         for trial in trials:
             trial.check_folder(out)
         for trial in trials:
@@ -86,7 +86,7 @@ def _train(trial: "Trial", files: RunFiles, key: Path | None) -> None:
             trial.settings,
             files,
             track="track-2",
-            credentials=credentials_of(key, None, "track-2", None, resumed=unfinished),
+            credentials=credentials_of(trial.settings, key, None, "track-2", None, resumed=unfinished),
             resume=unfinished,
             open_engine=in_process,
         )

@@ -77,7 +77,7 @@ def train(
             RunFiles(data=data, base=base, out=out),
             track=track,
             resume=resume,
-            credentials=credentials_of(key, run_token, track, client, resumed=resume),
+            credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
             open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
             loggers=loggers,
         )

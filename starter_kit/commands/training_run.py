@@ -96,15 +96,27 @@ def require_free_folder(out: Path, *, resume: bool) -> None:
 
 
 def credentials_of(
-    key: Path | None, run_token: str | None, track: str, site: "SiteClient | None", *, resumed: bool
+    settings: "RunSettings",
+    key: Path | None,
+    run_token: str | None,
+    track: str,
+    site: "SiteClient | None",
+    *,
+    resumed: bool,
 ) -> "Callable[[], Credentials]":
     """Return a function that obtains a run's credentials and reports what is new or missing.
 
+    What is there already is checked now, if the run needs it.
     Training calls it once everything else is known to be right, so that no token is used up in vain.
     """
 
+    from starter_kit.settings.run_settings import RecordedSettings
+    from starter_kit.site.credentials import check_credentials, obtain_credentials
+
+    if isinstance(settings, RecordedSettings):
+        check_credentials(key_path(key), run_token, track)
+
     def obtain() -> "Credentials":
-        from starter_kit.site.credentials import obtain_credentials
 
         path = key_path(key)
         credentials = obtain_credentials(path, run_token, track, site, resumed=resumed)

@@ -55,9 +55,18 @@ def add_canaries(
     Returns the summary of the escrow's data: the released data has no list of its canaries.
 
     Raises:
-        ProblemError: (`E_AUDIT_CANARIES`) The data leaves too few names. (`E_DATASET_FORMAT`) It can't be read, or has
+        ProblemError: (`E_AUDIT_CANARIES`) The data leaves too few names. (`E_DATASET_FOLDER`) The
+            output is inside the source. (`E_DATASET_FORMAT`) It can't be read, or has
             no clients.
     """
+    if folder_public.resolve().is_relative_to(source.resolve()):
+        raise ProblemError.of(
+            ErrorCode.DATASET_FOLDER,
+            where=str(source),
+            expected="an output folder that isn't inside the data that is copied",
+            found="one inside it",
+            next_step="Choose another folder.",
+        )
     training = Dataset(source, "train")
     drawn = _canaries(training, settings)
     if not training.info.clients:

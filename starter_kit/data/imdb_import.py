@@ -131,6 +131,14 @@ def convert_imdb(
             expected="imdb_train_client_0.npy, imdb_val.npy, imdb_test.npy or their names of the first release",
             found="none of them",
         )
+    if not conversion.source.images.is_dir():
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(conversion.source.images),
+            expected="the folder of the page images",
+            found="no such folder",
+            next_step="Put the images there, or name their folder with --images.",
+        )
     clients: dict[int, list[str]] = {}
     if client_files:
         clients = _convert_training(conversion, client_files, folder_public, on_progress)
@@ -153,6 +161,14 @@ def convert_imdb(
         # challenge asks, so that only the secret folder says it.
         known = clients or ({0: sorted(members)} if members else {})
         write_info(folder_secret, info.model_copy(update={"clients": known}))
+    if not any(tally.pages for tally in conversion.tallies.values()):
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(conversion.source.images),
+            expected="the images of the pages that the imdb files name",
+            found="none that can be read",
+            next_step="Put the images there, or name their folder with --images.",
+        )
     counts = {client: len(names) for client, names in clients.items()}
     return ImportSummary(NAME, conversion.tallies, counts, conversion.findings)
 

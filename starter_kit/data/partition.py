@@ -86,6 +86,7 @@ def deal(providers: Sequence[str], clients: int, rng: random.Random) -> dict[int
         raise ProblemError.of(
             ErrorCode.DATASET_FORMAT,
             message="There are too few training providers for the clients.",
+            where="--clients",
             expected=f"at least {clients} training providers",
             found=len(providers),
             next_step="Give more documents of more providers, or ask for fewer clients.",

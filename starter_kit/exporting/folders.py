@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from evaluator.checkpoints.header import read_header
 from evaluator.contracts import ArtifactKind
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.peft_files import ADAPTER_CONFIG, ADAPTER_WEIGHTS, is_adapter
@@ -42,6 +43,7 @@ def export_hub_folder(run: Path, out: Path, base: Path, origin: Origin) -> Path:
     """
     card = _card(run, origin, adapter=False)
     checkpoint = RunFolder(run).file(ArtifactKind.CHECKPOINT)
+    _require_safetensors(checkpoint)
     tokenizer = [base / name for name in TOKENIZER if (base / name).is_file()]
     if not tokenizer:
         raise ProblemError.of(
@@ -80,11 +82,22 @@ def export_adapter(run: Path, out: Path, origin: Origin) -> Path:
             found="a run without the setting lora, or one that trains a tied tensor beside the adapters",
             next_step="`pfl export hf` writes the whole model.",
         )
+    _require_safetensors(source / ADAPTER_WEIGHTS)
     with _new_folder(out):
         for name in (ADAPTER_WEIGHTS, ADAPTER_CONFIG):
             shutil.copyfile(source / name, out / name)
         (out / CARD).write_text(card, encoding="utf-8")
     return out / CARD
+
+
+def _require_safetensors(path: Path) -> None:
+    """Raise `ProblemError` where a file that was cut short, or another one, would be published."""
+    try:
+        read_header(path)
+    except ProblemError as error:
+        raise ProblemError(
+            *(found.model_copy(update={"where": str(path)}) for found in error.problems)
+        ) from error
 
 
 def _card(run: Path, origin: Origin, *, adapter: bool) -> str:

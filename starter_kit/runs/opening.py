@@ -130,6 +130,9 @@ def open_run(
         else:
             _rewind(run, settings)
         yield run
+    except ProblemError:
+        _remove_unstarted(paths)
+        raise
     finally:
         _release(lock)
 
@@ -223,6 +226,7 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
             found="a run that is complete" if complete else "an existing one",
             next_step="Name another folder with --out, or remove this one.",
         )
+    _check_unfinished(paths)
     if resume and not paths.settings.is_file():
         raise ProblemError.of(
             ErrorCode.RUN_FOLDER,
@@ -230,6 +234,29 @@ def _check_folders(paths: RunPaths, *, resume: bool) -> None:
             expected="an unfinished run",
             found="none",
             next_step="Omit --resume to start a new run.",
+        )
+
+
+def _remove_unstarted(paths: RunPaths) -> None:
+    """Remove the folder of a run that was rejected before its first round: it has nothing to resume."""
+    resume = ResumeFolder(paths.unfinished)
+    if resume.path.is_dir() and not resume.begun and resume.load() is None:
+        shutil.rmtree(paths.unfinished, ignore_errors=True)
+
+
+def _check_unfinished(paths: RunPaths) -> None:
+    """Check that what may be emptied is a run, or what one leaves that was interrupted while its folder was made."""
+    ours = (paths.settings, paths.log, paths.metrics, ResumeFolder(paths.unfinished).path)
+    if not paths.unfinished.is_dir() or any(path.exists() for path in ours):
+        return
+    if strange := sorted(path.name for path in paths.unfinished.iterdir()):
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            message="The folder in which the run would be written holds something else.",
+            where=str(paths.unfinished),
+            expected="an interrupted run, or nothing",
+            found=", ".join(strange[:5]),
+            next_step="Move that away, or name another folder with --out.",
         )
 
 

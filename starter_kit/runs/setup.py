@@ -5,7 +5,8 @@ Every party of a federation builds its own from the same settings and base weigh
 
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.vt5 import WEIGHTS
-from evaluator.errors import ErrorCode, ProblemError
+from evaluator.error_codes import EXPLANATIONS
+from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.records.checks import FRAMING
 from starter_kit.compression.codecs import Codec, codec
 from starter_kit.compression.plugin_codecs import CodecPlugin
@@ -68,7 +70,9 @@ class RunSetup:
         self.saves: TrainingSaves | None = None
         self.data = data
         self._base = base
-        model, self.tokenizer = open_reference(base)
+        with _of_base(base):
+            model, self.tokenizer = open_reference(base)
+        _check_finite(model, base)
         self.dataset = PagesOnDisk(data, "train")
         self.plan = settings.plan(clients_of(self.dataset))
         _check_marked_private(settings, self.plan)
@@ -80,6 +84,7 @@ class RunSetup:
                 expected="questions to train on",
                 found="none",
             )
+        self._check_images()
         self.stream = Stream(settings.seed)
         self.model = TrainableModel(
             model.to(settings.device),
@@ -108,6 +113,25 @@ class RunSetup:
             size = self.model.tensors.size
             bits += 8 * overhead_bytes(self.plan.clients_in_a_round, size) / size
         return bits
+
+    def _check_images(self) -> None:
+        """Check that the page of every example has its image, which is read much later, and slowly.
+
+        Raises:
+            ProblemError: (`E_DATASET_FORMAT`) An image is missing.
+        """
+        pages = {
+            self.dataset.questions[example].page for client in self.clients for example in client.examples
+        }
+        missing = sorted(page for page in pages if not self.dataset.image_path(page).is_file())
+        if missing:
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=str(self.dataset.image_path(missing[0])),
+                expected=f"the images of {len(pages):,} pages",
+                found=f"{len(missing):,} are missing",
+                next_step="Put them there, or import the data again with `pfl data`.",
+            )
 
     def _codec(self) -> Codec | CodecPlugin:
         """Return the codec of the settings, for vectors of this model."""
@@ -246,6 +270,42 @@ class RunSetup:
             learner.on_step = on_step
             learner.saves = self.saves
         return Participant(self.method, clients, learner, self.aggregation, self.stream, self.plan.beside)
+
+
+@contextmanager
+def _of_base(base: Path) -> Iterator[None]:
+    """Name the base weights where their file is wrong, rather than a checkpoint that was trained."""
+    try:
+        yield
+    except ProblemError as error:
+        raise ProblemError(*(_in_base(found, base / WEIGHTS) for found in error.problems)) from error
+
+
+def _in_base(found: Problem, weights: Path) -> Problem:
+    if not found.code.startswith("E_CHECKPOINT"):
+        return found
+    return found.model_copy(
+        update={
+            "where": found.where.replace(WEIGHTS, str(weights)) or str(weights),
+            "next_step": EXPLANATIONS[ErrorCode.REFERENCE_FORMAT].next_step,
+        }
+    )
+
+
+def _check_finite(model: torch.nn.Module, base: Path) -> None:
+    """Check that training can begin from the weights.
+
+    Raises:
+        ProblemError: (`E_CHECKPOINT_NOT_FINITE`) One of them is NaN or infinite.
+    """
+    for name, tensor in model.state_dict().items():
+        if not tensor.isfinite().all():
+            raise ProblemError.of(
+                ErrorCode.CHECKPOINT_NOT_FINITE,
+                message="The base weights hold NaN or an infinite value.",
+                where=f"{base / WEIGHTS}, tensor {name}",
+                next_step=EXPLANATIONS[ErrorCode.REFERENCE_FORMAT].next_step,
+            )
 
 
 def _check_stated_bits(wire: Wire, plan: Plan) -> None:

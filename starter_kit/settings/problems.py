@@ -30,8 +30,10 @@ def _problem(
     detail: ErrorDetails, settings: type[BaseModel], file: str, origins: Mapping[str, str]
 ) -> Problem:
     name = ".".join(_names(settings, detail["loc"]))
+    together = detail["type"] == "value_error" and not name
     problem = Problem.of(
         ErrorCode.CONFIGURATION,
+        message="Some settings don't go together." if together else "",
         where=_where(name, file, origins),
         found=_found(detail),
         next_step=_next_step(detail, settings),
@@ -58,7 +60,9 @@ def _where(name: str, file: str, origins: Mapping[str, str]) -> str:
     for said, where in origins.items():
         if said == name or said.startswith(f"{name}."):
             return where
-    return f"{file}, {name}" if name else file
+    if name:
+        return f"{file}, {name}"
+    return ", ".join([file, *dict.fromkeys(origins.values())])
 
 
 def _found(detail: ErrorDetails) -> str:

@@ -1,5 +1,6 @@
 """What a private run needs for its record: the team's signing key, and the run token that the site issued."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from evaluator.records import signing
 from evaluator.records.lines import RunToken
 from starter_kit.site.client import SiteClient
 
+TRACK = re.compile(r"[A-Za-z0-9_-]{1,50}")
 _RUN_TOKEN: TypeAdapter[str] = TypeAdapter(RunToken)
 
 
@@ -48,6 +50,26 @@ def obtain_credentials(
     if run_token is None and site and not resumed:
         run_token = site.issue_run_token(track).token
     return Credentials(key, run_token, new_key)
+
+
+def check_credentials(key_file: Path, run_token: str | None, track: str) -> None:
+    """Check what of the credentials is there already, long before a run needs them.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) The run token is none, or a record can't name such a track;
+            (`E_SIGNING_KEY`) the key's file can't be read.
+    """
+    if run_token is not None:
+        _check(run_token)
+    if not TRACK.fullmatch(track):
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--track",
+            expected="a track's name in its address, such as track-2",
+            found=track,
+        )
+    if key_file.exists():
+        signing.load_key(key_file)
 
 
 def _check(run_token: str) -> None:

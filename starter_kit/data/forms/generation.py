@@ -42,6 +42,10 @@ FORMS_A_PROVIDER = 2
 QUESTIONS_A_FORM = 2
 
 
+# More than any data set of documents has.
+MAX_PROVIDERS = 100_000
+
+
 class FormSettings(BaseModel):
     """Size of the data set. The defaults are the demo's.
 
@@ -53,7 +57,7 @@ class FormSettings(BaseModel):
 
     seed: int = 7
     clients: int = Field(default=10, ge=1)
-    providers: int = Field(default=800, ge=1)
+    providers: int = Field(default=800, ge=1, le=MAX_PROVIDERS)
     valid_forms: int = Field(default=200, ge=2)
     test_forms: int = Field(default=600, ge=2)
 

@@ -86,15 +86,30 @@ def server_tls(certificate: Path | None, key: Path | None, authority: Path | Non
     """Return the files if all are given, and None if none is.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) Some are given and others aren't, or a file doesn't exist.
+        ProblemError: (`E_CONFIGURATION`) Some are given and others aren't, or a file isn't PEM.
     """
     files = {"--certificate": certificate, "--certificate-key": key, "--authority": authority}
     if certificate is None and key is None and authority is None:
         return None
     for option, path in files.items():
-        if path is None or not path.is_file():
-            raise ProblemError.of(ErrorCode.CONFIGURATION, where=option, expected="a PEM file", found=path)
+        if path is None:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION, where=option, expected="a PEM file", found="nothing"
+            )
+        require_pem(option, path)
     return ServerTLS(*(path for path in files.values() if path))
+
+
+def require_pem(option: str, path: Path | None) -> None:
+    """Raise `ProblemError` (`E_CONFIGURATION`) where the file of an option, if it is given, is no PEM file."""
+    if path is None or (path.is_file() and b"-----BEGIN " in path.read_bytes()):
+        return
+    raise ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        where=option,
+        expected="a PEM file",
+        found=f"{path}, {'which is none' if path.is_file() else 'and no such file'}",
+    )
 
 
 def free_port() -> int:

@@ -3,6 +3,7 @@
 The app holds no code but two imports: server and nodes run the kit that is installed on their own machines.
 """
 
+import errno
 from pathlib import Path
 
 _PROJECT = """\
@@ -44,7 +45,9 @@ FILES = {
 
 
 def write_app(folder: Path) -> None:
-    """Write the app into `folder`. Raises OSError where that can't be done or a file exists."""
+    """Write the app into `folder`. Raises OSError where that can't be done or something is there."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(errno.EEXIST, "a folder that holds something", str(folder))
     for name, text in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

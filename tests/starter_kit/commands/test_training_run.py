@@ -5,12 +5,20 @@ from pathlib import Path
 import pytest
 
 from starter_kit.commands.training_run import credentials_of
+from starter_kit.settings.configuration import load_settings
 
 
 def test_a_key_is_reported_when_it_is_made_and_not_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    obtain = credentials_of(tmp_path / "key.pem", "a-token-of-the-site", "track-2", None, resumed=False)
+    obtain = credentials_of(
+        load_settings("fl-provider-dp"),
+        tmp_path / "key.pem",
+        "a-token-of-the-site",
+        "track-2",
+        None,
+        resumed=False,
+    )
     obtain()
     assert f"{tmp_path / 'key.pem'}: a new key" in capsys.readouterr().out
     obtain()
@@ -20,7 +28,11 @@ def test_a_key_is_reported_when_it_is_made_and_not_again(
 def test_a_run_without_a_token_is_reported_unless_it_is_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    credentials_of(tmp_path / "key.pem", None, "track-2", None, resumed=False)()
+    credentials_of(
+        load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=False
+    )()
     assert "can be checked and not submitted" in capsys.readouterr().out
-    credentials_of(tmp_path / "key.pem", None, "track-2", None, resumed=True)()
+    credentials_of(
+        load_settings("fl-provider-dp"), tmp_path / "key.pem", None, "track-2", None, resumed=True
+    )()
     assert capsys.readouterr().out == ""

@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 from click.testing import CliRunner
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from evaluator.docvqa.reference import open_reference
@@ -84,8 +84,9 @@ def test_the_card_of_a_private_run_has_epsilon_and_scores_and_the_folder_nothing
     base: Path, tmp_path: Path
 ) -> None:
     folder = run_folder(tmp_path / "run", private_rounds(2), private_summary())
-    for name in ("model.safetensors", "training_record.jsonl", "training_annex.jsonl", "round_opening.bin"):
+    for name in ("training_record.jsonl", "training_annex.jsonl", "round_opening.bin"):
         (folder / name).write_text("x")
+    save_file({"weight": torch.zeros(1)}, folder / "model.safetensors")
     (folder / "vectors").mkdir()
     (folder / "vectors" / "1").write_text("x")
     out = tmp_path / "out"
@@ -110,7 +111,7 @@ def test_what_cannot_be_exported_is_rejected_and_leaves_nothing(base: Path, tmp_
     assert "E_ARTIFACT_MISSING" in export("hf", folder, tmp_path / "out", "--base", base, status=2)
     assert "without the setting lora" in export("peft", folder, tmp_path / "out", status=2)
     assert not (tmp_path / "out").exists()
-    (folder / "model.safetensors").write_text("x")
+    save_file({"weight": torch.zeros(1)}, folder / "model.safetensors")
     metrics = folder / "metrics.jsonl"
     shown = metrics.read_text()
     metrics.write_text(json.dumps(json.loads(shown) | {"epsilon": None, "providers": 3}) + "\n")
