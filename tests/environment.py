@@ -13,6 +13,7 @@ from collections.abc import Generator
 import hypothesis
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.services.postgres import Postgres
 
@@ -32,6 +33,20 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 PBKDF2PasswordHasher.iterations = 1
 for _name in ("SECRET_KEY", "BROKER_URL", "DEBUG", "SMTP_URL", "TOKEN", "SITE", "RUN_TOKEN"):
     os.environ.pop(f"PFL_{_name}", None)
+
+_find_static_files = WhiteNoiseMiddleware.add_files_from_finders
+_static_files: dict[str, object] = {}
+
+
+def _add_static_files(middleware: WhiteNoiseMiddleware) -> None:
+    """Add the site's static files, which are looked for once: every test's client makes a middleware of its own."""
+    if not _static_files:
+        _find_static_files(middleware)
+        _static_files.update(middleware.files)
+    middleware.files.update(_static_files)
+
+
+WhiteNoiseMiddleware.add_files_from_finders = _add_static_files
 
 # What is imported and collected stays to the end: more than a million objects, among which there is no garbage to find.
 gc.disable()
