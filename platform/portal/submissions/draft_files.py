@@ -54,13 +54,13 @@ class DraftFile:
 
     @property
     def suffixes(self) -> str:
-        """The endings that the file's name may have."""
-        return ",".join(SUFFIXES[self.kind])
+        """The endings that the file's name may have, as the page lists them."""
+        return ", ".join(SUFFIXES[self.kind])
 
     @property
     def accept(self) -> str:
         """The endings that the browser's file dialog shows."""
-        return f"{self.suffixes},.json" if self.in_shards else self.suffixes
+        return ",".join([*SUFFIXES[self.kind], *([".json"] if self.in_shards else [])])
 
     @property
     def answers_challenge(self) -> bool:

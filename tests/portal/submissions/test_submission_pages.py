@@ -97,6 +97,8 @@ class TestDraftPage:
         html = page(member, "detail", submission.pk)
         assert html.count('type="file"') == 8
         assert html.count("Add a run") == 2
+        assert ".yaml, .yml, up to" in html
+        assert 'accept=".yaml,.yml"' in html
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
         assert "The checkpoint is missing." in page(
