@@ -78,15 +78,21 @@ CLAIMS = [
     *_at_every_budget("fl-provider-dp", "dp-lora"),
     *_rising("dp-lora"),
     _below("fl-provider-dp-published-1", "dp-lora-published-1"),
+    _below("dp-lora-published-1", "dp-lora-published-8"),
     _below("fl-provider-dp-published-1", "dp-clgecl-1"),
     _below("dp-clgecl-1", "dp-lora-1"),
     _below("dp-clgecl-1", "dp-lora-published-1"),
+    _below("dp-clgecl-1", "dp-clgecl-momentum-1"),
     # Table 2 of the competition's paper, and Table A2 of its appendix C.
     _within("lora-nf4", "fedavg"),
     _fewer_bytes("lora-nf4", "fedavg", 10),
     _within("lora-published", "fedavg-published"),
     _below("lora-published", "fedavg-published"),
     _fewer_bytes("lora-published", "fedavg-published", 10),
+    _below("fedavg-published", "fedshampoo"),
+    _below("lora-published", "fedshampoo"),
+    _fewer_bytes("fedshampoo", "fedavg-published", 1),
+    _fewer_bytes("lora-published", "fedshampoo", 1),
     # Table A2 of the competition's paper's appendix C: packed messages are the smallest.
     _fewer_bytes("lora-nf4", "lora-published", 1),
 ]

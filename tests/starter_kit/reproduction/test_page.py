@@ -11,19 +11,23 @@ from starter_kit.weights.tiny_vt5.origin import read_origin
 ORDER = [
     "zero-shot",
     "client-dp",
+    "laplace-fedavg",
     "fl-provider-dp-published-1",
     "dp-clgecl-1",
+    "dp-clgecl-momentum-1",
     "dp-lora-published-1",
+    "dp-lora-published-8",
     "centralized-dp-1",
     *(f"{method}-{epsilon}" for epsilon in (1, 4, 8) for method in ("fl-provider-dp", "dp-lora")),
     "lora-nf4",
     "lora-published",
     "fedavg",
     "fedavg-published",
+    "fedshampoo",
     "centralized",
 ]
 ANLS = {name: 0.5 + number / 200 for number, name in enumerate(ORDER)}
-MEGABYTES = {"lora-published": 0.05, "lora-nf4": 0.02}
+MEGABYTES = {"fedshampoo": 0.7, "lora-published": 0.05, "lora-nf4": 0.02}
 
 
 def outcome(row: str, seed: int, anls: float, sent: int | None = None) -> Outcome:
