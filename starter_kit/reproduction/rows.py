@@ -185,8 +185,8 @@ ROWS = [
         "FedShampoo",
         "fedshampoo",
         published="88.91 (88.73)",
-        differs="A client takes 75 steps a round; in the paper, 5,000. So preconditioners follow every 5th gradient and "
-        f"are computed every 20 steps; in the paper, every 10th and every 100. {LEARNING_RATE}",
+        differs="A client takes 75 steps a round; in the paper, 5,000. So preconditioners follow every 5th gradient "
+        f"and are computed every 20 steps; in the paper, every 10th and every 100. {LEARNING_RATE}",
     ),
     Row(
         "fedavg",
