@@ -90,7 +90,7 @@ def test_a_record_is_accounted_round_by_round(run_folder: Path) -> None:
         (["epsilon", "--noise-multiplier", "nan"], "--noise-multiplier"),
         (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "2"], "--sampling-rate"),
         (["epsilon", "--noise-multiplier", "1", "--sampling-rate", "1", "--client-rate", "1"], "both"),
-        (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "δ"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "--delta"),
         (["epsilon", "--noise-multiplier", "1", "--rounds", "0"], "rounds"),
         (["compare", "--noise-multiplier", "1", "--rounds", str(10**9)], "rounds"),
         (["noise", "0"], "positive"),

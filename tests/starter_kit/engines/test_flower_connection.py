@@ -76,7 +76,7 @@ def test_a_node_encrypts_the_connection_to_another_machine() -> None:
 def test_the_files_of_a_certificate_come_together(tmp_path: Path) -> None:
     assert server_tls(None, None, None) is None
     file = tmp_path / "server.pem"
-    file.touch()
+    file.write_text("-----BEGIN CERTIFICATE-----")
     with pytest.raises(ProblemError, match="--certificate-key"):
         server_tls(file, None, file)
     assert server_tls(file, file, file) == ServerTLS(file, file, file)

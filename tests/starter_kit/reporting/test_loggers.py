@@ -149,12 +149,14 @@ def test_mlflow_gets_settings_rounds_and_summary(tmp_path: Path, monkeypatch: py
 def test_weights_and_biases_gets_of_a_private_run_its_rounds_and_nothing_about_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    for is_private in (True, False):
-        send(loggers_of(["wandb=mine"])[0], private=is_private)
     import wandb
 
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    # It has read the environment where something else in this process has used it.
+    wandb.teardown()
+    for is_private in (True, False):
+        send(loggers_of(["wandb=mine"])[0], private=is_private)
     # Its own process writes the files, and has done so when it has ended.
     wandb.teardown()
     paths = {b"privacy/epsilon" in path.read_bytes(): path for path in tmp_path.rglob("*.wandb")}
