@@ -5,6 +5,7 @@ base are the same, and so is a run that is complete in the experiment's folder. 
 because a private one that resumed would have spent part of its budget on the round that it lost.
 """
 
+import hashlib
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +41,12 @@ TASK = FormSettings(providers=1_000, valid_forms=200, test_forms=600)
 def key_of(outcome: Outcome) -> RunKey:
     """Return what an outcome is found again by."""
     return outcome.row, outcome.seed, outcome.settings_sha256
+
+
+def task_key(task: FormSettings, seed: int) -> str:
+    """Return what names the folders of a seed's data, and of what is trained on them: a hash of their settings."""
+    settings = task.model_copy(update={"seed": seed})
+    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:8]
 
 
 def made_with() -> str:
@@ -120,23 +127,24 @@ class Experiment:
 
     def data(self, seed: int) -> Path:
         """Return the data of a seed, made where it isn't there."""
-        folder = self._folder / f"data-{seed}"
+        folder = self._folder / f"data-{seed}-{task_key(self._task, seed)}"
         if not folder.exists():
-            unfinished = self._folder / f"data-{seed}.unfinished"
+            unfinished = folder.with_suffix(".unfinished")
             unfinished.mkdir(exist_ok=True)
             generate(unfinished, unfinished, self._task.model_copy(update={"seed": seed}))
             unfinished.rename(folder)
         return folder
 
     def run_folder(self, row: Row, seed: int) -> Path:
-        """Return the run's folder, named after the row's settings and the base; trained where it isn't there."""
+        """Return the run's folder, named after its settings, task and base; trained where it isn't there."""
         out = self._run_folder(row, seed)
         if not out.exists():
             self._train(row, seed, self.data(seed), out)
         return out
 
     def _run_folder(self, row: Row, seed: int) -> Path:
-        return self._folder / f"{row.name}-{seed}-{row.settings_sha256[:8]}-{tiny_vt5.digests()[WEIGHTS][:8]}"
+        made_of = (row.settings_sha256[:8], task_key(self._task, seed), tiny_vt5.digests()[WEIGHTS][:8])
+        return self._folder / "-".join((row.name, str(seed), *made_of))
 
     def _outcome(self, row: Row, seed: int) -> Outcome:
         """Return the scores of a run, made where they aren't there."""

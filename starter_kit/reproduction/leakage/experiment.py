@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
 from evaluator.contracts import ArtifactKind, evaluator_version
-from evaluator.docvqa.dataset import Dataset
+from evaluator.docvqa.dataset import Dataset, read_info, write_info
 from evaluator.leakage.models import Options, assess_checkpoint, reference_features
 from evaluator.leakage.results import AttackResult
 from evaluator.leakage.statistics import Statistic
@@ -24,7 +24,7 @@ from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.records.epsilon import releases
 from starter_kit.data.forms import FormSettings
 from starter_kit.data.forms.generation import write_red_splits
-from starter_kit.reproduction.experiment import Experiment
+from starter_kit.reproduction.experiment import Experiment, task_key
 from starter_kit.reproduction.rows import ROWS, Row
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.runs.progress import Watcher
@@ -101,7 +101,7 @@ class LeakageExperiment:
         watch: Callable[[str], Watcher] = lambda _: Watcher(),
         rows: Sequence[Row] = ATTACKED_ROWS,
     ) -> None:
-        self._folder = folder
+        self._kept = folder / "leakage"
         self._seeds = range(1, seeds + 1)
         self._task = task
         self._size = size
@@ -111,9 +111,7 @@ class LeakageExperiment:
 
     def run(self) -> LeakageResults:
         """Train and measure what isn't there yet; return all outcomes."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for seed in self._seeds:
-            self._data(seed)
+        self._kept.mkdir(parents=True, exist_ok=True)
         return LeakageResults(
             kit_version=evaluator_version(),
             torch_version=torch.__version__,
@@ -140,13 +138,12 @@ class LeakageExperiment:
     def _attacked(
         self, row: Row, seed: int, split: str, run: Path, bounds: MembershipBounds | None
     ) -> LeakageOutcome:
-        kept = self._folder / "leakage"
         references = [
             reference_features(
                 _checkpoint(self._runs.run_folder(row, other)),
                 tiny_vt5.FOLDER,
-                Dataset(self._data(other), split),
-                kept=kept,
+                Dataset(self._questions(other), split),
+                kept=self._kept,
             )
             for other in self._seeds
             if other != seed
@@ -154,11 +151,11 @@ class LeakageExperiment:
         found = assess_checkpoint(
             _checkpoint(run),
             tiny_vt5.FOLDER,
-            Dataset(self._data(seed), split),
+            Dataset(self._questions(seed), split),
             # Forms have no field that a provider has in common: there is nothing to memorize that could be asked for.
             options=Options(memorization=False, resamples=self._size.resamples),
             references=references,
-            kept=kept,
+            kept=self._kept,
         )
         return LeakageOutcome(
             row=row.name,
@@ -169,17 +166,17 @@ class LeakageExperiment:
             left_out=found.left_out,
         )
 
-    def _data(self, seed: int) -> Path:
-        folder = self._runs.data(seed)
-        done = folder / f"red-{self._size.providers}-{self._size.forms}"
-        if not done.exists():
-            write_red_splits(
-                folder,
-                self._task.model_copy(update={"seed": seed}),
-                providers=self._size.providers,
-                forms=self._size.forms,
-            )
-            done.touch()
+    def _questions(self, seed: int) -> Path:
+        """Return the folder of the attacks' splits for a seed, made where it isn't there."""
+        size = self._size
+        folder = self._kept / f"questions-{seed}-{task_key(self._task, seed)}-{size.providers}-{size.forms}"
+        if not folder.exists():
+            unfinished = folder.with_suffix(".unfinished")
+            (unfinished / "images").mkdir(parents=True, exist_ok=True)
+            write_info(unfinished, read_info(self._runs.data(seed)))
+            settings = self._task.model_copy(update={"seed": seed})
+            write_red_splits(unfinished, settings, providers=size.providers, forms=size.forms)
+            unfinished.rename(folder)
         return folder
 
 

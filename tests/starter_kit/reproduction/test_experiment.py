@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.docvqa.dataset import Dataset
 from evaluator.leakage.statistics import Statistic
 from starter_kit.data.forms import FormSettings
 from starter_kit.reproduction.experiment import Experiment, Results
@@ -67,6 +68,16 @@ def test_outcomes_count_no_more_for_other_settings_another_base_or_another_task(
     assert (changed.name, 1, changed.settings_sha256) not in earlier.kept(base, task)
 
 
+def test_runs_and_data_of_another_task_are_not_taken_for_those_of_this_one(tmp_path: Path) -> None:
+    other = TASK.model_copy(update={"providers": 12})
+    first, second = (
+        Experiment(tmp_path, 1, task=task, say=lambda line: None, rows=SOME) for task in (TASK, other)
+    )
+    assert first.data(1) != second.data(1)
+    assert len(Dataset(second.data(1), "train").questions) > len(Dataset(first.data(1), "train").questions)
+    assert first.run_folder(SOME[0], 1) != second.run_folder(SOME[0], 1)
+
+
 def test_what_is_forgotten_is_trained_again(tmp_path: Path) -> None:
     experiment = Experiment(tmp_path, 1, task=TASK, say=lambda line: None, rows=SOME[:1])
     before = experiment.run()
@@ -99,3 +110,14 @@ def test_the_same_runs_are_attacked(folder: Path) -> None:
     assert private.bounds is not None
     assert 0.5 < private.bounds.balanced_accuracy < 0.74
     assert LeakageResults.model_validate_json(results.model_dump_json()) == results
+
+
+def test_other_numbers_of_providers_are_asked_about_other_questions(folder: Path) -> None:
+    rows = [row for row in SOME if row.name == "zero-shot"]
+
+    def members(providers: int) -> int:
+        size = Size(providers=providers, forms=1, resamples=100)
+        experiment = LeakageExperiment(folder, 1, task=TASK, size=size, say=lambda line: None, rows=rows)
+        return experiment.run().outcomes[0].attacks[0].members
+
+    assert [members(providers) for providers in (5, 6, 5)] == [5, 6, 5]
