@@ -12,6 +12,7 @@ largest at φ = 0; the mean over all directions of e^(λ·Re) is I₀ of the len
 """
 
 import math
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -47,13 +48,13 @@ def limit(count: int, frequency: float, p: float) -> float:
     return float(high.min())
 
 
-def turn_sums(turns: Complexes) -> Complexes:
-    """Return the sums of the first `len(FREQUENCIES)` powers of `turns` (n,), each e^(iu·STEP)."""
-    power, sums = turns.copy(), [turns.sum()]
+def powers(turns: Complexes) -> Iterator[Complexes]:
+    """Yield the first `len(FREQUENCIES)` powers of `turns`, each e^(iu·STEP): its turns at each frequency."""
+    power = turns
+    yield power
     for _ in FREQUENCIES[1:]:
-        power *= turns
-        sums.append(power.sum())
-    return np.array(sums)
+        power = power * turns
+        yield power
 
 
 def _log_moment(lambdas: Floats, frequency: float) -> Floats:

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import binom, gamma
+from scipy.special import gammainc, gammaincc
+from scipy.stats import binom
 
 
 def coin_probability(counts: Iterable[tuple[int, float]], population: int) -> float:
@@ -64,10 +65,10 @@ def _of_spread(counts: Sequence[int], population: int, rate: float) -> float:
     # One squared standardized deviation has mean 1, and variance 2 plus the binomial's excess kurtosis. That of a
     # single coin may have no variance at all, and then shows nothing that the total doesn't.
     spread_variance = max(1.0, 2 + (1 - 6 * rate * (1 - rate)) / variance)
-    spread = gamma(len(counts) / spread_variance, scale=spread_variance)
+    shape = len(counts) / spread_variance
     return float(
         min(
-            spread.cdf(np.sum((deviations + 0.5) ** 2) / variance),
-            spread.sf(np.sum(np.maximum(deviations - 0.5, 0) ** 2) / variance),
+            gammainc(shape, np.sum((deviations + 0.5) ** 2) / variance / spread_variance),
+            gammaincc(shape, np.sum(np.maximum(deviations - 0.5, 0) ** 2) / variance / spread_variance),
         )
     )

@@ -15,6 +15,7 @@ private, are not reported.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
 from evaluator.records.certificate import BLOCK
-from evaluator.records.characteristic_function import FREQUENCIES, STEP, Complexes, limit, turn_sums
+from evaluator.records.characteristic_function import FREQUENCIES, STEP, Complexes, limit, powers
 
 FALSE_ALARM_OF_A_RUN = 1e-5
 # Of the tests of one kind: `size`, `block_size`, `shape`, `repetition`, `taken_back`.
@@ -167,9 +168,9 @@ def taken_back(rounds: Sequence[OpenedRound]) -> list[Finding]:
     values = np.stack([opened.values for opened in rounds])
     n, p = values.shape[1], taken_back_p(count)
     found: dict[int, Finding] = {}
-    for frequency in FREQUENCIES:
+    all_turns = powers(np.exp(1j * STEP * values)), powers(np.exp(1j * STEP * values.cumsum(axis=0)))
+    for frequency, turns, so_far in zip(FREQUENCIES, *all_turns, strict=True):
         most = limit(n, frequency, p)
-        turns, so_far = np.exp(1j * frequency * values), np.exp(1j * frequency * values.cumsum(axis=0))
         for later in range(1, count):
             earlier, own = turns[max(0, later - MOST_EARLIER) : later], turns[later]
             sums = np.concatenate([earlier @ own, earlier @ own.conj(), [so_far[later].sum()]])
@@ -226,19 +227,29 @@ class _Coordinates:
 
 def _sets(values: Doubles) -> Iterator[_Coordinates]:
     """Yield the sets of a round's values (n,) that `shape` compares with the limits; none is empty."""
-    whole = np.exp(1j * STEP * values)
+    starts = np.arange(0, len(values), BLOCK)
+    sums: dict[str, list[complex]] = defaultdict(list)
+    of_blocks = []
+    for turns in powers(np.exp(1j * STEP * values)):
+        sums["even coordinates"].append(turns[::2].sum())
+        sums["odd coordinates"].append(turns[1::2].sum())
+        of_blocks.append(np.add.reduceat(turns, starts))
+        sums["all coordinates"].append(of_blocks[-1].sum())
+    n = len(values)
+    counts = {"all coordinates": n, "even coordinates": n - n // 2, "odd coordinates": n // 2}
     # Of standard deviation 1, as a single value is, is a pair's sum over √2.
-    half = np.exp(1j * STEP / math.sqrt(2) * values)
-    named = {"all coordinates": whole, "even coordinates": whole[::2], "odd coordinates": whole[1::2]}
-    for name, one, other in _pairs(half):
-        named[f"sums of {name}"], named[f"differences of {name}"] = one * other, one * other.conj()
-    for name, turns in named.items():
-        if len(turns):
-            yield _Coordinates(name, len(turns), turn_sums(turns))
-    if len(values) > BLOCK:
-        for begin in range(0, len(whole), BLOCK):
-            block = whole[begin : begin + BLOCK]
-            yield _Coordinates(_BLOCK_NAME, len(block), turn_sums(block))
+    for turns in powers(np.exp(1j * STEP / math.sqrt(2) * values)):
+        for name, one, other in _pairs(turns):
+            # e^(ik(u+v)) and e^(ik(u−v)), added up.
+            sums[f"sums of {name}"].append(one @ other)
+            sums[f"differences of {name}"].append(np.vdot(other, one))
+            counts[f"sums of {name}"] = counts[f"differences of {name}"] = len(one)
+    for name, count in counts.items():
+        if count:
+            yield _Coordinates(name, count, np.array(sums[name]))
+    if n > BLOCK:
+        for begin, of_block in zip(starts, np.stack(of_blocks, axis=1), strict=True):
+            yield _Coordinates(_BLOCK_NAME, min(BLOCK, n - int(begin)), of_block)
 
 
 _BLOCK_NAME = "a block"
