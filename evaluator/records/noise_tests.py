@@ -241,8 +241,8 @@ def _sets(values: Doubles) -> Iterator[_Coordinates]:
     for turns in powers(np.exp(1j * STEP / math.sqrt(2) * values)):
         for name, one, other in _pairs(turns):
             # e^(ik(u+v)) and e^(ik(u−v)), added up.
-            sums[f"sums of {name}"].append(one @ other)
-            sums[f"differences of {name}"].append(np.vdot(other, one))
+            sums[f"sums of {name}"].append(complex(one @ other))
+            sums[f"differences of {name}"].append(complex(np.vdot(other, one)))
             counts[f"sums of {name}"] = counts[f"differences of {name}"] = len(one)
     for name, count in counts.items():
         if count:
