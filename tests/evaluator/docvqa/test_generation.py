@@ -107,10 +107,14 @@ def test_answers_are_the_published_ones() -> None:
 def test_answers_to_real_receipts_are_those_of_the_plain_way(tmp_path: Path) -> None:
     from starter_kit.data.receipts import ReceiptSettings, import_receipts
 
-    import_receipts(RECEIPTS, tmp_path / "public", tmp_path / "secret", ReceiptSettings())
+    for kind in RECEIPTS.iterdir():
+        (tmp_path / "some" / kind.name).mkdir(parents=True)
+        for file in sorted(kind.iterdir())[:60]:
+            (tmp_path / "some" / kind.name / file.name).symlink_to(file)
+    import_receipts(tmp_path / "some", tmp_path / "public", tmp_path / "secret", ReceiptSettings())
     dataset = Dataset(tmp_path / "secret", "test")
     answers = assert_same(talkative(make_model()), make_tokenizer(), dataset)
-    assert len({answer for answer, _ in answers}) > 50
+    assert len({answer for answer, _ in answers}) > 20
 
 
 def test_rows_of_parts_of_different_lengths_are_joined_as_they_were() -> None:
