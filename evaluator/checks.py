@@ -215,6 +215,21 @@ CHECKS: dict[str, CheckText] = {
     ),
 }
 
+# Lies that no check sees in a run that is otherwise consistent, each with what else can show it. The tests forge every
+# one of them, beside those that checks do see: tests/evaluator/records/test_lies.py.
+UNCAUGHT: dict[str, str] = {
+    "noise that the cheat knows": "Conformance (L1), if the attached code draws it from a seed of its own. In a "
+    "replayable run, a replay (L2), as its noise follows from keys that were committed to before the run.",
+    "updates that weren't clipped, as long as the noise covers them": "Conformance (L1), if the attached code is what "
+    "doesn't clip; a replay (L2) of such a round.",
+    "a whole run of made-up sums, and the model that they lead to": "A replay (L2) of any round; another training "
+    "(L3), if the model scores as no private one does.",
+    "two rounds declared as one": "Conformance (L1), if the attached code does so; a replay (L2) of such a round.",
+    "fixed-size sampling declared as Poisson, in a run of few rounds or with made-up counts": "Conformance (L1), if "
+    "the attached code samples so; a replay (L2).",
+    "the same providers in every round": "Conformance (L1), if the attached code samples so; a replay (L2).",
+}
+
 
 def failures(checks: list[Check]) -> list[Problem]:
     """Return the problems that failed checks amount to."""
@@ -252,6 +267,18 @@ def catalog() -> str:
             "| check | name | what is true when it passes | what it can't detect | otherwise |",
             "| --- | --- | --- | --- | --- |",
             *rows,
+            "",
+            "## What no check catches",
+            "",
+            "The tests forge each of these lies, with full knowledge of the checks, and none of these sees it. Above",
+            "L0, a [trust level](trust-levels.md) can show it:",
+            "",
+            "| lie | what can show it |",
+            "| --- | --- |",
+            *(f"| {lie} | {shown} |" for lie, shown in UNCAUGHT.items()),
+            "",
+            "Where the checks of the noise have no power, wrong noise and noise that is used again can pass as well,",
+            "behind updates that hide it.",
             "",
             "Whether a checkpoint is nearly that of another run is no check:",
             "[operations.md](operations.md#near-copies) says how organizers learn of it, and what it can't see.",

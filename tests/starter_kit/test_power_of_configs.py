@@ -11,22 +11,30 @@ from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.configuration import config_names, load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.weights import tiny_vt5
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "privacy.md"
-# 400 providers.
-CLIENTS = [Client(client, {f"{client}-{number}": [0] for number in range(40)}) for client in range(10)]
+# With so many providers, the second number being that of the demonstration.
 CONFIGS = [
-    "`fl-provider-dp`, `secure-aggregation`, `centralized-dp`",
-    "`dp-clgecl`, `dp-clgecl-momentum`",
-    "`dp-lora`",
+    ("`fl-provider-dp`, `secure-aggregation`, `centralized-dp`, `plugins/private-fedadam`", 400),
+    ("`dp-clgecl`, `dp-clgecl-momentum`", 400),
+    ("`dp-lora`", 400),
+    ("`fl-provider-dp`", 800),
+    ("`dp-lora`", 800),
 ]
 NONE = "no power"
 
 
-def sizes_of(config: str, epsilon: int) -> list[RoundSize]:
+def clients_of(providers: int) -> list[Client]:
+    """Ten clients."""
+    return [
+        Client(client, {f"{client}-{one}": [0] for one in range(providers // 10)}) for client in range(10)
+    ]
+
+
+def sizes_of(config: str, providers: int, epsilon: int) -> list[RoundSize]:
     """The public numbers of every round of a run on the tiny VT5."""
     settings = load_settings(config, [f"target_epsilon={epsilon}"])
     assert isinstance(settings, LocalTrainingSettings)
@@ -39,7 +47,7 @@ def sizes_of(config: str, epsilon: int) -> list[RoundSize]:
         stream=Stream(1),
         dropout=settings.dropout,
     )
-    plan, numel = settings.plan(CLIENTS), trained.start.numel()
+    plan, numel = settings.plan(clients_of(providers)), trained.start.numel()
     terms = plan.record_terms
     assert terms is not None
     opened = [block for number, block in drawn_openings("0" * 64, plan.rounds, numel) if number == 1]
@@ -62,10 +70,20 @@ def cells(sizes: list[RoundSize]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("configs", CONFIGS)
+@pytest.mark.parametrize(("configs", "providers"), CONFIGS)
 @pytest.mark.parametrize("epsilon", [1, 4, 8])
-def test_the_page_lists_what_the_checks_would_detect(configs: str, epsilon: int) -> None:
-    found = {tuple(cells(sizes_of(config.strip("` "), epsilon))) for config in configs.split(",")}
+def test_every_check_of_the_noise_has_the_power_that_the_page_states(
+    configs: str, providers: int, epsilon: int
+) -> None:
+    found = {tuple(cells(sizes_of(config.strip("` "), providers, epsilon))) for config in configs.split(",")}
     assert len(found) == 1
-    row = " | ".join([f"| {configs}", str(epsilon), *found.pop()]) + " |"
+    stated = found.pop()
+    assert NONE not in stated
+    row = " | ".join([f"| {configs}", str(providers), str(epsilon), *stated]) + " |"
     assert row in PAGE.read_text().splitlines()
+
+
+def test_every_config_for_the_tiny_model_that_writes_a_record_is_listed() -> None:
+    names = [name for name in config_names() if not name.startswith("full/")]
+    recorded = {name for name in names if load_settings(name).plan(clients_of(400)).record_terms}
+    assert recorded == {config.strip("` ") for configs, _ in CONFIGS for config in configs.split(",")}

@@ -72,7 +72,7 @@ class ScenarioForm(forms.Form):
         initial=Adjacency.ADD_REMOVE,
         choices=[
             (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
-            (Adjacency.REPLACE.value, "replace one provider"),
+            (Adjacency.REPLACE.value, "replace one provider by another of the same client"),
         ],
     )
     placement = forms.ChoiceField(

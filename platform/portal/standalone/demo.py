@@ -33,7 +33,7 @@ RED_PROVIDERS = 60
 MOST_WORKERS = 3  # as many as a submission has runs
 # The server learning rate at each budget: with less noise the server takes larger steps.
 FL_PROVIDER_DP_RATES = {1: 0.35, 4: 0.7, 8: 1.2}
-DP_LORA_RATES = {1: 0.5, 4: 0.65, 8: 1.2}
+DP_LORA_RATES = {1: 0.08, 4: 0.18, 8: 0.24}
 TRACK_OVERRIDES = [
     f"*.reference={REFERENCE}",
     f"*.test_set={TEST_SET}",
