@@ -3,11 +3,11 @@
 Two kinds of resamples, members and nonmembers apart, so that none lacks one of them:
 
 - `counts`: the bootstrap, n providers drawn of n with replacement, for statistics that are means.
-- `weights`: the Bayesian bootstrap, exponential weights, for true positive rates. Their sums over the nonmembers with the
-  highest scores are distributed as the false positive rates at those scores truly are, whatever the scores' law, since
-  there is one weight more than nonmembers: Beta(k, n + 1 − k) for the k highest. So a threshold of few false positives is
-  as unsure as it should be. A bootstrap instead takes the highest scores for the highest that there could be.
-  Source: Gu, Ghosal and Roy, "Bayesian bootstrap estimation of ROC curve" (2008).
+- `weights`: the Bayesian bootstrap, exponential weights, for true positive rates (Gu, Ghosal and Roy, "Bayesian
+  bootstrap estimation of ROC curve", 2008). With one weight more than there are nonmembers, the share of the k highest
+  is distributed as Beta(k, n + 1 − k), as is the share of all nonmembers, drawn or not, that is above the k-th highest,
+  whatever the law of the scores. So a threshold of few false positives is as unsure as it should be; the bootstrap
+  would take the highest score drawn for the highest that there is.
 """
 
 from collections.abc import Iterator

@@ -138,7 +138,7 @@ class Attack:
     @cached_property
     def _right(self) -> Floats:
         """1 for each provider that the attack is right about."""
-        return (self.says_member == self.is_member).astype(np.float64)
+        return np.where(self.says_member == self.is_member, 1.0, 0.0)
 
     @cached_property
     def _placements(self) -> tuple[Places, Places]:
@@ -160,8 +160,8 @@ class Attack:
         for part in drawn.chunks():
             counts = drawn.counts[part]
             of_members = counts[:, self._members].astype(np.float64)
-            summed = _from_zero(counts[:, self._others[::-1]].cumsum(axis=1, dtype=np.float64))
-            pairs = np.einsum("rm,rm->r", of_members, summed[:, below] + summed[:, not_above])
+            summed = _sums(counts[:, self._others[::-1]])
+            pairs = (of_members * (summed[:, below] + summed[:, not_above])).sum(axis=1)
             rightly = of_members @ self._right[self._members] / members
             rightly += counts[:, self._others] @ self._right[self._others] / others
             yield {
@@ -177,9 +177,9 @@ class Attack:
 
         Between two nonmembers' scores, the curve of true against false positives is a straight line.
         """
-        falsely = _from_zero(weights[:, self._others].cumsum(axis=1, dtype=np.float64))
+        falsely = _sums(weights[:, self._others])
         falsely /= falsely[:, -1:] + unseen[:, :1]
-        rightly = _from_zero(weights[:, self._members].cumsum(axis=1, dtype=np.float64)) + unseen[:, 1:2]
+        rightly = _sums(weights[:, self._members]) + unseen[:, 1:2]
         rightly /= rightly[:, -1:] + unseen[:, 2:]
         rows = np.arange(len(weights))
         found = {}
@@ -218,9 +218,9 @@ class Attack:
 
     def _highest(self, others_above: NDArray[np.int32], allowed: int) -> Floats:
         """Return how many members (r,) are above the lowest threshold with so many nonmembers (r, steps) above it."""
-        steps = (others_above <= allowed).sum(axis=1)
-        providers = np.append(0, self._last_of_step + 1)[steps]
-        return np.asarray(providers - _from_zero(others_above)[np.arange(len(steps)), steps], dtype=float)
+        last = (others_above <= allowed).sum(axis=1) - 1
+        members_above = self._last_of_step + 1 - others_above
+        return np.where(last < 0, 0.0, members_above[np.arange(len(last)), last])
 
 
 @dataclass(frozen=True)
@@ -344,6 +344,8 @@ def _allowed(false_positive_rate: float, others: int) -> int:
     return int(false_positive_rate * others + 1e-9)
 
 
-def _from_zero(summed: NDArray[np.generic]) -> "NDArray[np.generic]":
-    """Return sums (r, n) with a first column of zeros."""
-    return np.pad(summed, ((0, 0), (1, 0)))
+def _sums(weights: NDArray[np.number]) -> Floats:
+    """Return the sums (r, n + 1) of the first of the weights (r, n), beginning with none."""
+    summed = np.zeros((weights.shape[0], weights.shape[1] + 1))
+    weights.cumsum(axis=1, out=summed[:, 1:])
+    return summed
