@@ -1,6 +1,6 @@
 """All attacks on one model, by the features of its providers: the statistics of a report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,11 +39,17 @@ def assess(
     before = Attack(np.zeros(len(scores)), features.is_member, 0.0)
     attacks = [_result(LIKELIHOOD, 0, ours, before, resamples)]
     left_out = []
+    # Each target set is part of those with a smaller s: sets of one size are the same.
+    by_size: dict[int, list[AttackResult]] = {}
     for s in target_sets:
+        size = int((features.questions >= s).sum())
         try:
-            attacks += _published(asked, s, methods, resamples, search)
+            if size not in by_size:
+                by_size[size] = _published(asked, s, methods, resamples, search)
         except ProblemError as error:
             left_out.append(f"T_{s}: {error.problem.code}, {error.problem.found}")
+        else:
+            attacks += [found.model_copy(update={"target_set": s}) for found in by_size[size]]
     return LeakageResult(
         questions=len(asked.providers),
         providers=[
@@ -61,17 +67,23 @@ def assess(
 
 def _published(
     asked: Asked, s: int, methods: Sequence[Method], resamples: int, search: bool
-) -> Iterator[AttackResult]:
+) -> list[AttackResult]:
     features = provider_features(asked, min_questions=s)
     base_features = provider_features(asked.of_base(), min_questions=s)
     before = {found.method: found for found in attack(base_features, methods, search=search)}
     alone = {found.method[:3]: found for found in before.values()}
-    for found in attack(features, methods, search=search):
-        # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble.
-        base = before.get(found.method) or alone[found.method[:3]]
-        yield _result(
-            found.method, s, _as_attack(found), _as_attack(base), resamples, accuracy=found.accuracy
+    # The memorization test is compared by itself: of the base weights, the attack it joins stands for the ensemble.
+    return [
+        _result(
+            found.method,
+            s,
+            _as_attack(found),
+            _as_attack(before.get(found.method) or alone[found.method[:3]]),
+            resamples,
+            accuracy=found.accuracy,
         )
+        for found in attack(features, methods, search=search)
+    ]
 
 
 def _as_attack(found: Attacked) -> Attack:

@@ -20,7 +20,6 @@ from PIL import Image, ImageFilter
 from rapidfuzz.distance import Levenshtein
 
 from evaluator.docvqa.dataset import Box, Dataset, Page, Question, write_info, write_split
-from evaluator.docvqa.images import MAX_PIXELS
 
 BLUR_RADIUS = 20
 # Of the longer word: as near as the paper's metric counts a part of a right answer would hide too much.
@@ -104,6 +103,9 @@ def write_trials(folder: Path, dataset: Dataset, trials: Sequence[Trial]) -> Dat
 
 
 def _write_image(target: Path, source: Path, boxes: Sequence[Box]) -> None:
+    # It loads torch, which takes more memory than all statistics of attacks.
+    from evaluator.docvqa.images import MAX_PIXELS
+
     try:
         if not boxes:
             target.symlink_to(source.absolute())

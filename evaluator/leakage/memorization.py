@@ -10,15 +10,18 @@ Two more passes give the paper's ΔNLS: the answer without a question, and again
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.leakage.features import Answers, Memorization
 from evaluator.leakage.hiding import Hiding, Trial, write_trials
-from evaluator.leakage.measuring import Measurer
 from evaluator.leakage.statistics import Bools, Floats
 from evaluator.scoring.metrics import GoldAnswers
+
+if TYPE_CHECKING:
+    from evaluator.leakage.measuring import Measurer
 
 # Of the providers that are asked twice for a field, so many must answer it alike: documents are read with errors.
 CONSTANT_SHARE = 0.9
@@ -72,7 +75,7 @@ def hidden_answers(dataset: Dataset, questions: Sequence[Question], hiding: Hidi
     )
 
 
-def changes(measurer: Measurer, dataset: Dataset, folder: Path) -> list[float]:
+def changes(measurer: "Measurer", dataset: Dataset, folder: Path) -> list[float]:
     """Return the `change` of the answer without a question, for each page that is asked about."""
     questions = [
         question.model_copy(update={"question": ""}) for question in first_questions(dataset).values()

@@ -2,17 +2,18 @@
 
 A score is a number for each provider, higher where the attack rather holds it for a member. The unit of all statistics
 is the provider: its questions depend on each other. Intervals come from a bootstrap over providers, members and
-nonmembers apart, so that no resample lacks one of them; the null band comes from permuted labels.
+nonmembers apart; the null band comes from permuted labels (`evaluator.leakage.resampling`).
 
 Assumes providers that are exchangeable within members and within nonmembers. Which providers are members was not drawn
 by coin in published data, so a band that is left doesn't prove a leak: members may be easier for reasons of their own.
 The difference from the base weights, on the same resamples, takes away what was there before the training.
 
-What the bootstrap can't do: at 1 % false positives of 100 nonmembers, one provider decides, and no interval from
-resampling covers as often as it says. `docs/leakage.md` has the coverage of all intervals, simulated.
+Intervals of true positive rates know that the threshold is unsure, too. Where one nonmember in 100 may be above it, of
+100, none is with a chance of 37 %: then nothing is known below, and the interval reaches down to almost 0 and holds the
+true rate more often than it says. `docs/leakage.md` has the coverage of all intervals, simulated.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -21,14 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage.resampling import Draws, draws
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 RESAMPLES = 2000
 LEVEL = 0.95
-# Resamples at once: of 2,000 providers, each array of them has 3 MB.
-CHUNK = 200
+# Shortest intervals are looked for with so much of what is left out below them, in 40 equal steps.
+LOWER_LEVELS = np.linspace(0, 1 - LEVEL, 41)
 
 
 class Statistic(StrEnum):
@@ -45,22 +48,10 @@ FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
 
 @dataclass(frozen=True)
 class Roc:
-    """A step for each different score, the highest first, of each of R resamples; both (R, steps + 1), from (0, 0)."""
+    """A step for each different score, the highest first; both (steps + 1,), from (0, 0)."""
 
     false_positive_rates: Floats
     true_positive_rates: Floats
-
-    def auc(self) -> Floats:
-        """Return the area (R,) under the curves; equal scores of both kinds count one half."""
-        widths = np.diff(self.false_positive_rates, axis=1)
-        heights = self.true_positive_rates[:, 1:] + self.true_positive_rates[:, :-1]
-        return np.asarray((widths * heights).sum(axis=1) / 2)
-
-    def true_positive_rate_at(self, false_positive_rate: float) -> Floats:
-        """Return the highest true positive rate (R,) with at most that share of false positives, without coins."""
-        # Sums of weights may miss the exact share by a rounding error.
-        allowed = self.false_positive_rates <= false_positive_rate + 1e-12
-        return np.asarray(np.where(allowed, self.true_positive_rates, 0.0).max(axis=1))
 
 
 class Attack:
@@ -83,77 +74,153 @@ class Attack:
         self.is_member = is_member
         self.says_member = scores > threshold
         self._order = np.argsort(-scores, kind="stable")
-        ordered = scores[self._order]
-        self._last_of_step = np.flatnonzero(np.append(np.diff(ordered) != 0, True))
+        # Members and nonmembers, the highest scores first.
+        self._members = self._order[is_member[self._order]]
+        self._others = self._order[~is_member[self._order]]
         self._kept: dict[tuple[str, int, int], dict[Statistic, Floats]] = {}
 
-    def roc(self, weights: Floats | None = None, is_member: Bools | None = None) -> Roc:
-        """Return the curves for weights (R, n) of the providers, one each by default, and labels (R, n) or (n,)."""
-        weights = np.ones((1, len(self.scores))) if weights is None else weights
-        members = self.is_member if is_member is None else is_member
-        positive = np.where(members, weights, 0.0)[:, self._order].cumsum(axis=1)
-        negative = np.where(members, 0.0, weights)[:, self._order].cumsum(axis=1)
-        return Roc(self._steps(negative), self._steps(positive))
+    @property
+    def is_guessing(self) -> bool:
+        """Whether all scores are equal, so that there is nothing to tell providers by."""
+        return bool((self.scores == self.scores[0]).all())
 
-    def _steps(self, summed: Floats) -> Floats:
-        at_steps = summed[:, self._last_of_step] / summed[:, -1:]
-        return np.pad(at_steps, ((0, 0), (1, 0)))
-
-    def values(
-        self, weights: Floats | None = None, is_member: Bools | None = None
-    ) -> dict[Statistic, Floats]:
-        """Return each statistic (R,) for weights (R, n) and labels (R, n) or (n,)."""
-        roc = self.roc(weights, is_member)
-        return {
-            Statistic.AUC: roc.auc(),
-            Statistic.BALANCED_ACCURACY: self._balanced_accuracies(weights, is_member),
-            **{
-                statistic: roc.true_positive_rate_at(rate) for statistic, rate in FALSE_POSITIVE_RATES.items()
-            },
-        }
+    def roc(self) -> Roc:
+        """Return the curve."""
+        steps = self._last_of_step
+        is_member = self.is_member[self._order]
+        falsely, rightly = ((~is_member).cumsum()[steps], is_member.cumsum()[steps])
+        return Roc(
+            np.append(0.0, falsely / len(self._others)),
+            np.append(0.0, rightly / len(self._members)),
+        )
 
     @cached_property
     def found(self) -> dict[Statistic, float]:
         """Each statistic of the providers as they are."""
-        return {statistic: float(values[0]) for statistic, values in self.values().items()}
+        above, at = self._members_above, self._right
+        return {
+            Statistic.AUC: float(sum(map(np.mean, self._placements))) / (2 * len(self._others)),
+            Statistic.BALANCED_ACCURACY: float(at[self._members].mean() + at[self._others].mean()) / 2,
+            **{
+                statistic: float(above[1 + _allowed(rate, len(self._others))] / len(self._members))
+                for statistic, rate in FALSE_POSITIVE_RATES.items()
+            },
+        }
 
     def resampled(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
-        """Return each statistic (R,) on R resamples of the providers, the same for other attacks on the same ones.
-
-        They are drawn once for all statistics, and kept.
-        """
-        return self._drawn(
-            "resampled", seed, resamples, lambda: map(self.values, _weights(self, seed, resamples))
-        )
+        """Return each statistic (R,) on R resamples of the providers, the same for other attacks on the same ones."""
+        return self._kept_or("resampled", self._on_resamples, seed, resamples)
 
     def permuted(self, seed: int, resamples: int) -> dict[Statistic, Floats]:
-        """Return each statistic (R,) with R permutations of the labels, drawn once for all statistics, and kept."""
-        return self._drawn("permuted", seed, resamples, lambda: self._on_permutations(seed, resamples))
+        """Return each statistic (R,) with R permutations of the labels."""
+        return self._kept_or("permuted", self._on_permutations, seed, resamples)
 
-    def _on_permutations(self, seed: int, resamples: int) -> Iterator[dict[Statistic, Floats]]:
-        rng = np.random.default_rng([seed, 1])
-        for count in _chunks(resamples):
-            labels = rng.permuted(np.tile(self.is_member, (count, 1)), axis=1)
-            yield self.values(np.ones(labels.shape), labels)
-
-    def _drawn(
-        self, kind: str, seed: int, resamples: int, draw: Callable[[], Iterable[dict[Statistic, Floats]]]
+    def _kept_or(
+        self,
+        kind: str,
+        compute: Callable[[Draws], Iterator[dict[Statistic, Floats]]],
+        seed: int,
+        resamples: int,
     ) -> dict[Statistic, Floats]:
         key = (kind, seed, resamples)
         if key not in self._kept:
-            parts = list(draw())
+            parts = list(compute(draws(self.is_member, seed, resamples)))
             self._kept[key] = {
                 statistic: np.concatenate([part[statistic] for part in parts]) for statistic in Statistic
             }
         return self._kept[key]
 
-    def _balanced_accuracies(self, weights: Floats | None, is_member: Bools | None) -> Floats:
-        weights = np.ones((1, len(self.scores))) if weights is None else weights
-        members = np.broadcast_to(self.is_member if is_member is None else is_member, weights.shape)
-        right = weights * (self.says_member == members)
-        positive = (right * members).sum(axis=1) / (weights * members).sum(axis=1)
-        negative = (right * ~members).sum(axis=1) / (weights * ~members).sum(axis=1)
-        return np.asarray((positive + negative) / 2)
+    @cached_property
+    def _last_of_step(self) -> Places:
+        """The last place, in order, of each different score."""
+        return np.flatnonzero(np.append(np.diff(self.scores[self._order]) != 0, True))
+
+    @cached_property
+    def _right(self) -> Floats:
+        """1 for each provider that the attack is right about."""
+        return np.where(self.says_member == self.is_member, 1.0, 0.0)
+
+    @cached_property
+    def _placements(self) -> tuple[Places, Places]:
+        """How many nonmembers are below each of `_members`, and how many are not above it."""
+        others = self.scores[self._others][::-1]
+        members = self.scores[self._members]
+        return np.searchsorted(others, members, "left"), np.searchsorted(others, members, "right")
+
+    @cached_property
+    def _members_above(self) -> Places:
+        """How many members are above the j-th highest nonmember: none for j = 0, and all after the last."""
+        members = self.scores[self._members][::-1]
+        above = len(members) - np.searchsorted(members, self.scores[self._others], "right")
+        return np.concatenate([[0], above, [len(members)]])
+
+    def _on_resamples(self, drawn: Draws) -> Iterator[dict[Statistic, Floats]]:
+        below, not_above = self._placements
+        members, others = len(self._members), len(self._others)
+        for part in drawn.chunks():
+            counts = drawn.counts[part]
+            of_members = counts[:, self._members].astype(np.float64)
+            summed = _sums(counts[:, self._others[::-1]])
+            pairs = (of_members * (summed[:, below] + summed[:, not_above])).sum(axis=1)
+            rightly = of_members @ self._right[self._members] / members
+            rightly += counts[:, self._others] @ self._right[self._others] / others
+            yield {
+                Statistic.AUC: pairs / (2 * members * others),
+                Statistic.BALANCED_ACCURACY: rightly / 2,
+                **self._true_positive_rates(drawn.weights[part], drawn.unseen[part]),
+            }
+
+    def _true_positive_rates(
+        self, weights: NDArray[np.float32], unseen: NDArray[np.float32]
+    ) -> dict[Statistic, Floats]:
+        """Return the true positive rates (r,) for weights (r, n) and those of what was not drawn, (r, 3).
+
+        Between two nonmembers' scores, the curve of true against false positives is a straight line.
+        """
+        falsely = _sums(weights[:, self._others])
+        falsely /= falsely[:, -1:] + unseen[:, :1]
+        rightly = _sums(weights[:, self._members]) + unseen[:, 1:2]
+        rightly /= rightly[:, -1:] + unseen[:, 2:]
+        rows = np.arange(len(weights))
+        found = {}
+        for statistic, rate in FALSE_POSITIVE_RATES.items():
+            # So many nonmembers are above the threshold.
+            place = (falsely[:, 1:] <= rate).sum(axis=1)
+            start, end = falsely[rows, place], np.append(falsely, np.ones((len(rows), 1)), 1)[rows, place + 1]
+            share = (rate - start) / (end - start)
+            low, high = (rightly[rows, self._members_above[place + step]] for step in (0, 1))
+            found[statistic] = low + share * (high - low)
+        return found
+
+    def _on_permutations(self, drawn: Draws) -> Iterator[dict[Statistic, Floats]]:
+        members, others = len(self._members), len(self._others)
+        ranks, says, last = self._midranks, self.says_member.astype(np.float64), self._last_of_step
+        for part in drawn.chunks():
+            labels = drawn.labels[part].astype(np.float64)
+            rightly = labels @ says
+            falsely = says.sum() - rightly
+            others_above = (~drawn.labels[part][:, self._order]).cumsum(axis=1, dtype=np.int32)[:, last]
+            yield {
+                Statistic.AUC: (labels @ ranks - members * (members + 1) / 2) / (members * others),
+                Statistic.BALANCED_ACCURACY: (rightly / members + 1 - falsely / others) / 2,
+                **{
+                    statistic: self._highest(others_above, _allowed(rate, others)) / members
+                    for statistic, rate in FALSE_POSITIVE_RATES.items()
+                },
+            }
+
+    @cached_property
+    def _midranks(self) -> Floats:
+        """The place of each score from below, from 1; the mean of theirs for equal scores."""
+        ascending = self.scores[self._order[::-1]]
+        left, right = (np.searchsorted(ascending, self.scores, side) for side in ("left", "right"))
+        return np.asarray((left + right + 1) / 2)
+
+    def _highest(self, others_above: NDArray[np.int32], allowed: int) -> Floats:
+        """Return how many members (r,) are above the lowest threshold with so many nonmembers (r, steps) above it."""
+        last = (others_above <= allowed).sum(axis=1) - 1
+        members_above = self._last_of_step + 1 - others_above
+        return np.where(last < 0, 0.0, members_above[np.arange(len(last)), last])
 
 
 @dataclass(frozen=True)
@@ -202,7 +269,7 @@ def bootstrap_interval(
     attack: Attack, statistic: Statistic, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
     """Return the 95 % interval of a statistic, from resamples of the providers."""
-    return interval(attack.resampled(seed, resamples)[statistic], attack.found[statistic])
+    return _interval(statistic, attack.resampled(seed, resamples)[statistic], attack.found[statistic])
 
 
 def difference(
@@ -210,14 +277,28 @@ def difference(
 ) -> Difference:
     """Return by how much the attack on the first model is better, on the same providers in every resample.
 
+    Who guesses has as many true positives as false ones: 1 % at 1 %.
+
     Raises:
         ValueError: The two are not about the same members and nonmembers.
     """
     if not np.array_equal(first.is_member, second.is_member):
         raise ValueError("two attacks on different providers can't be compared")
-    value = first.found[statistic] - second.found[statistic]
-    sampled = first.resampled(seed, resamples)[statistic] - second.resampled(seed, resamples)[statistic]
-    return Difference(value, *interval(sampled, value))
+    values, sampled = [], []
+    for attack in (first, second):
+        if attack.is_guessing:
+            guessed = FALSE_POSITIVE_RATES.get(statistic, 0.5)
+            values.append(guessed)
+            sampled.append(np.full(resamples, guessed))
+        else:
+            values.append(attack.found[statistic])
+            sampled.append(attack.resampled(seed, resamples)[statistic])
+    value = values[0] - values[1]
+    return Difference(value, *_interval(statistic, sampled[0] - sampled[1], value))
+
+
+def _interval(statistic: Statistic, sampled: Floats, value: float) -> tuple[float, float]:
+    return (shortest_interval if statistic in FALSE_POSITIVE_RATES else interval)(sampled, value)
 
 
 def interval(sampled: Floats, value: float) -> tuple[float, float]:
@@ -235,6 +316,17 @@ def interval(sampled: Floats, value: float) -> tuple[float, float]:
     return min(float(low), value), max(float(high), value)
 
 
+def shortest_interval(sampled: Floats, value: float) -> tuple[float, float]:
+    """Return the shortest interval that holds 95 % of the resamples (R,), and the value.
+
+    A share near 0 or 1 can only be missed on one side: there the whole chance of an error goes to that side.
+    """
+    ends = np.quantile(sampled, np.concatenate([LOWER_LEVELS, LOWER_LEVELS + LEVEL]))
+    lows, highs = ends[: len(LOWER_LEVELS)], ends[len(LOWER_LEVELS) :]
+    place = int((highs - lows).argmin())
+    return min(float(lows[place]), value), max(float(highs[place]), value)
+
+
 def check_both_kinds(is_member: Bools) -> None:
     """Raise ProblemError (`E_LEAKAGE_PROVIDERS`) where there are fewer than two members or nonmembers."""
     members = int(is_member.sum())
@@ -247,17 +339,13 @@ def check_both_kinds(is_member: Bools) -> None:
         )
 
 
-def _weights(attack: Attack, seed: int, resamples: int) -> Iterator[Floats]:
-    """Yield the weights (r, n) of some resamples at a time: how often each provider is in them."""
-    rng = np.random.default_rng([seed, 0])
-    kinds = [np.flatnonzero(attack.is_member), np.flatnonzero(~attack.is_member)]
-    for count in _chunks(resamples):
-        weights = np.zeros((count, len(attack.scores)))
-        for kind in kinds:
-            weights[:, kind] = rng.multinomial(len(kind), np.full(len(kind), 1 / len(kind)), size=count)
-        yield weights
+def _allowed(false_positive_rate: float, others: int) -> int:
+    """Return how many of the nonmembers may be called members; the product may miss a whole number by its rounding."""
+    return int(false_positive_rate * others + 1e-9)
 
 
-def _chunks(resamples: int) -> Iterator[int]:
-    for start in range(0, resamples, CHUNK):
-        yield min(CHUNK, resamples - start)
+def _sums(weights: NDArray[np.number]) -> Floats:
+    """Return the sums (r, n + 1) of the first of the weights (r, n), beginning with none."""
+    summed = np.zeros((weights.shape[0], weights.shape[1] + 1))
+    weights.cumsum(axis=1, out=summed[:, 1:])
+    return summed

@@ -41,9 +41,8 @@ def roc_plot(result: LeakageResult, theme: Theme = LIGHT) -> bytes:
     is_member = np.array([provider.is_member for provider in result.providers])
     curve = Attack(scores, is_member, 0.0).roc()
     least = max(LEAST_RATE, 0.5 / max(1, int((~is_member).sum())))
-    falsely, rightly = (
-        rates[0].clip(least, 1) for rates in (curve.false_positive_rates, curve.true_positive_rates)
-    )
+    falsely = curve.false_positive_rates.clip(least, 1)
+    rightly = curve.true_positive_rates.clip(least, 1)
 
     def draw(axes: Axes) -> None:
         axes.step(falsely, rightly, where="post", color=theme.first, label="likelihood ratio")

@@ -22,7 +22,7 @@ def leakage(
     trained: Annotated[int, typer.Option(min=20, help="Providers that are trained on.")] = TASK.providers,
     providers: Annotated[int, typer.Option(min=4, help="Providers of each kind that are asked about.")] = 200,
     resamples: Annotated[int, typer.Option(min=100, help="Of every bootstrap.")] = 2000,
-    coverage_runs: Annotated[int, typer.Option(min=10, help="Simulated attacks for the coverage.")] = 400,
+    coverage_runs: Annotated[int, typer.Option(min=10, help="Simulated attacks for the coverage.")] = 1000,
 ) -> None:
     """Attack every baseline on the reproduction's task, and compare what leaks with what ε allows."""
     task = TASK.model_copy(

@@ -28,7 +28,7 @@ class Coverage:
 
 
 def simulate_coverage(
-    runs: int, *, sizes: Sequence[int] = SIZES, shifts: Sequence[float] = SHIFTS, resamples: int = 500
+    runs: int, *, sizes: Sequence[int] = SIZES, shifts: Sequence[float] = SHIFTS, resamples: int = 1000
 ) -> list[Coverage]:
     """Return the coverage for so many providers of each kind, and for attacks of each strength."""
     return [_coverage(runs, providers, shift, resamples) for providers in sizes for shift in shifts]
@@ -41,7 +41,7 @@ def _coverage(runs: int, providers: int, shift: float, resamples: int) -> Covera
         scores = np.random.default_rng([providers, run]).normal(size=2 * providers) + shift * is_member
         attack = Attack(scores, is_member, shift / 2)
         for statistic in Statistic:
-            low, high = bootstrap_interval(attack, statistic, seed=run, resamples=resamples)
+            low, high = bootstrap_interval(attack, statistic, resamples=resamples)
             held[statistic] += low <= true_value(statistic, shift) <= high
     return Coverage(providers, true_value(Statistic.AUC, shift), runs, held)
 

@@ -5,17 +5,21 @@ training providers beside forms of others, and the training forms themselves. Th
 the references by which our own attack is calibrated: trained alike, on other providers.
 """
 
+import hashlib
+import json
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.accounting.membership import membership_bounds, privacy_profiles
+from evaluator.checkpoints.contents import sha256_of
 from evaluator.contracts import ArtifactKind, evaluator_version
 from evaluator.docvqa.dataset import Dataset, read_info, write_info
+from evaluator.leakage import models
 from evaluator.leakage.models import Options, assess_checkpoint, reference_features
 from evaluator.leakage.results import AttackResult
 from evaluator.leakage.statistics import Statistic
@@ -24,6 +28,7 @@ from evaluator.mechanisms.values import MAX_ROUNDS
 from evaluator.records.epsilon import releases
 from starter_kit.data.forms import FormSettings
 from starter_kit.data.forms.generation import write_red_splits
+from starter_kit.reporting.files import replace_file
 from starter_kit.reproduction.experiment import Experiment, task_key
 from starter_kit.reproduction.rows import ROWS, Row
 from starter_kit.runs.folder import FILES, RunFolder
@@ -102,6 +107,7 @@ class LeakageExperiment:
         rows: Sequence[Row] = ATTACKED_ROWS,
     ) -> None:
         self._kept = folder / "leakage"
+        self._measured = self._kept / "measured"
         self._seeds = range(1, seeds + 1)
         self._task = task
         self._size = size
@@ -111,7 +117,7 @@ class LeakageExperiment:
 
     def run(self) -> LeakageResults:
         """Train and measure what isn't there yet; return all outcomes."""
-        self._kept.mkdir(parents=True, exist_ok=True)
+        self._measured.mkdir(parents=True, exist_ok=True)
         return LeakageResults(
             kit_version=evaluator_version(),
             torch_version=torch.__version__,
@@ -125,9 +131,8 @@ class LeakageExperiment:
         for row in self._rows:
             for seed in self._seeds:
                 run = self._runs.run_folder(row, seed)
-                bounds = _bounds(run)
                 for split in QUESTIONS:
-                    outcome = self._attacked(row, seed, split, run, bounds)
+                    outcome = self._kept_outcome(row, seed, split) or self._attacked(row, seed, split, run)
                     auc = outcome.attacks[0].measures[Statistic.AUC]
                     self._say(
                         f"{row.title}, seed {seed}, {QUESTIONS[split]}: AUC {auc.value:.3f} "
@@ -135,15 +140,30 @@ class LeakageExperiment:
                     )
                     yield outcome
 
-    def _attacked(
-        self, row: Row, seed: int, split: str, run: Path, bounds: MembershipBounds | None
-    ) -> LeakageOutcome:
+    def _kept_outcome(self, row: Row, seed: int, split: str) -> LeakageOutcome | None:
+        """Return what an earlier call found, of the same models with the same attacks."""
+        try:
+            return LeakageOutcome.model_validate_json(self._outcome_file(row, seed, split).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+
+    def _outcome_file(self, row: Row, seed: int, split: str) -> Path:
+        made_of = {
+            "models": [sha256_of(_checkpoint(self._runs.run_folder(row, each))) for each in self._seeds],
+            "questions": [self._questions(each).name for each in self._seeds],
+            "size": self._size.model_dump(),
+            "code": [sha256_of(path) for path in sorted(Path(models.__file__).parent.glob("*.py"))],
+        }
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:16]
+        return self._kept / f"{row.name}-{seed}-{split}-{digest}.json"
+
+    def _attacked(self, row: Row, seed: int, split: str, run: Path) -> LeakageOutcome:
         references = [
             reference_features(
                 _checkpoint(self._runs.run_folder(row, other)),
                 tiny_vt5.FOLDER,
                 Dataset(self._questions(other), split),
-                kept=self._kept,
+                kept=self._measured,
             )
             for other in self._seeds
             if other != seed
@@ -155,16 +175,18 @@ class LeakageExperiment:
             # Forms have no field that a provider has in common: there is nothing to memorize that could be asked for.
             options=Options(memorization=False, resamples=self._size.resamples),
             references=references,
-            kept=self._kept,
+            kept=self._measured,
         )
-        return LeakageOutcome(
+        outcome = LeakageOutcome(
             row=row.name,
             seed=seed,
             questions=split,
             attacks=found.attacks,
-            bounds=bounds,
+            bounds=_bounds(run),
             left_out=found.left_out,
         )
+        replace_file(self._outcome_file(row, seed, split), outcome.model_dump_json())
+        return outcome
 
     def _questions(self, seed: int) -> Path:
         """Return the folder of the attacks' splits for a seed, made where it isn't there."""

@@ -1,12 +1,13 @@
 """docs/leakage.md: all outcomes, and the answers to three questions about them. Nothing in it is set by hand."""
 
 from collections.abc import Iterator, Sequence
+from math import comb, sqrt
 from pathlib import Path
-from statistics import mean
+from statistics import NormalDist, mean
 
 from evaluator.accounting.bounds import MembershipBounds
 from evaluator.leakage.results import LIKELIHOOD, AttackResult, Measure
-from evaluator.leakage.statistics import Statistic
+from evaluator.leakage.statistics import LEVEL, Statistic
 from starter_kit.reproduction.experiment import TASK
 from starter_kit.reproduction.leakage.coverage import Coverage
 from starter_kit.reproduction.leakage.experiment import (
@@ -20,6 +21,9 @@ from starter_kit.reproduction.leakage.experiment import (
 TEMPLATE = Path(__file__).with_name("page.md")
 PRIVATE = ("fl-provider-dp", "dp-lora")
 EPSILONS = (1, 4, 8)
+SEEDS = 3
+# How often a model that leaks nothing is significantly above the base weights, by the 95 % interval.
+BY_CHANCE = 0.025
 FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
 
 
@@ -35,20 +39,28 @@ def page(results: LeakageResults, coverage: Sequence[Coverage]) -> str:
         tables="\n\n".join(_table(results, split) for split in QUESTIONS),
         published=_published(results),
         order="\n".join(_order(results)),
+        significant_at_one=_significant_at_one(results),
         significance="\n".join(_significance(results)),
         bounds="\n".join(_within(results)),
         coverage="\n".join(_coverage(coverage)),
+        coverage_runs=f"{coverage[0].runs:,}" if coverage else 0,
+        coverage_error=f"{_coverage_error(coverage[0]):.1%}" if coverage else 0,
     )
 
 
 def _smaller(results: LeakageResults) -> str:
     """Return, as a sentence, what is smaller than with the command's defaults; nothing where nothing is."""
-    trained, asked = results.task.providers, results.size.providers
-    if trained >= TASK.providers and asked >= Size().providers:
+    sizes = [
+        (len({outcome.seed for outcome in results.outcomes}), SEEDS, "seeds"),
+        (results.task.providers, TASK.providers, "training providers"),
+        (results.size.providers, Size().providers, "providers of each kind that are asked about"),
+    ]
+    reduced = [f"{size:,} of {full:,} {what}" for size, full, what in sizes if size < full]
+    if not reduced:
         return ""
     return (
-        f"\nIts sizes were reduced, to {trained:,} of {TASK.providers:,} training providers, and {asked:,} of "
-        f"{Size().providers:,} that are asked about of each kind: orders and significance are weak evidence."
+        f"\nIts sizes were reduced, to {', and '.join(reduced)}; the command without options takes the full ones. "
+        "Orders and significance are the weaker evidence."
     )
 
 
@@ -87,8 +99,13 @@ def _table(results: LeakageResults, split: str) -> str:
 
 
 def _interval(measure: Measure) -> str:
-    mark = "" if measure.above_base.covers_zero else " *"
+    mark = " *" if _is_above(measure) else ""
     return f"{measure.value:.3f} ({measure.low:.3f}–{measure.high:.3f}){mark}"
+
+
+def _is_above(measure: Measure) -> bool:
+    """Return whether there is significantly more than with the base weights."""
+    return measure.above_base.low > 0
 
 
 def _allowed(bounds: MembershipBounds | None) -> str:
@@ -139,15 +156,58 @@ def _order(results: LeakageResults) -> Iterator[str]:
             rows = [f"{method}-{epsilon}" for epsilon in EPSILONS]
             if not all(_of(results, row, split) for row in rows):
                 continue
-            means = [_mean_auc(results, row, split) for row in [*rows, "fedavg"] if _of(results, row, split)]
-            verdict = "yes" if means == sorted(means) else "**no**"
-            numbers = ", ".join(f"{value:.3f}" for value in means)
+            found = [_mean_auc(results, row, split) for row in [*rows, "fedavg"] if _of(results, row, split)]
+            numbers = ", ".join(f"{value:.3f} ± {error:.3f}" for value, error in found)
             name = titles[rows[0]].split(",")[0]
-            yield f"- {name}, {about}: {verdict}; AUC {numbers} at ε = 1, 4, 8 and without privacy (FedAvg)."
+            yield f"- {name}, {about}: {_in_order(found)}; AUC {numbers} at ε = 1, 4, 8 and without privacy (FedAvg)."
 
 
-def _mean_auc(results: LeakageResults, row: str, split: str) -> float:
-    return mean(_ours(outcome).measures[Statistic.AUC].value for outcome in _of(results, row, split))
+def _in_order(found: Sequence[tuple[float, float]]) -> str:
+    """Return whether means with standard errors rise, and if not, whether that can be told from chance."""
+    falls = [
+        (before - after) / max(sqrt(error**2 + next_error**2), 1e-12)
+        for place, (before, error) in enumerate(found)
+        for after, next_error in found[place + 1 :]
+        if after < before
+    ]
+    if not falls:
+        return "**yes**"
+    if max(falls) < 2:
+        return "**not in each step**, but no two that are the wrong way round differ by two standard errors"
+    return "**no**"
+
+
+def _mean_auc(results: LeakageResults, row: str, split: str) -> tuple[float, float]:
+    """Return the mean over the seeds with its standard error, from the intervals over providers."""
+    measures = [_ours(outcome).measures[Statistic.AUC] for outcome in _of(results, row, split)]
+    errors = [(measure.high - measure.low) / (2 * NormalDist().inv_cdf(0.975)) for measure in measures]
+    return mean(measure.value for measure in measures), sqrt(sum(error**2 for error in errors)) / len(errors)
+
+
+def _significant_at_one(results: LeakageResults) -> str:
+    """Return in a sentence whether more is significant at ε = 1 than is by chance."""
+    found = [
+        _is_above(_ours(outcome).measures[Statistic.AUC])
+        for method in PRIVATE
+        for split in QUESTIONS
+        for outcome in _of(results, f"{method}-1", split)
+    ]
+    if not found:
+        return "No row has ε = 1."
+    if not any(found):
+        verdict = "**No**"
+    else:
+        by_chance = _tail(sum(found), len(found)) > 1 - LEVEL
+        verdict = "**No more than by chance**" if by_chance else "**Yes**"
+    return (
+        f"{verdict}: {sum(found)} of {len(found)} AUCs are significantly above the base "
+        f"weights', and of as many models that leak nothing {BY_CHANCE * len(found):.1f} would be."
+    )
+
+
+def _tail(least: int, of: int) -> float:
+    """Return the chance of at least so many that are significant, where nothing leaks."""
+    return sum(comb(of, k) * BY_CHANCE**k * (1 - BY_CHANCE) ** (of - k) for k in range(least, of + 1))
 
 
 def _significance(results: LeakageResults) -> Iterator[str]:
@@ -155,7 +215,7 @@ def _significance(results: LeakageResults) -> Iterator[str]:
         parts = []
         for split, about in QUESTIONS.items():
             outcomes = _of(results, row.name, split)
-            found = [not _ours(o).measures[Statistic.AUC].above_base.covers_zero for o in outcomes]
+            found = [_is_above(_ours(outcome).measures[Statistic.AUC]) for outcome in outcomes]
             if found:
                 parts.append(f"{sum(found)} of {len(found)} seeds on {about}")
         if parts:
@@ -178,8 +238,9 @@ def _within(results: LeakageResults) -> Iterator[str]:
                         f"{QUESTIONS[outcome.questions]}: {statistic.replace('_', ' ')} {measure.value:.3f} "
                         f"({measure.low:.3f}–{measure.high:.3f}), allowed {limit:.3f}"
                     )
+    verdict = "**Yes**" if not above else "**No**" if surely else "**As far as intervals tell, yes**"
     yield (
-        f"Of {checked} measured rates of private rows, {checked - len(above)} are within what ε allows; "
+        f"{verdict}: of {checked} measured rates of private rows, {checked - len(above)} are within what ε allows; "
         f"of {surely} the whole interval is above." + (" Above are:" if above else "")
     )
     if above:
@@ -194,6 +255,11 @@ def _limits(bounds: MembershipBounds | None) -> Iterator[tuple[Statistic, float]
     rates = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates}
     for statistic, rate in FALSE_POSITIVE_RATES.items():
         yield statistic, rates[rate]
+
+
+def _coverage_error(found: Coverage) -> float:
+    """Return two standard errors of a share of 95 % of the simulated attacks."""
+    return 2 * sqrt(LEVEL * (1 - LEVEL) / found.runs)
 
 
 def _coverage(coverage: Sequence[Coverage]) -> Iterator[str]:

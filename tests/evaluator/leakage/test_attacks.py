@@ -2,12 +2,14 @@
 
 import builtins
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
+from evaluator.leakage.assessment import assess
 from evaluator.leakage.attacks import (
     Attacked,
     Method,
@@ -17,7 +19,8 @@ from evaluator.leakage.attacks import (
     split,
     vote,
 )
-from evaluator.leakage.features import Answers, Asked, Memorization, provider_features
+from evaluator.leakage.features import Answers, Asked, Memorization, ProviderFeatures, provider_features
+from evaluator.leakage.results import LIKELIHOOD
 from tests.evaluator.leakage.planted import asked
 
 
@@ -54,6 +57,32 @@ def test_features_are_the_means_over_a_providers_questions() -> None:
 
 def test_a_target_set_has_the_providers_with_enough_questions() -> None:
     assert provider_features(two_providers([1, 2, 3]), min_questions=2).names == ["b"]
+
+
+def test_a_provider_without_a_question_is_in_no_target_set() -> None:
+    case = replace(two_providers([1, 2, 3]), is_member={"a": True, "b": False, "empty": True})
+    assert provider_features(case, min_questions=0).names == ["a", "b"]
+
+
+def test_target_sets_of_the_same_providers_are_attacked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = asked(1, gain=1.0, questions=10)
+    attacked: list[int] = []
+
+    def counted(features: ProviderFeatures, *rest: Any, **options: Any) -> list[Attacked]:
+        attacked.append(len(features.names))
+        return attack(features, *rest, **options)
+
+    monkeypatch.setattr("evaluator.leakage.assessment.attack", counted)
+    found = assess(case, target_sets=(5, 10, 11), methods=[Method.AZK], resamples=100)
+    assert [(result.attack, result.target_set) for result in found.attacks] == [
+        (LIKELIHOOD, 0),
+        ("AZK", 5),
+        ("AZK", 10),
+    ]
+    assert found.attacks[1].measures == found.attacks[2].measures
+    # The submitted and the base weights, and once more where there is nobody to attack.
+    assert attacked == [120, 120, 0]
+    assert [left[:5] for left in found.left_out] == ["T_11:"]
 
 
 def test_losses_that_are_no_numbers_count_as_the_worst() -> None:

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
-from evaluator.leakage.statistics import Attack, Statistic, difference, estimate
+from evaluator.leakage.resampling import Draws
+from evaluator.leakage.statistics import (
+    Attack,
+    Statistic,
+    bootstrap_interval,
+    difference,
+    estimate,
+    shortest_interval,
+)
+from starter_kit.reproduction.leakage.coverage import simulate_coverage
 
 
 def attack(members: list[float], others: list[float], threshold: float = 0.0) -> Attack:
@@ -81,6 +90,78 @@ def test_what_the_base_weights_had_before_is_no_difference() -> None:
     found = difference(leaking, before, Statistic.AUC, resamples=400)
     assert found.is_significant
     assert 0 < found.low < found.value < found.high
+
+
+def test_who_guesses_has_as_many_true_positives_as_false_ones() -> None:
+    is_member = np.arange(400) < 200
+    guessing = Attack(np.zeros(400), is_member, 0.0)
+    noise = Attack(np.random.default_rng(2).normal(size=400), is_member, 0.0)
+    found = difference(noise, guessing, Statistic.TPR_AT_10, resamples=400)
+    assert found.value == pytest.approx(noise.found[Statistic.TPR_AT_10] - 0.1)
+    assert not found.is_significant
+    assert difference(guessing, guessing, Statistic.TPR_AT_10, resamples=400).value == 0
+
+
+def test_the_curve_has_a_step_for_each_different_score() -> None:
+    curve = attack([3, 2], [2, 1]).roc()
+    assert curve.false_positive_rates.tolist() == [0, 0, 0.5, 1]
+    assert curve.true_positive_rates.tolist() == [0, 0.5, 1, 1]
+
+
+def test_permutations_are_judged_as_the_labels_are() -> None:
+    rng = np.random.default_rng(4)
+    # Many scores are equal.
+    scores, is_member = rng.normal(size=60).round(), rng.random(60) < 0.4
+    permuted = Attack(scores, is_member, 0.5).permuted(0, 20)
+    for row, labels in enumerate(Draws(is_member, 0, 20).labels):
+        found = Attack(scores, labels, 0.5).found
+        assert {statistic: permuted[statistic][row] for statistic in Statistic} == pytest.approx(found)
+
+
+def test_resamples_count_the_providers_that_are_drawn() -> None:
+    rng = np.random.default_rng(5)
+    scores, is_member = rng.normal(size=50).round(1), rng.random(50) < 0.5
+    resampled = Attack(scores, is_member, 0.2).resampled(0, 20)
+    for row, counts in enumerate(Draws(is_member, 0, 20).counts):
+        assert counts[is_member].sum() == is_member.sum()
+        drawn = np.repeat(np.arange(50), counts)
+        found = Attack(scores[drawn], is_member[drawn], 0.2).found
+        for statistic in (Statistic.AUC, Statistic.BALANCED_ACCURACY):
+            assert resampled[statistic][row] == pytest.approx(found[statistic])
+
+
+def test_as_many_nonmembers_are_above_a_threshold_as_coins_say() -> None:
+    # Every nonmember has a member just below it, of 200: true positives count the nonmembers above the threshold.
+    numbers = np.arange(200.0)
+    sampled = attack(list(numbers - 0.5), list(numbers)).resampled(0, 4000)[Statistic.TPR_AT_10]
+    # A binomial count of nonmembers, and as many members again that vary: twice its variance.
+    assert sampled.mean() == pytest.approx(0.1, abs=0.003)
+    assert sampled.std() == pytest.approx(np.sqrt(2 * 0.1 * 0.9 / 200), rel=0.1)
+
+
+def test_the_shortest_interval_is_on_the_side_where_most_resamples_are() -> None:
+    sampled = np.linspace(0, 1, 10_001) ** 2
+    # 95 % are below 0.95², and any later interval is longer.
+    assert shortest_interval(sampled, 0.2) == pytest.approx((0, 0.9025))
+    assert shortest_interval(sampled, 0.99) == pytest.approx((0, 0.99))
+
+
+def test_little_is_known_below_where_no_nonmember_may_be_above_the_threshold() -> None:
+    rng = np.random.default_rng(6)
+    found = attack(list(rng.normal(1, 1, 60)), list(rng.normal(0, 1, 60)))
+    low, high = bootstrap_interval(found, Statistic.TPR_AT_1)
+    # It is Φ(1 − 2.326) = 0.092.
+    assert low < 0.05
+    assert high > 0.2
+
+
+@pytest.mark.parametrize(("providers", "shift"), [(100, 0.5), (100, 1.5), (300, 1.5)])
+def test_intervals_hold_the_true_value_as_often_as_they_say(providers: int, shift: float) -> None:
+    (found,) = simulate_coverage(400, sizes=[providers], shifts=[shift], resamples=400)
+    # 95 % of 400, three standard errors below.
+    assert {statistic: found.share(statistic) > 0.917 for statistic in Statistic} == dict.fromkeys(
+        Statistic, True
+    )
 
 
 def test_attacks_on_different_providers_are_not_compared() -> None:

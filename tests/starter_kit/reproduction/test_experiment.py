@@ -112,6 +112,20 @@ def test_the_same_runs_are_attacked(folder: Path) -> None:
     assert LeakageResults.model_validate_json(results.model_dump_json()) == results
 
 
+def test_attacks_that_were_made_are_not_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for row in SOME if row.name == "zero-shot"]
+
+    def attacked(resamples: int) -> LeakageResults:
+        size = Size(providers=5, forms=1, resamples=resamples)
+        return LeakageExperiment(folder, 1, task=TASK, size=size, say=lambda line: None, rows=rows).run()
+
+    before = attacked(100)
+    monkeypatch.setattr("starter_kit.reproduction.leakage.experiment.assess_checkpoint", None)
+    assert attacked(100) == before
+    with pytest.raises(TypeError):
+        attacked(101)
+
+
 def test_other_numbers_of_providers_are_asked_about_other_questions(folder: Path) -> None:
     rows = [row for row in SOME if row.name == "zero-shot"]
 

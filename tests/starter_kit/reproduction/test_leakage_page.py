@@ -78,10 +78,24 @@ def results(**aucs: float) -> LeakageResults:
     )
 
 
+def seeds(of: LeakageResults, count: int, *more: LeakageResults) -> LeakageResults:
+    """Return one outcome of each row for each seed: `count` times the first, and once each of `more`."""
+    outcomes = [
+        outcome.model_copy(update={"seed": seed})
+        for seed, found in enumerate([*[of] * count, *more], 1)
+        for outcome in found.outcomes
+    ]
+    return of.model_copy(update={"outcomes": outcomes})
+
+
 def test_the_order_of_epsilon_is_compared_with_that_of_leakage() -> None:
     text = page(results(fl_provider_dp_4=0.55, fl_provider_dp_8=0.6, fedavg=0.9, dp_lora_1=0.6), [])
-    assert "- FL-PROVIDER-DP, new forms: yes; AUC 0.500, 0.550, 0.600, 0.900 at ε = 1, 4, 8" in text
-    assert "- DP-LoRA, training forms: **no**" in text
+    error = " ± 0.051"  # of an interval of ± 0.1
+    numbers = ", ".join(f"{auc:.3f}{error}" for auc in (0.5, 0.55, 0.6, 0.9))
+    assert f"- FL-PROVIDER-DP, new forms: **yes**; AUC {numbers} at ε = 1, 4, 8" in text
+    # 0.6 at ε = 1 is above 0.5 at ε = 4, by less than two standard errors of a difference.
+    assert "- DP-LoRA, training forms: **not in each step**, but no two" in text
+    assert "- DP-LoRA, training forms: **no**; AUC 0.700" in page(results(dp_lora_1=0.7), [])
 
 
 def test_what_is_significant_is_counted_and_marked() -> None:
@@ -89,14 +103,37 @@ def test_what_is_significant_is_counted_and_marked() -> None:
     assert "- FedAvg: 1 of 1 seeds on new forms, 1 of 1 seeds on training forms." in text
     assert "- Zero-shot: 0 of 1 seeds on new forms, 0 of 1 seeds on training forms." in text
     assert "0.900 (0.800–1.000) *" in text
+    # A leak is above the base weights, not below.
+    assert "- FedAvg: 0 of 1 seeds on new forms" in page(results(fedavg=0.3), [])
+
+
+def test_whether_any_is_significant_at_epsilon_one_is_compared_with_chance() -> None:
+    assert "\n**No**: 0 of 4 AUCs are significantly above the base weights'" in page(results(), [])
+    text = page(results(fl_provider_dp_1=0.9), [])
+    assert "\n**Yes**: 2 of 4 AUCs" in text
+    assert "of as many models that leak nothing 0.1 would be." in text
+    many = page(seeds(results(), 24, results(fl_provider_dp_1=0.9)), [])
+    assert "\n**No more than by chance**: 2 of 100 AUCs" in many
+    assert "\n**Yes**: 8 of 100 AUCs" in page(seeds(results(), 21, *[results(fl_provider_dp_1=0.9)] * 4), [])
+
+
+def test_sizes_below_the_full_ones_are_named() -> None:
+    assert "Its sizes were reduced, to 1 of 3 seeds, and 800 of 1,000 training providers; the" in page(
+        results(), []
+    )
+    full = seeds(results(), 3).model_copy(update={"task": FormSettings(providers=1_000)})
+    assert "reduced" not in page(full, [])
 
 
 def test_rates_above_what_epsilon_allows_are_named() -> None:
-    assert "Of 36 measured rates of private rows, 36 are within what ε allows; of 0 the whole" in page(
-        results(), []
+    assert (
+        "**Yes**: of 36 measured rates of private rows, 36 are within what ε allows; of 0 the whole"
+        in page(results(), [])
     )
+    assert "**As far as intervals tell, yes**: of 36" in page(results(dp_lora_1=0.7), [])
     text = page(results(dp_lora_1=0.85), [])
-    assert "34 are within what ε allows; of 2 the whole interval is above. Above are:" in text
+    assert "**No**: of 36 measured rates of private rows, 34 are within what ε allows; of 2 the whole" in text
+    assert "interval is above. Above are:" in text
     assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
 
 

@@ -1,0 +1,115 @@
+"""Real models over twenty seeds: overfitted to half of the providers, and asked about providers that they never saw."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
+from evaluator.docvqa.loading import Loader, shards
+from evaluator.docvqa.reference import create_reference
+from evaluator.docvqa.tokenization import Tokenizer
+from evaluator.docvqa.vt5 import VT5, Batch
+from evaluator.leakage.assessment import assess
+from evaluator.leakage.features import Answers, Asked
+from evaluator.leakage.measuring import Measurer
+from evaluator.leakage.results import Measure
+from evaluator.leakage.statistics import Statistic
+
+SEEDS = range(20)
+NAMES = [
+    first + middle + last
+    for first in ("Ash", "Bir", "Ced", "Dog")
+    for middle in ("el", "an", "or", "is")
+    for last in ("by", "ton", "ley")
+]
+# A third of the providers train; a third are asked about beside them, and both others make two kinds of strangers.
+TRAINED = len(NAMES) // 3
+STEPS = 30
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("planted") / "base"
+    create_reference(folder, [*NAMES, "Whose page is this?"], seed=3, vocab_size=300)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """A page of each provider, with a number that nothing but training connects with its name."""
+    folder = tmp_path_factory.mktemp("planted") / "data"
+    (folder / "images").mkdir(parents=True)
+    pages, questions = [], []
+    for number, name in enumerate(NAMES):
+        page = f"page{number}_0"
+        Image.new("RGB", (32, 32), (5 * number, 255 - 5 * number, 99)).save(folder / "images" / f"{page}.jpg")
+        pages.append(Page(page=page, provider=name, words=[str(number)], boxes=[(0.1, 0.1, 0.3, 0.2)]))
+        questions.append(
+            Question(question_id=page, page=page, question="Whose page is this?", answers=[name], key="name")
+        )
+    write_split(folder, "test", pages, questions)
+    write_info(folder, DatasetInfo(name="planted", clients={0: NAMES[:TRAINED]}))
+    return Dataset(folder, "test")
+
+
+@pytest.fixture(scope="module")
+def before(base: Path, dataset: Dataset) -> Answers:
+    """What the base weights do."""
+    measurer = Measurer(VT5.from_folder(base), Tokenizer.from_folder(base))
+    return measurer.measure(dataset).scored(dataset.questions)
+
+
+def overfitted(base: Path, dataset: Dataset, trained: Sequence[int]) -> Answers:
+    """Return what a model does that was trained on the pages with these numbers."""
+    model, tokenizer = VT5.from_folder(base).eval(), Tokenizer.from_folder(base)
+    chosen = [dataset.questions[number] for number in trained]
+    loader = Loader(
+        dataset, chosen, tokenizer, image_size=model.config.visual.image_size, max_input_tokens=32
+    )
+    (loaded,) = loader.load(shards(chosen, len(chosen)))
+    with torch.no_grad():
+        features = model.page_features(loaded.pixels)
+    gold = [chosen[place].answers[0].lower() for place in loaded.shard.questions]
+    batch = Batch.pad(loaded.texts, features[loaded.page_rows], tokenizer.encode_answers(gold))
+    optimizer = torch.optim.Adam(model.trainable_parameters().values(), lr=3e-3)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model.loss(batch).backward()
+        optimizer.step()
+    return Measurer(model, tokenizer).measure(dataset).scored(dataset.questions)
+
+
+def auc(after: Answers, before: Answers, members: Sequence[int], others: Sequence[int]) -> Measure:
+    """Return what our own attack finds, asked about these two kinds of providers."""
+    places = [*members, *others]
+
+    def some(answers: Answers) -> Answers:
+        return Answers(
+            answers.accuracy[places], answers.nls[places], answers.loss[places], answers.confidence[places]
+        )
+
+    names = [NAMES[place] for place in places]
+    is_member = {name: place < len(members) for place, name in enumerate(names)}
+    asked = Asked(names, is_member, some(after), some(before))
+    return assess(asked, target_sets=(), resamples=400).strongest.measures[Statistic.AUC]
+
+
+def test_a_planted_leak_is_found_in_each_of_twenty_models_and_none_among_strangers(
+    base: Path, dataset: Dataset, before: Answers
+) -> None:
+    found, significant = [], 0
+    for seed in SEEDS:
+        order = np.random.default_rng(seed).permutation(len(NAMES)).tolist()
+        trained, others, strangers = (order[start :: len(NAMES) // TRAINED] for start in range(3))
+        after = overfitted(base, dataset, trained)
+        leak = auc(after, before, trained, others)
+        assert leak.above_base.low > 0
+        found.append(leak.value)
+        significant += not auc(after, before, others, strangers).above_base.covers_zero
+    assert min(found) > 0.9, found
+    # One of twenty on average; five or more have a chance of 0.3 %, and the seeds are fixed.
+    assert significant <= 4
