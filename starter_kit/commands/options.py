@@ -17,7 +17,16 @@ DATASET = "dataset.json"
 
 
 def _data_folder(data: Path) -> Path:
-    """Return the folder as it was named. Reject the one above it, which `pfl data` writes: it is easily mistaken."""
+    """Return the folder as it was named. Reject one that isn't there, before anything is loaded that takes seconds, and
+    the one above it, which `pfl data` writes: it is easily mistaken."""
+    if not data.is_dir():
+        with exit_on_problem():
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=f"--data {data}",
+                expected="a data folder",
+                found="no such folder",
+            )
     if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
         with exit_on_problem():
             raise ProblemError.of(
@@ -31,7 +40,16 @@ def _data_folder(data: Path) -> Path:
 
 
 def _base_folder(base: Path) -> Path:
-    """Return the folder as it was named, with its weights as safetensors: a pickle is converted once."""
+    """Return the folder as it was named, with its weights as safetensors: a pickle is converted once. Reject one that
+    isn't there."""
+    if not base.is_dir():
+        with exit_on_problem():
+            raise ProblemError.of(
+                ErrorCode.REFERENCE_FORMAT,
+                where=f"--base {base}",
+                expected="a folder of base weights",
+                found="no such folder",
+            )
     if not (base / "model.safetensors").exists() and (base / "pytorch_model.bin").is_file():
         from starter_kit.weights.converting import convert
 

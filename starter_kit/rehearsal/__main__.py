@@ -18,7 +18,8 @@ from starter_kit.rehearsal.page import with_table
 from starter_kit.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from starter_kit.rehearsal.stages import Measured, Stages
 from starter_kit.reporting.files import replace_file
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 
 PRIVATE = "full/fl-provider-dp-epsilon-8"

@@ -16,7 +16,8 @@ from starter_kit.rehearsal.machine import OtherWork, machine_name
 from starter_kit.rehearsal.page import BEGIN, END, with_table
 from starter_kit.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from starter_kit.rehearsal.stages import Measured, RehearsalError, killed_in_the_second_round
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 
 ROW = Measured(
     stage="a step", seconds=12.4, cpu_s=7.6, peak_bytes=3_210_000_000, planned_bytes=3 * 10**9, step_s=2.5
