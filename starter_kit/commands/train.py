@@ -54,7 +54,7 @@ def train(
 ) -> None:
     """Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed record.
 
-    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
+    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp. docs/settings.md lists them.
     """
     with exit_on_problem():
         flags = given_flags(context)
