@@ -1,5 +1,6 @@
 """`pfl data`: make, import, export and inspect data sets."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -276,12 +277,13 @@ def split(
 
 @app.command()
 def inspect(folder: Source) -> None:
-    """Count what the data folder FOLDER holds, and check it."""
+    """Count what the data folder FOLDER holds, by split and by the field that questions are about, and check it."""
     from starter_kit.data.inspection import inspect_folder
 
     with _exit_on_problem(), progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print_summary(summary)
+    _print_documents(summary)
     if problems:
         print_problems(problems)
         raise typer.Exit(EXIT_REJECTED)
@@ -364,6 +366,21 @@ def _print_summary(summary: "ImportSummary") -> None:
         print_lines(f"{len(summary.clients)} clients with {each} each.")
     if summary.findings.counts:
         console.print(_findings_table(summary))
+
+
+def _print_documents(summary: "ImportSummary") -> None:
+    """Print how many documents there are, and how many questions about each field, the most frequent first."""
+    splits = summary.splits
+    print_lines(
+        f"Documents: {', '.join(f'{len(tally.documents):,} in {split}' for split, tally in splits.items())}."
+    )
+    keys = sum((tally.questions_by_key for tally in splits.values()), Counter[str]())
+    table = Table("questions about", *(Column(split, justify="right") for split in splits))
+    for key, _ in keys.most_common():
+        table.add_row(
+            Text(key or "unknown"), *(str(tally.questions_by_key[key]) for tally in splits.values())
+        )
+    console.print(table)
 
 
 def _findings_table(summary: "ImportSummary") -> Table:
