@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -153,6 +153,14 @@ class TrainableModel:
         group = of_rows.repeat_interleave(is_token.sum(1))
         zeros = of_tokens.new_zeros(len(sizes))
         return zeros.index_add(0, group, of_tokens) / group.bincount(minlength=len(sizes))
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of a loss that follows from `losses` to the tensors that it depends on.
+
+        The products of adapters are differentiated in what they were computed in.
+        """
+        with self._compute.autocast(self.device) if self.adapters else nullcontext():
+            torch.autograd.backward(loss)
 
     def predict(
         self,
