@@ -13,7 +13,7 @@ from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import require_number
+from starter_kit.commands.options import one_data_folder, require_number
 from starter_kit.console import (
     EXIT_REJECTED,
     console,
@@ -28,10 +28,18 @@ if TYPE_CHECKING:
 
 app = new_app("Make, import, export and inspect data sets.")
 
+
+def _data_source(folder: Path) -> Path:
+    return one_data_folder(folder)
+
+
 Out = Annotated[
     Path, typer.Argument(help="Folder to write; it appears whole or not at all.", show_default=False)
 ]
 Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
+DataSource = Annotated[
+    Path, typer.Argument(help="Data folder to read.", show_default=False, callback=_data_source)
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace data that this command wrote before.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Clients = Annotated[
@@ -276,7 +284,7 @@ def split(
 
 
 @app.command()
-def inspect(folder: Source) -> None:
+def inspect(folder: DataSource) -> None:
     """Count what the data folder FOLDER holds, by split and by the field that questions are about, and check it."""
     from starter_kit.data.inspection import inspect_folder
 
@@ -290,7 +298,7 @@ def inspect(folder: Source) -> None:
 
 
 @app.command()
-def manifest(folder: Source) -> None:
+def manifest(folder: DataSource) -> None:
     """Print the hash of the data manifest of FOLDER: which documents every client's providers have to train on.
 
     Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting,

@@ -17,8 +17,7 @@ DATASET = "dataset.json"
 
 
 def _data_folder(data: Path) -> Path:
-    """Return the folder as it was named. Reject one that isn't there, before anything is loaded that takes seconds, and
-    the one above it, which `pfl data` writes: it is easily mistaken."""
+    """Return the folder as it was named. Reject what is no data folder before anything is loaded that takes seconds."""
     if not data.is_dir():
         with exit_on_problem():
             raise ProblemError.of(
@@ -27,14 +26,23 @@ def _data_folder(data: Path) -> Path:
                 expected="a data folder",
                 found="no such folder",
             )
+    return one_data_folder(data, "--data ")
+
+
+def one_data_folder(data: Path, option: str = "") -> Path:
+    """Return the folder as it was named. Reject the one above it, which `pfl data` writes: it is easily mistaken.
+
+    Args:
+        option: How it was named, before its path.
+    """
     if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
         with exit_on_problem():
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
-                where=f"--data {data}",
+                where=f"{option}{data}",
                 expected=f"a data folder, with {DATASET}",
                 found=f"a folder of two: {data / 'public'} and the secret test set",
-                next_step=f"Use --data {data / 'public'}",
+                next_step=f"Use {option}{data / 'public'}",
             )
     return data
 

@@ -115,6 +115,14 @@ def test_a_sound_folder_passes_inspection(tmp_path: Path) -> None:
         assert split in result.stdout
 
 
+def test_the_folder_above_the_data_is_rejected_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    for verb in ("inspect", "manifest"):
+        rejected = pfl_data(verb, tmp_path / "out")
+        assert rejected.exit_code == 2
+        assert f"Use {tmp_path / 'out' / 'public'}" in rejected.stderr
+
+
 def test_inspection_counts_documents_and_questions_by_what_they_are_about(tmp_path: Path) -> None:
     pfl_data("synthetic", tmp_path / "out", *SMALL)
     printed = pfl_data("inspect", tmp_path / "out" / "public").stdout
