@@ -32,7 +32,8 @@ from starter_kit.console import exit_on_problem, log
 from starter_kit.federation.rounds import Client
 from starter_kit.reporting.files import replace_file
 from starter_kit.runs.answering import answer_challenge
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 from tests.starter_kit.pocket_data import make_base, make_data
 from tests.starter_kit.training_runs import accounting, trained
 

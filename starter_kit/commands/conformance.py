@@ -42,7 +42,7 @@ def conformance(
     """Examine a private method on synthetic data: does it keep what its ε is computed from?"""
     from starter_kit.conformance.processes import examine_apart
     from starter_kit.conformance.results import Inputs
-    from starter_kit.settings.configuration import find_config
+    from starter_kit.settings.config_files import find_config
 
     with exit_on_problem():
         find_config(method)

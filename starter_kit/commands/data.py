@@ -1,5 +1,6 @@
 """`pfl data`: make, import, export and inspect data sets."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from evaluator.errors import ErrorCode, ProblemError, shorten
 from starter_kit.commands.app import new_app
-from starter_kit.commands.options import require_number
+from starter_kit.commands.options import one_data_folder, require_number
 from starter_kit.console import (
     EXIT_REJECTED,
     console,
@@ -27,10 +28,18 @@ if TYPE_CHECKING:
 
 app = new_app("Make, import, export and inspect data sets.")
 
+
+def _data_source(folder: Path) -> Path:
+    return one_data_folder(folder)
+
+
 Out = Annotated[
     Path, typer.Argument(help="Folder to write; it appears whole or not at all.", show_default=False)
 ]
 Source = Annotated[Path, typer.Argument(help="Folder to read.", show_default=False)]
+DataSource = Annotated[
+    Path, typer.Argument(help="Data folder to read.", show_default=False, callback=_data_source)
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace data that this command wrote before.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same data.")]
 Clients = Annotated[
@@ -275,20 +284,21 @@ def split(
 
 
 @app.command()
-def inspect(folder: Source) -> None:
-    """Count what the data folder FOLDER holds, and check it."""
+def inspect(folder: DataSource) -> None:
+    """Count what the data folder FOLDER holds, by split and by the field that questions are about, and check it."""
     from starter_kit.data.inspection import inspect_folder
 
     with _exit_on_problem(), progress("Opening images") as on_progress:
         summary, problems = inspect_folder(folder, on_progress)
     _print_summary(summary)
+    _print_documents(summary)
     if problems:
         print_problems(problems)
         raise typer.Exit(EXIT_REJECTED)
 
 
 @app.command()
-def manifest(folder: Source) -> None:
+def manifest(folder: DataSource) -> None:
     """Print the hash of the data manifest of FOLDER: which documents every client's providers have to train on.
 
     Whoever has the organizers' data gets the same. Organizers set it in the admin, at the track's privacy accounting,
@@ -364,6 +374,21 @@ def _print_summary(summary: "ImportSummary") -> None:
         print_lines(f"{len(summary.clients)} clients with {each} each.")
     if summary.findings.counts:
         console.print(_findings_table(summary))
+
+
+def _print_documents(summary: "ImportSummary") -> None:
+    """Print how many documents there are, and how many questions about each field, the most frequent first."""
+    splits = summary.splits
+    print_lines(
+        f"Documents: {', '.join(f'{len(tally.documents):,} in {split}' for split, tally in splits.items())}."
+    )
+    keys = sum((tally.questions_by_key for tally in splits.values()), Counter[str]())
+    table = Table("questions about", *(Column(split, justify="right") for split in splits))
+    for key, _ in keys.most_common():
+        table.add_row(
+            Text(key or "unknown"), *(str(tally.questions_by_key[key]) for tally in splits.values())
+        )
+    console.print(table)
 
 
 def _findings_table(summary: "ImportSummary") -> Table:

@@ -7,6 +7,7 @@ import click
 from typer.core import TyperCommand
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.settings.config_files import find_config
 from starter_kit.settings.official_keys import FLAGS, find_model_config
 
 GIVEN = "starter_kit.official_flags"  # the key in a context's meta
@@ -50,7 +51,11 @@ def config_of(context: click.Context, config: str | None) -> str:
             found="nothing" if config is None else f"{config}, and --model {model}",
             next_step="Name one: `pfl methods` lists them.",
         )
-    return config or str(find_model_config(str(model)))
+    if config is None:
+        return str(find_model_config(str(model)))
+    # Before anything is loaded that takes seconds.
+    find_config(config)
+    return config
 
 
 def _option(flag: str) -> click.Option:

@@ -17,21 +17,47 @@ DATASET = "dataset.json"
 
 
 def _data_folder(data: Path) -> Path:
-    """Return the folder as it was named. Reject the one above it, which `pfl data` writes: it is easily mistaken."""
-    if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
+    """Return the folder as it was named. Reject what is no data folder before anything is loaded that takes seconds."""
+    if not data.is_dir():
         with exit_on_problem():
             raise ProblemError.of(
                 ErrorCode.DATASET_FORMAT,
                 where=f"--data {data}",
+                expected="a data folder",
+                found="no such folder",
+            )
+    return one_data_folder(data, "--data ")
+
+
+def one_data_folder(data: Path, option: str = "") -> Path:
+    """Return the folder as it was named. Reject the one above it, which `pfl data` writes: it is easily mistaken.
+
+    Args:
+        option: How it was named, before its path.
+    """
+    if not (data / DATASET).exists() and (data / "public" / DATASET).is_file():
+        with exit_on_problem():
+            raise ProblemError.of(
+                ErrorCode.DATASET_FORMAT,
+                where=f"{option}{data}",
                 expected=f"a data folder, with {DATASET}",
                 found=f"a folder of two: {data / 'public'} and the secret test set",
-                next_step=f"Use --data {data / 'public'}",
+                next_step=f"Use {option}{data / 'public'}",
             )
     return data
 
 
 def _base_folder(base: Path) -> Path:
-    """Return the folder as it was named, with its weights as safetensors: a pickle is converted once."""
+    """Return the folder as it was named, with its weights as safetensors: a pickle is converted once. Reject one that
+    isn't there."""
+    if not base.is_dir():
+        with exit_on_problem():
+            raise ProblemError.of(
+                ErrorCode.REFERENCE_FORMAT,
+                where=f"--base {base}",
+                expected="a folder of base weights",
+                found="no such folder",
+            )
     if not (base / "model.safetensors").exists() and (base / "pytorch_model.bin").is_file():
         from starter_kit.weights.converting import convert
 

@@ -33,14 +33,14 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Say before a run what it takes: bytes, ε, memory and time, and what to change where it wouldn't fit or rank."""
-    from starter_kit.settings.configuration import load_settings
-
     with exit_on_problem():
-        settings = load_settings(
-            config_of(context, config), changes or [], flags=given_flags(context), on_note=log
-        )
+        config = config_of(context, config)
 
         # What trains takes seconds to load: mistakes are reported before.
+        from starter_kit.settings.configuration import load_settings
+
+        settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
+
         from starter_kit.evaluation.steps import BUDGETS
         from starter_kit.runs.forecast import advice
         from starter_kit.runs.planning import as_values, forecast, micro_batch_size

@@ -54,19 +54,21 @@ def train(
 ) -> None:
     """Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed record.
 
-    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp.
+    The files and flags of the competition's kit work as well: -m VT5 --flower --use_dp. docs/settings.md lists them.
     """
-    from starter_kit.reporting.logger_choice import loggers_of
-    from starter_kit.settings.configuration import load_settings
-
     with exit_on_problem():
         flags = given_flags(context)
-        settings = load_settings(config_of(context, config), changes or [], flags=flags, on_note=log)
+        config = config_of(context, config)
         require_free_folder(out, resume=resume)
+
+        # What trains takes seconds to load: mistakes are reported before.
+        from starter_kit.reporting.logger_choice import loggers_of
+        from starter_kit.settings.configuration import load_settings
+
+        settings = load_settings(config, changes or [], flags=flags, on_note=log)
         client = connect_if_known(site, token)
         loggers = loggers_of(log_to or [])
 
-        # What trains takes seconds to load: mistakes are reported before.
         from starter_kit.engines.processes import in_processes
         from starter_kit.runs.training import in_process
 

@@ -82,7 +82,21 @@ def run_training(
 
 
 def require_free_folder(out: Path, *, resume: bool) -> None:
-    """Raise `ProblemError` (`E_RUN_FOLDER`) where a new run would delete rounds that were trained."""
+    """Check a run's folder before anything is loaded that takes seconds; the run checks it again when it opens it.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) There is something already, or a new run would delete rounds that were trained.
+    """
+    from starter_kit.reporting.metrics import SUMMARY
+
+    if out.exists() or out.is_symlink():
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            where=str(out),
+            expected="a new folder",
+            found="a run that is complete" if (out / SUMMARY).is_file() else "an existing one",
+            next_step="Name another folder with --out, or remove this one.",
+        )
     folder, rounds = _unfinished(out)
     if rounds and not resume:
         raise ProblemError.of(

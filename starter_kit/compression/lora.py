@@ -28,7 +28,7 @@ from starter_kit.randomness import Stream
 
 
 class LoRA(BaseModel):
-    """The settings of the adapters; the defaults are those of track 1's winner.
+    """The settings of the adapters; the defaults are those of track 1's winner, who trained with a dropout of 0.1.
 
     Attributes:
         targets: Patterns for the names of the linear layers that get adapters. The head, whose weight is the embedding,

@@ -1,5 +1,6 @@
 """Page images, re-encoded: small enough to train on, known to open, without the source's metadata."""
 
+import os
 import struct
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +45,7 @@ def import_images(
         return _shrink(source, target / f"{page}.jpg", longest_px)
 
     # Threads: Pillow decodes and encodes without the interpreter's lock.
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         for done, ((page, source), size) in enumerate(
             zip(sources.items(), pool.map(shrink, sources.items()), strict=True), 1
         ):

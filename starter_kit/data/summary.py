@@ -58,6 +58,7 @@ class SplitTally:
     pages: int = 0
     questions: int = 0
     words: int = 0
+    documents: set[str] = field(default_factory=set)
     pages_by_provider: Counter[str] = field(default_factory=Counter)
     questions_by_key: Counter[str] = field(default_factory=Counter)
 
@@ -66,6 +67,7 @@ class SplitTally:
         self.pages += 1
         self.questions += len(questions)
         self.words += len(page.words)
+        self.documents.add(page.document)
         self.pages_by_provider[page.provider] += 1
         self.questions_by_key.update(question.key for question in questions)
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from evaluator.contracts import ArtifactKind, ScoringResult, TrackRules
+from evaluator.docvqa.weights import read_safetensors
+from evaluator.errors import ErrorCode, ProblemError
 from evaluator.pipeline import StepInputs, StepOutput, score
 from evaluator.progress import OnProgress
 
@@ -17,10 +19,23 @@ def score_checkpoint(
         on_progress: Called with the questions that are answered, and with their total.
 
     Raises:
-        ProblemError: The checkpoint, the base weights or the data can't be read.
+        ProblemError: The checkpoint, the base weights or the data can't be read, or the checkpoint has NaN or infinite
+            values, which a worker's first step rejects.
     """
+    _check_finite(checkpoint)
     rules = TrackRules(reference="local", test_set="local", clients=1)
     inputs = StepInputs(
         {ArtifactKind.CHECKPOINT: checkpoint}, rules, reference=base, test_set=data, split=split
     )
     return score(inputs, on_progress)
+
+
+def _check_finite(checkpoint: Path) -> None:
+    for name, tensor in read_safetensors(checkpoint).items():
+        if not tensor.isfinite().all():
+            raise ProblemError.of(
+                ErrorCode.CHECKPOINT_NOT_FINITE,
+                where=f"{checkpoint}, tensor {name}",
+                expected="finite numbers",
+                found="NaN or an infinite value",
+            )

@@ -113,7 +113,7 @@ class Documents:
         parts = _parts(examples, at_once)
         if len(parts) == 1:
             loss = self.loss(examples)
-            torch.autograd.backward(loss)
+            self._model.backward(loss)
             return loss.detach()
         total = sum(len(self._answers[example]) for example in examples)
         losses = []
@@ -121,7 +121,7 @@ class Documents:
             self.prepare(following)
             # The loss is a mean over tokens, so a part counts by its tokens.
             share = self.loss(part) * (sum(len(self._answers[example]) for example in part) / total)
-            torch.autograd.backward(share)
+            self._model.backward(share)
             losses.append(share.detach())
         return torch.stack(losses).sum()
 

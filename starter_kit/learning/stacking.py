@@ -83,7 +83,7 @@ def make_learner(model: TrainableModel, documents: GroupedExamples, local: Local
         or not local.is_elementwise
     ):
         return Learner(model.tensors, documents.loss, backward=documents.backward, prepare=documents.prepare)
-    return StackedLearner(model.tensors, documents, model.adapters)
+    return StackedLearner(model.tensors, documents, model.adapters, model.backward)
 
 
 class StackedLearner(Learner):
@@ -92,12 +92,20 @@ class StackedLearner(Learner):
     Args:
         tensors: The tensors of the adapters, and no others.
         documents: The training examples.
+        propagate: Adds the gradient of a loss to the adapters that it depends on.
     """
 
-    def __init__(self, tensors: TrainableTensors, documents: GroupedExamples, adapters: Adapters) -> None:
+    def __init__(
+        self,
+        tensors: TrainableTensors,
+        documents: GroupedExamples,
+        adapters: Adapters,
+        propagate: Callable[[Tensor], None] = torch.autograd.backward,
+    ) -> None:
         super().__init__(tensors, documents.loss, backward=documents.backward, prepare=documents.prepare)
         self._documents = documents
         self._adapters = adapters
+        self._propagate = propagate
         self._bytes_of_an_example: int | None = None
 
     def provider_changes(
@@ -166,7 +174,7 @@ class StackedLearner(Learner):
             optimizer.zero_grad()
             named = dict(zip(self.tensors.parameters, parameters, strict=True))
             with self._adapters.using(named, [len(group) for group in groups]):
-                torch.autograd.backward(self._documents.losses(groups).sum())
+                self._propagate(self._documents.losses(groups).sum())
             optimizer.step()
 
     def providers_that_fit(self, local: LocalTraining) -> int:

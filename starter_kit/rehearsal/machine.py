@@ -11,22 +11,24 @@ import torch
 NO_WORK = (3, 4, 7, 8, 9)
 
 
-class Machine:
-    """The machine, from now on."""
+def machine_name() -> str:
+    """Return what a stage runs on, in words."""
+    return f"{torch.get_num_threads()} of {os.cpu_count() or 1} cores, torch {torch.__version__}"
+
+
+class OtherWork:
+    """The work of other processes on the machine, from now on."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._busy_s = _busy_s()
         self._own_s = _own_s()
 
-    def __str__(self) -> str:
-        threads, cores = torch.get_num_threads(), os.cpu_count() or 1
-        return f"{threads} of {cores} cores, torch {torch.__version__}; {self._others_text(cores)}"
-
-    def _others_text(self, cores: int) -> str:
+    @property
+    def share(self) -> float:
+        """The share of all cores' time that it has taken so far."""
         others_s = (_busy_s() - self._busy_s) - (_own_s() - self._own_s)
-        share = others_s / (cores * (time.monotonic() - self._began))
-        return f"other work took {max(0.0, share):.0%} of the cores' time meanwhile, so that seconds are upper bounds"
+        return max(0.0, others_s / ((os.cpu_count() or 1) * (time.monotonic() - self._began)))
 
 
 def _busy_s() -> float:

@@ -6,6 +6,7 @@ text in it. A private run's report shows what `metrics.py` lets such a run have,
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -80,10 +81,21 @@ def write_report(folder: Path) -> Path:
     return path
 
 
+def _in_use(settings: str) -> str:
+    """Return settings without Shampoo's where another optimizer trained."""
+    if re.search(r"^  optimizer: shampoo$", settings, re.MULTILINE):
+        return settings
+    return re.sub(r"^  shampoo:\n(?:    .*\n)*", "", settings, count=1, flags=re.MULTILINE)
+
+
 def report(
     settings: str, metrics: Sequence[RoundMetrics], summary: RunSummary, plots: Sequence[Drawn]
 ) -> str:
-    """Return the report as HTML; `settings` are shown as they are. Raises `ProblemError` as `check_private` does."""
+    """Return the report as HTML; `settings` are shown as they are, without the group of an optimizer that isn't used.
+
+    Raises:
+        ProblemError: See `check_private`.
+    """
     check_private(metrics, summary)
     style = STYLE.read_text(encoding="utf-8")
     sections = [
@@ -95,7 +107,7 @@ def report(
     if metrics:
         explained = element("p", _explained(metrics), class_="note")
         sections.append(_section("rounds", "Rounds", _scroll("rounds", _rounds_table(metrics)), explained))
-    sections.append(_section("settings", "Settings", _scroll("settings", element("pre", settings))))
+    sections.append(_section("settings", "Settings", _scroll("settings", element("pre", _in_use(settings)))))
     body = element(
         "body",
         element(

@@ -84,7 +84,7 @@ class Memory:
         training_bytes: The gradient and the optimizer's state.
         activations_bytes: What a step keeps of its forward pass.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
-        states_bytes: What clients and server keep from round to round.
+        states_bytes: What the clients of a round keep from it to later ones.
         texts_bytes: The names of all pages, and their questions.
     """
 

@@ -75,7 +75,8 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
             training_bytes=_training_bytes(setup, shapes),
             activations_bytes=measured.activations_bytes if measured else 0,
             vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
-            states_bytes=_states_bytes(setup, shapes),
+            # Between rounds they are in files.
+            states_bytes=setup.plan.clients_in_a_round * _state_bytes(setup, shapes),
             texts_bytes=TEXT_BYTES * pages,
         ),
         timing=Timing.of(
@@ -224,14 +225,14 @@ def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     )
 
 
-def _states_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
-    """What all clients keep: preconditioners, what a codec left out, or the vectors of a method that has them."""
-    local, clients, codec = _local(setup), len(setup.clients), setup.wire.codec
+def _state_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+    """What a client keeps: preconditioners, what a codec left out, or the vectors of a method that has them."""
+    local, codec = _local(setup), setup.wire.codec
     vectors = {"dp-clgecl": 2, "laplace-iadmm": 2, "scaffold": 1}.get(setup.settings.method, 0)
     if isinstance(codec, CodecPlugin) and codec.keeps_state:
         vectors += len(setup.wire.start) // setup.model.tensors.size
     preconditioners = shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
-    return clients * (vectors * FLOAT * setup.model.tensors.size + preconditioners)
+    return vectors * FLOAT * setup.model.tensors.size + preconditioners
 
 
 def _run_bytes(setup: RunSetup) -> int:
@@ -249,7 +250,9 @@ def _run_bytes(setup: RunSetup) -> int:
         inside = setup.plan.clients_in_a_round * vector + _training_bytes(setup, shapes) * (
             kept.local_steps > 0
         )
-    return models * FLOAT * setup.model.parameters + 2 * (vector + _states_bytes(setup, shapes)) + inside
+    # The new state of a client is written before its earlier one is deleted.
+    states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup, shapes)
+    return models * FLOAT * setup.model.parameters + 2 * vector + states + inside
 
 
 def _room(setup: RunSetup, out: Path) -> Room:

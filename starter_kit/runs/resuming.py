@@ -1,12 +1,22 @@
 """The state that a run needs to resume after an interruption, saved in its unfinished folder after every round.
 
-The model, the state of the server and the clients, and the numbers of the round and of the interruptions are in one
-safetensors file, which is replaced atomically: a kill leaves the state of the last whole round. Clients' state is
-private, so only the owner can read the folder; it is deleted when the run is complete.
+The model, the state of the server, and the numbers of the round and of the interruptions are in one safetensors file,
+which is replaced atomically: a kill leaves the state of the last whole round. What a client keeps is in a file of its
+own, which that file names:
+
+    state.safetensors       the state after the last whole round, with the names of the clients' files
+    client-3-7.safetensors  what client 3 keeps; the last number makes the name new
+
+A client's file is written when its state has changed, in rounds in which it took part. From then on its tensors are
+those of the file, mapped into memory and private to the process: preconditioners of gigabytes take memory while they
+are in use, and no longer. Clients' state is private, so only the owner can read the folder; it is deleted when the run
+is complete.
 """
 
+import json
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +32,11 @@ from starter_kit.learning.local_training import State
 from starter_kit.reporting.files import fsync_path
 
 FOLDER, COMPLETE = "resume", "resumed"
-WEIGHTS, SERVER, CLIENT = "weights", "server", "client"
+STATE, CLIENT_FILE = "state.safetensors", re.compile(r"client-(\d+)-(\d+)\.safetensors")
+WEIGHTS, SERVER = "weights", "server"
 NUMBERS = ("round", "breaks")
+# The key of the file's metadata that has the names of the clients' files.
+CLIENTS = "clients"
 # The key of the file's metadata that lists the clients whose state is at their nodes.
 AT_NODES = "at_nodes"
 
@@ -68,6 +81,25 @@ def reading_unfinished_run(unfinished: Path) -> Iterator[None]:
         ) from error
 
 
+@dataclass(frozen=True)
+class _Written:
+    """What was written of a client.
+
+    Attributes:
+        tensors: Each with its version, which every change in place raises.
+    """
+
+    file: str
+    tensors: Mapping[str, tuple[Tensor, int]]
+
+    def holds(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Whether these are the tensors that were written, and haven't changed since."""
+        return tensors.keys() == self.tensors.keys() and all(
+            tensor is self.tensors[name][0] and tensor._version == self.tensors[name][1]
+            for name, tensor in tensors.items()
+        )
+
+
 class ResumeFolder:
     """The part of an unfinished run folder that a later process resumes from.
 
@@ -78,6 +110,7 @@ class ResumeFolder:
     def __init__(self, unfinished: Path) -> None:
         self.path = unfinished / FOLDER
         self._complete = unfinished / COMPLETE
+        self._written: dict[int, _Written] = {}
 
     def create(self, inputs: str = "") -> None:
         """Create the folder of a run with `inputs`, a hash of the inputs that its settings don't contain."""
@@ -115,20 +148,57 @@ class ResumeFolder:
             return 0
 
     def save(self, state: RunState) -> None:
-        """Replace the saved state by this one."""
-        new = self.path / "state.new"
+        """Replace the saved state by this one. Tensors of clients on the CPU become those of their files."""
         metadata = {name: str(getattr(state, name)) for name in NUMBERS}
         at_nodes = [client for client, kept in state.clients.items() if isinstance(kept, AtNode)]
         metadata[AT_NODES] = " ".join(map(str, at_nodes))
-        # Copied, because safetensors rejects tensors that share memory.
-        copies = {
-            name: value.clone(memory_format=torch.contiguous_format)
-            for name, value in _by_name(state).items()
+        files = {
+            client: self._client_file(client, kept)
+            for client, kept in state.clients.items()
+            if isinstance(kept, Kept) and kept.tensors
         }
-        save_file(copies, new, metadata=metadata)
+        metadata[CLIENTS] = json.dumps(files)
+        tensors = {WEIGHTS: state.weights}
+        tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
+        # From here on the files of clients are those of this state.
+        self._write(STATE, tensors, metadata)
+        self._remove_others(files.values())
+
+    def _client_file(self, client: int, kept: Kept) -> str:
+        """Return the name of the file of a client's state, which is written unless it is there already."""
+        written = self._written.get(client)
+        if written and written.holds(kept.tensors):
+            return written.file
+        name = f"client-{client}-{self._next_number()}.safetensors"
+        self._write(name, kept.tensors, {})
+        for tensor_name, mapped in _mapped(self.path / name).items():
+            if kept.tensors[tensor_name].device.type == "cpu":
+                kept.tensors[tensor_name] = mapped
+        self._written[client] = _Written(
+            name, {key: (tensor, tensor._version) for key, tensor in kept.tensors.items()}
+        )
+        return name
+
+    def _write(self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+        new = self.path / f"{name}.new"
+        save_file(_separate(tensors), new, metadata=dict(metadata))
         fsync_path(new)
-        new.replace(self.path / "state.safetensors")
+        new.replace(self.path / name)
         fsync_path(self.path)
+
+    def _next_number(self) -> int:
+        return 1 + max((int(found[2]) for found in self._client_files()), default=0)
+
+    def _client_files(self) -> list[re.Match[str]]:
+        found = (CLIENT_FILE.fullmatch(path.name) for path in self.path.iterdir())
+        return [each for each in found if each]
+
+    def _remove_others(self, files: Iterable[str]) -> None:
+        """Delete clients' files of earlier states, and what a process left that was killed before its state was one."""
+        kept = set(files)
+        for found in self._client_files():
+            if found.string not in kept:
+                (self.path / found.string).unlink()
 
     def load(self) -> RunState | None:
         """Load the state after the last whole round; None before the first.
@@ -136,44 +206,48 @@ class ResumeFolder:
         Raises:
             OSError, ValueError, SafetensorError: The file is not as it was saved.
         """
-        path = self.path / "state.safetensors"
+        path = self.path / STATE
         if not path.exists():
             return None
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-        if not metadata.keys() >= {*NUMBERS, AT_NODES}:
+        if not metadata.keys() >= {*NUMBERS, AT_NODES, CLIENTS}:
             raise ValueError(f"{path.name} doesn't say which round it is of")
         numbers = {name: int(metadata[name]) for name in NUMBERS}
-        server, clients = _of_parties(tensors)
+        clients = {
+            int(client): Kept(_mapped(self.path / file))
+            for client, file in json.loads(metadata[CLIENTS]).items()
+        }
         return RunState(
             weights=tensors.get(WEIGHTS, torch.empty(0)),
-            server=server,
+            server={
+                name.removeprefix(f"{SERVER}/"): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(f"{SERVER}/")
+            },
             clients={**clients, **{int(client): AtNode() for client in metadata[AT_NODES].split()}},
             interrupted_rounds=self.begun - numbers["round"],
             **numbers,
         )
 
 
-def _by_name(state: RunState) -> dict[str, Tensor]:
-    """Return the tensors of a state under their names in the file."""
-    tensors = {WEIGHTS: state.weights}
-    tensors |= {f"{SERVER}/{name}": value for name, value in state.server.items()}
-    for client, kept in state.clients.items():
-        if isinstance(kept, Kept):
-            tensors |= {f"{CLIENT}/{client}/{name}": value for name, value in kept.tensors.items()}
-    return tensors
+def _mapped(path: Path) -> State:
+    """Return the tensors of a file, which are read when they are used; changes to them stay in the process."""
+    with safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
 
 
-def _of_parties(tensors: Mapping[str, Tensor]) -> tuple[State, dict[int, Kept]]:
-    """Return the state of the server and of each client, from the tensors of the file."""
-    server: State = {}
-    clients: dict[int, Kept] = {}
+def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return contiguous tensors of which no two share memory, as safetensors requires; copies where they must be."""
+    seen: set[int] = set()
+    separate = {}
     for name, tensor in tensors.items():
-        party, _, rest = name.partition("/")
-        if party == SERVER:
-            server[rest] = tensor
-        elif party == CLIENT:
-            client, _, rest = rest.partition("/")
-            clients.setdefault(int(client), Kept()).tensors[rest] = tensor
-    return server, clients
+        storage = tensor.untyped_storage()
+        whole = tensor.is_contiguous() and storage.nbytes() == tensor.numel() * tensor.element_size()
+        if not whole or storage.data_ptr() in seen:
+            tensor = tensor.clone(memory_format=torch.contiguous_format)
+        else:
+            seen.add(storage.data_ptr())
+        separate[name] = tensor
+    return separate

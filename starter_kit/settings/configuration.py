@@ -18,18 +18,13 @@ from pydantic import ValidationError
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.own_files import OwnFile, run_own_file
 from starter_kit.plugin import CONFIG, ORIGINS
+from starter_kit.settings.config_files import find_config, is_file, method_names
 from starter_kit.settings.files import parse, read_settings_file, with_setting
 from starter_kit.settings.official_keys import is_official, translate, translate_flags
 from starter_kit.settings.own_methods import own_file, own_files
 from starter_kit.settings.problems import problems_of
 from starter_kit.settings.run_settings import RunSettings
 
-CONFIGS = Path(__file__).parents[1] / "configs"
-# Those for the tiny model, which are named without their folder.
-TINY = "tiny"
-# Those for the tiny model that try a plug-in, or a method that is an example for one's own.
-EXAMPLES = "plugins"
-METHODS = Path(__file__).parents[1] / "methods"
 # The key of the SHA-256 of the method's file, in the settings that a run stores.
 METHOD_SHA256 = "method_sha256"
 
@@ -75,42 +70,6 @@ def load_settings(
     # Two files of one name are rejected here.
     own_files(loaded)
     return loaded
-
-
-def find_config(config: str) -> Path:
-    """Return the file that `config` names: a path, or a name among starter_kit/configs.
-
-    Raises:
-        ProblemError: (`E_CONFIGURATION`) There is no such file.
-    """
-    for path in (Path(config), CONFIGS / TINY / f"{config}.yaml", CONFIGS / f"{config}.yaml"):
-        if _is_file(path):
-            return path
-    raise ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        where=config,
-        expected="a YAML file, or the name of one of the kit's configs",
-        found="no such file",
-        next_step=f"The kit's configs are {', '.join(config_names())}; `pfl methods` describes them.",
-    )
-
-
-def config_names() -> list[str]:
-    """Return the names of the kit's own configs: `fedavg` for the tiny model, `full/fedavg` for the real one,
-    `plugins/topk` for an example of a plug-in."""
-    return [
-        *_names_in(TINY),
-        *(f"{folder}/{name}" for folder in (EXAMPLES, "full") for name in _names_in(folder)),
-    ]
-
-
-def _names_in(folder: str) -> list[str]:
-    return sorted(path.stem for path in (CONFIGS / folder).glob("*.yaml"))
-
-
-def method_names() -> list[str]:
-    """Return the names of the kit's own methods."""
-    return sorted(path.stem.replace("_", "-") for path in METHODS.glob("[a-z]*.py"))
 
 
 def method_module(method: str) -> ModuleType:
@@ -188,17 +147,9 @@ def _read_change(change: str) -> tuple[str, object]:
     )
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        # For example, a name that is too long for a path.
-        return False
-
-
 def _find_method_file(method: object, config: Path) -> Path:
     for path in (config.parent / str(method), Path(str(method))):
-        if path.suffix == ".py" and _is_file(path):
+        if path.suffix == ".py" and is_file(path):
             return path
     raise ProblemError.of(
         ErrorCode.CONFIGURATION,

@@ -1,18 +1,38 @@
-"""The methods and configs that come with the kit, read from their modules and YAML files.
+"""The methods, configs and plug-ins that come with the kit, read from their files as texts, since what trains takes
+seconds to load.
 
 A method is described by the first line of its module; a config that isn't named after its method, by the comment at its
-head. Whose data a method protects follows from its guarantee.
+head.
 """
 
-import inspect
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from starter_kit.federation.rounds import Client
-from starter_kit.settings.configuration import config_names, find_config, load_settings, method_module
+import yaml
 
-FEDERATION = [Client(client, {f"{client}-{number}": [0] for number in range(400)}) for client in range(10)]
+from starter_kit.plugin import PLUGINS
+from starter_kit.settings.config_files import METHODS, config_names, find_config
+
+# Whose data the guarantee of a method is about; nothing is private in the others.
+UNITS = {
+    "adaptive-clipping": "provider",
+    "centralized-dp": "provider",
+    "client-dp": "client",
+    "dp-clgecl": "provider",
+    "fl-provider-dp": "provider",
+    "laplace-fedavg": "record",
+    "laplace-iadmm": "record",
+}
+
+# The setting that names a plug-in, by the folder of its kind.
+PLUGIN_SETTINGS = {
+    "codecs": "codec",
+    "local_optimizers": "local.optimizer",
+    "hooks": "local.hook",
+    "server_optimizers": "server_optimizer",
+}
 
 
 @dataclass(frozen=True)
@@ -30,25 +50,53 @@ class Config:
     unit: str
 
 
+@dataclass(frozen=True)
+class ListedPlugin:
+    """One of the kit's plug-ins.
+
+    Attributes:
+        setting: The setting that names it.
+        about: A sentence on what it does.
+    """
+
+    setting: str
+    name: str
+    about: str
+
+
 def kit_configs() -> list[Config]:
     """Return the kit's configs, sorted by name."""
     return [_config(name) for name in config_names()]
 
 
+def listed_plugins() -> list[ListedPlugin]:
+    """Return the kit's plug-ins, by kind and name."""
+    return [
+        ListedPlugin(setting, path.stem.replace("_", "-"), first_line(path))
+        for folder, setting in PLUGIN_SETTINGS.items()
+        for path in sorted((PLUGINS / folder).glob("[a-z]*.py"))
+    ]
+
+
 def _config(name: str) -> Config:
-    settings = load_settings(name)
-    line = (inspect.getdoc(method_module(settings.method)) or "").partition("\n")[0]
-    guarantee = settings.plan(FEDERATION).guarantee
+    text = find_config(name).read_text(encoding="utf-8")
+    method = yaml.safe_load(text)["method"]
     return Config(
         name=name,
-        method=settings.method,
-        about=line if name == settings.method else _comment(find_config(name)),
-        unit=guarantee.unit if guarantee else "",
+        method=method,
+        about=first_line(METHODS / f"{method.replace('-', '_')}.py") if name == method else _comment(text),
+        unit=UNITS.get(method, ""),
     )
 
 
-def _comment(config: Path) -> str:
+def first_line(module: Path) -> str:
+    """Return the first line of the docstring of a Python file, without running it."""
+    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n")[0]
+
+
+def _comment(config: str) -> str:
     """The first sentence of the comment at the head of a config."""
-    lines = config.read_text(encoding="utf-8").splitlines()
+    lines = config.splitlines()
     text = " ".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
     return re.split(r"(?<=\.) ", text, maxsplit=1)[0]

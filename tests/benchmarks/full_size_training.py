@@ -56,8 +56,9 @@ def products(folder: Path, batch: int) -> dict[str, object]:
 
 
 def dp(folder: Path, batch: int) -> dict[str, object]:
-    """Two rounds with all providers: the memory of the second one, and the time of a provider's parts."""
-    changes = [f"local.batch_size={batch}", "compute.micro_batch_size=1", "rounds=2"]
+    """Two rounds of a few providers, who take a step on two questions: the memory of the second one, and the time of a
+    provider's parts."""
+    changes = ["local.batch_size=2", "local.max_steps=1", "compute.micro_batch_size=1", "rounds=2"]
     setup = _setup(
         "full/fl-provider-dp-epsilon-8",
         folder,
@@ -76,7 +77,7 @@ def dp(folder: Path, batch: int) -> dict[str, object]:
         "model_bytes": 4 * setup.model.parameters,
         "peak_bytes": peak,
         "providers_a_round": _providers_a_round(),
-        **_parts(setup, method),
+        **_parts(setup, method, batch),
     }
 
 
@@ -88,12 +89,14 @@ def _providers_a_round() -> float:
     return sampling.expected_providers(dict.fromkeys(range(CLIENTS), PROVIDERS // CLIENTS))
 
 
-def _parts(setup: RunSetup, method: ProviderDP) -> dict[str, float]:
-    learner, local = _learner(setup, range(8))
+def _parts(setup: RunSetup, method: ProviderDP, questions: int) -> dict[str, float]:
+    """The CPU time of training a provider with so many questions, in one step, and of what privacy adds to it."""
+    learner, local = _learner(setup, range(questions))
+    local = local.model_copy(update={"batch_size": questions})
     start = setup.model.start
     total = torch.zeros_like(start)
     began = time.process_time()
-    change = learner.train(start, list(range(8)), local, setup.stream).change
+    change = learner.train(start, list(range(questions)), local, setup.stream).change
     trained = time.process_time()
     clipped = method.noise.clip(change)
     assert clipped is not None

@@ -1,7 +1,9 @@
 """Training the full-size VT5 on a CPU: a client's step beside its matrix products, and a private round.
 
 Weights are random and pages made up. A batch passes through the model two questions at a time, or one, as its
-activations would take more memory than all that is measured; the batch of the papers, 10, is made of such parts.
+activations would take more memory than all that is measured. Batches are smaller than the papers' 8 and 10, and
+providers have fewer questions than the 53 of the published data on average: with more of them the optimizer and the
+arithmetic of privacy have a smaller share.
 """
 
 import json
@@ -17,11 +19,11 @@ from tests.benchmarks import full_size_training
 
 pytestmark = [
     pytest.mark.benchmark,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(7200),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak of memory from /proc"),
 ]
 
-BATCH = 10
+BATCH = 4
 MAX_OF_PRODUCTS = 1.1
 MAX_BESIDE_MODEL_GB = 8.0
 MAX_OF_TRAINING = 0.05
@@ -55,7 +57,7 @@ def test_a_private_round_fits_into_memory_and_its_arithmetic_is_little(folder: P
         f"\na round of full/fl-provider-dp-epsilon-8, {found['trained'] / 1e6:.0f} million trained weights: "
         f"peak {beside:.2f} GB beside the {training / 1e9:.2f} GB of model, gradient and optimizer"
     )
-    print(f"training a provider on 8 questions    {found['train_s']:8.2f} CPU s")
+    print(f"training a provider on {BATCH} questions    {found['train_s']:8.2f} CPU s")
     print(f"clipping and adding its update        {found['clip_and_sum_s']:8.2f} CPU s")
     print(f"noise, once a round                   {found['noise_s']:8.2f} CPU s")
     print(f"DP arithmetic of a provider, with its share of the noise: {share:.1%} of its training")

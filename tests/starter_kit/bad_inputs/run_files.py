@@ -274,6 +274,13 @@ CASES = [
         cut("adapters/model.safetensors", -8),
     ),
     Bad(
+        "checkpoint nan evaluate",
+        "evaluate adapters --data data --base base",
+        "E_CHECKPOINT_NOT_FINITE",
+        "adapters/model.safetensors, tensor",
+        tensors("adapters/model.safetensors", nan),
+    ),
+    Bad(
         "checkpoint shape evaluate",
         "evaluate adapters --data data --base base",
         "E_CHECKPOINT_SHAPE",

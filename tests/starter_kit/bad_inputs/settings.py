@@ -82,6 +82,12 @@ CASES = [
     changed(
         "a LoRA target that no layer has", "lora.targets=['nothing']", method="lora", where="lora.targets"
     ),
+    changed(
+        "a LoRA rank above a layer's sides",
+        "lora.rank=1000",
+        method="lora",
+        where="lora.rank",
+    ),
     changed("LoRA on an embedding", "lora.targets=['language_backbone.shared']", method="lora", where="lora"),
     changed("a negative seed", "seed=-1", where="seed"),
     changed("a seed of 40 digits", "seed=" + "9" * 40, where="seed"),

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,26 @@ def test_a_sound_folder_passes_inspection(tmp_path: Path) -> None:
         result = pfl_data("inspect", tmp_path / "out" / folder)
         assert result.exit_code == 0, result.stderr
         assert split in result.stdout
+
+
+def test_the_folder_above_the_data_is_rejected_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    for verb in ("inspect", "manifest"):
+        rejected = pfl_data(verb, tmp_path / "out")
+        assert rejected.exit_code == 2
+        assert f"Use {tmp_path / 'out' / 'public'}" in rejected.stderr
+
+
+def test_inspection_counts_documents_and_questions_by_what_they_are_about(tmp_path: Path) -> None:
+    pfl_data("synthetic", tmp_path / "out", *SMALL)
+    printed = pfl_data("inspect", tmp_path / "out" / "public").stdout
+    train, valid = (Dataset(tmp_path / "out" / "public", split) for split in ("train", "valid"))
+    documents = [len({page.document for page in split.pages.values()}) for split in (train, valid)]
+    assert f"Documents: {documents[0]:,} in train, {documents[1]:,} in valid." in printed
+    counts = [Counter(question.key for question in split.questions) for split in (train, valid)]
+    lines = [line.replace("│", " ").split() for line in printed.splitlines()]
+    for key in counts[0] | counts[1]:
+        assert [key, str(counts[0][key]), str(counts[1][key])] in lines
 
 
 def test_both_folders_name_the_clients(tmp_path: Path) -> None:

@@ -32,15 +32,16 @@ HEAVY = {
 }
 
 
-def loaded_by(*arguments: str) -> set[str]:
-    """Return the packages that a call of `pfl` imports."""
+def loaded_by(*arguments: str, status: int = 0) -> set[str]:
+    """Return the packages that a call of `pfl` imports, which must end with `status`."""
     code = (
         "import atexit, sys; from starter_kit.commands.main import main; "
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60
     )
+    assert result.returncode == status, result.stderr
     return {name.partition(".")[0] for name in result.stderr.splitlines()[-1].split()}
 
 
@@ -52,6 +53,29 @@ def test_help_loads_no_library_that_only_verbs_need() -> None:
 def test_the_help_of_a_verb_loads_no_library_that_trains_or_accounts(verb: str) -> None:
     trains_or_accounts = {"dp_accounting", "flwr", "matplotlib", "numpy", "scipy", "torch", "transformers"}
     assert loaded_by(verb, "--help") & trains_or_accounts == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "fedavgg", "--data", "here", "--base", "here", "--out", "new"),
+        ("train", "fedavg", "--data", "nowhere", "--base", "here", "--out", "new"),
+        ("train", "fedavg", "--data", "here", "--base", "nowhere", "--out", "new"),
+        ("train", "fedavg", "--data", "here", "--base", "here", "--out", "here"),
+        ("plan", "fedavgg", "--data", "here", "--base", "here"),
+    ],
+)
+def test_names_of_nothing_are_reported_before_what_trains_is_loaded(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    assert loaded_by(*arguments, status=2) & {"scipy", "torch", "transformers"} == set()
+
+
+def test_listing_methods_loads_no_library_that_trains_or_accounts() -> None:
+    assert loaded_by("methods") & {"dp_accounting", "numpy", "scipy", "torch", "transformers"} == set()
 
 
 def test_submitting_loads_no_library_that_trains() -> None:
@@ -96,10 +120,12 @@ def test_without_a_verb_there_is_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["train", "nobody", "--data", "x", "--base", "x", "--out", "x"], "E_CONFIGURATION"),
-        (["train", "fedavg", "--data", "x", "--base", "x", "--out", "x"], "E_REFERENCE_FORMAT"),
+        (["train", "nobody", "--data", ".", "--base", ".", "--out", "x"], "E_CONFIGURATION"),
+        (["train", "fedavg", "--data", "x", "--base", ".", "--out", "x"], "E_DATASET_FORMAT"),
+        (["train", "fedavg", "--data", ".", "--base", "x", "--out", "x"], "E_REFERENCE_FORMAT"),
+        (["train", "fedavg", "--data", ".", "--base", ".", "--out", "x"], "E_REFERENCE_FORMAT"),
         (
-            ["train", "fedavg", "--data", "x", "--base", "x", "--out", "x", "--set", "round=3"],
+            ["train", "fedavg", "--data", ".", "--base", ".", "--out", "x", "--set", "round=3"],
             "E_CONFIGURATION",
         ),
         (["submit", "x", "--track", "track-1", "--title", "x"], "E_CONFIGURATION"),
@@ -107,7 +133,7 @@ def test_without_a_verb_there_is_help() -> None:
             ["submit", "x", "--track", "track-2", "--title", "x", "--publish-proof"],
             "There is no proof to publish.",
         ),
-        (["check", "x", "--base", "x", "--track", "track-3"], "E_CONFIGURATION"),
+        (["check", "x", "--base", ".", "--track", "track-3"], "E_CONFIGURATION"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )

@@ -9,7 +9,7 @@ from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.conformance.confined import ConfinedInputs, examine_confined
 from starter_kit.conformance.results import Group, Inputs, Result
 from starter_kit.scaffolding.writing import write_method
-from starter_kit.settings.configuration import find_config
+from starter_kit.settings.config_files import find_config
 
 # Whatever these do, they do when the file is loaded, or when the method is made.
 HEAD = """

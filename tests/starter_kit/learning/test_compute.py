@@ -27,11 +27,20 @@ class Steps:
     """A tiny VT5 that trains as `compute` says."""
 
     def __init__(
-        self, base: Path, data: Path, *, dropout: bool = False, lora: LoRA | None = None, **compute: object
+        self,
+        base: Path,
+        data: Path,
+        *,
+        dropout: bool = False,
+        lora: LoRA | None = None,
+        device: str = "cpu",
+        **compute: object,
     ) -> None:
         vt5, tokenizer = open_reference(base)
         settings = Compute.model_validate(compute)
-        self.model = TrainableModel(vt5, stream=STREAM, dropout=dropout, lora=lora, compute=settings)
+        self.model = TrainableModel(
+            vt5.to(device), stream=STREAM, dropout=dropout, lora=lora, compute=settings
+        )
         self.documents = Documents(
             self.model,
             tokenizer,
@@ -49,8 +58,8 @@ class Steps:
     def gradient(self, examples: Sequence[int] = ALL) -> Tensor:
         return self.learner.gradient(self.model.start, examples, len(examples))
 
-    def change(self) -> Tensor:
-        return self.learner.train(self.model.start, ALL, LOCAL, STREAM).change
+    def change(self, local: LocalTraining = LOCAL) -> Tensor:
+        return self.learner.train(self.model.start, ALL, local, STREAM).change
 
 
 def distance(found: Tensor, expected: Tensor) -> float:
@@ -108,6 +117,51 @@ def test_bfloat16_trains_float32_weights_with_about_the_same_gradient(base: Path
 def test_float16_features_change_a_step_by_rounding(base: Path, data: Path) -> None:
     found = Steps(base, data, features="float16").gradient()
     assert 0 < distance(found, Steps(base, data).gradient()) < 2e-3
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("compute", "most"),
+    [
+        ({}, 1e-4),
+        ({"micro_batch_size": 5, "checkpoint_activations": True}, 1e-4),
+        ({"tf32": True, "precision": "bfloat16"}, 0.1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("lora", [None, LoRA()], ids=["whole", "adapters"])
+def test_a_step_is_the_same_on_each_device_but_for_rounding(
+    base: Path, data: Path, device: str, compute: dict[str, object], most: float, lora: LoRA | None
+) -> None:
+    step = LocalTraining(optimizer="sgd", learning_rate=1.0, batch_size=len(ALL), max_steps=1)
+    found = Steps(base, data, lora=lora, device=device, **compute).change(step)
+    assert found.device.type == "cpu"
+    assert distance(found, Steps(base, data, lora=lora).change(step)) < most
+
+
+def test_providers_that_train_at_once_in_bfloat16_learn_about_the_same(base: Path, data: Path) -> None:
+    providers = {"one": [0, 1, 2], "two": [3, 4]}
+    local = LocalTraining(optimizer="sgd", learning_rate=1.0, batch_size=2, max_steps=1, providers_at_once=2)
+    expected, found = (
+        Steps(base, data, lora=LoRA(), precision=precision) for precision in ("float32", "bfloat16")
+    )
+    pairs = zip(
+        *(
+            steps.learner.provider_changes(steps.model.start, providers, local, STREAM)
+            for steps in (expected, found)
+        ),
+        strict=True,
+    )
+    for exact, rounded in pairs:
+        assert rounded.dtype == torch.float32
+        # Of two questions and few numbers: more than of a whole batch and model.
+        assert 0 < distance(rounded, exact) < 0.15
 
 
 def out_of_memory_above(rows: int, losses: Callable[..., Tensor], sizes: list[int]) -> Callable[..., Tensor]:

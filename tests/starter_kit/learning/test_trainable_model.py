@@ -6,6 +6,7 @@ import torch
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
 from evaluator.docvqa.weights import read_safetensors
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
@@ -45,3 +46,14 @@ def test_a_saved_model_has_the_adapters_products_and_the_one_in_training_has_not
     assert all(
         torch.equal(before[name], weight) for name, weight in vt5.state_dict().items() if name in before
     )
+
+
+def test_adapters_of_a_larger_rank_than_a_layer_are_rejected(base: Path) -> None:
+    layer = open_reference(base)[0].language_backbone.encoder.block[0].layer[0].SelfAttention.q
+    side = min(layer.weight.shape)
+    TrainableModel(open_reference(base)[0], lora=LoRA(rank=side), stream=STREAM)
+    with pytest.raises(ProblemError) as caught:
+        TrainableModel(open_reference(base)[0], lora=LoRA(rank=side + 1), stream=STREAM)
+    assert caught.value.problem.code is ErrorCode.CONFIGURATION
+    assert caught.value.problem.where == "lora.rank"
+    assert f"at most {side}" in caught.value.problem.expected

@@ -17,7 +17,8 @@ from starter_kit.plugin import plugins_in
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
-from starter_kit.settings.configuration import config_names, load_settings, snapshot
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings, snapshot
 from starter_kit.settings.own_methods import own_files
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.engines.in_process_grid import InProcessGrid, as_server

@@ -1,4 +1,3 @@
-import re
 import subprocess
 import sys
 import time
@@ -6,16 +5,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
 from evaluator.docvqa.dataset import Dataset
 from starter_kit.federation.clients import clients_of
 from starter_kit.rehearsal import stages
-from starter_kit.rehearsal.__main__ import of_each_method
+from starter_kit.rehearsal.__main__ import made_once, of_each_method
 from starter_kit.rehearsal.inputs import Shape, make_data
-from starter_kit.rehearsal.machine import Machine
+from starter_kit.rehearsal.machine import OtherWork, machine_name
 from starter_kit.rehearsal.page import BEGIN, END, with_table
+from starter_kit.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from starter_kit.rehearsal.stages import Measured, RehearsalError, killed_in_the_second_round
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 
 ROW = Measured(
     stage="a step", seconds=12.4, cpu_s=7.6, peak_bytes=3_210_000_000, planned_bytes=3 * 10**9, step_s=2.5
@@ -39,21 +41,67 @@ def test_made_up_data_has_its_shape(tmp_path: Path) -> None:
     assert all(dataset.image_path(page).is_file() for page in dataset.pages)
 
 
+CONDITIONS = Conditions(shape=Shape.scaled(1), tiny=False, batch_size=2, changes=["seed=3"])
+
+
+def result(stage: str, sha256: str = "a") -> StageResult:
+    return StageResult(stage=stage, settings_sha256=sha256, machine="2 cores", other_work=0.25, rows=[ROW])
+
+
 def test_the_table_replaces_the_one_before_it() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    written = with_table(page, Shape.scaled(1), "2 cores, with batches of 2.", [ROW])
+    results = Results(conditions=CONDITIONS, stages=[result("full/fedavg")])
+    written = with_table(page, results, ["full/fedavg", "full/lora"])
     assert written.startswith("before\n")
     assert written.endswith(f"{END}\nafter\n")
-    assert "| a step | 12 | 8 | 2.5 | 3.2 | 3.0 |" in written
+    assert "| a step | 12 | 8 | 2.5 | 3.2 | 3.0 | 25% |" in written
     assert "69,894 pages" in written
-    assert "2 cores, with batches of 2." in written
+    assert "2 cores, with batches of 2 at most, `seed=3`." in written
+    assert "Not measured yet: `full/lora`." in written
     assert "old" not in written
-    assert with_table(written, Shape.scaled(1), "2 cores, with batches of 2.", [ROW]) == written
+    assert with_table(written, results, ["full/fedavg", "full/lora"]) == written
+    assert "Not measured" not in with_table(written, results, ["full/fedavg"])
 
 
 def test_a_page_without_the_section_is_not_written() -> None:
     with pytest.raises(ValueError, match="no section"):
-        with_table("a page", Shape.scaled(1), "", [])
+        with_table("a page", Results(conditions=CONDITIONS, stages=[]), [])
+
+
+def test_what_was_measured_is_kept_under_the_same_conditions_and_settings(tmp_path: Path) -> None:
+    path = tmp_path / "page.json"
+    order = ["full/fedavg", "full/lora"]
+    results = Results.kept(path, CONDITIONS)
+    for stage in reversed(order):
+        results = results.with_stage(result(stage), order)
+    results.write(path)
+    kept = Results.kept(path, CONDITIONS)
+    assert [each.stage for each in kept.stages] == order
+    assert kept.current("full/lora", "a") == result("full/lora")
+    assert kept.current("full/lora", "b") is None
+    assert kept.with_stage(result("full/lora", "b"), order).current("full/lora", "b")
+    assert Results.kept(path, CONDITIONS.model_copy(update={"batch_size": None})).stages == []
+
+
+def test_a_change_of_settings_is_seen() -> None:
+    assert settings_sha256("full/lora", []) == settings_sha256("full/lora", [])
+    assert settings_sha256("full/lora", []) != settings_sha256("full/lora", ["rounds=8"])
+
+
+def test_inputs_are_made_once_and_never_left_half_made(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def fail(folder: Path) -> None:
+        folder.mkdir()
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        made_once(tmp_path / "data", fail)
+    assert not list(tmp_path.iterdir())
+    for _ in range(2):
+        made_once(tmp_path / "data", lambda folder: (folder.mkdir(), made.append(folder))[0])
+    assert len(made) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
 def test_a_config_of_each_method_is_rehearsed_with_its_adapters() -> None:
@@ -65,9 +113,10 @@ def test_a_config_of_each_method_is_rehearsed_with_its_adapters() -> None:
 
 
 def test_the_work_of_others_is_told_from_ones_own() -> None:
-    machine = Machine()
+    others = OtherWork()
     subprocess.run([sys.executable, "-c", "sum(range(10**6))"], check=True)
-    assert re.search(r"other work took \d+% of the cores' time", str(machine))
+    assert 0 <= others.share <= 1
+    assert machine_name().startswith(f"{torch.get_num_threads()} of ")
 
 
 # A run that takes its time to record a round, and says so when it has.

@@ -6,7 +6,7 @@ from evaluator.errors import ErrorCode
 from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.replay.confined import ConfinedReplay, replay_confined
 from starter_kit.runs.opened_round import open_round
-from starter_kit.settings.configuration import find_config
+from starter_kit.settings.config_files import find_config
 from tests.starter_kit.replay.opened_runs import CHALLENGE, SAMPLED, inputs_of, replayable_run
 
 METHOD = '''

@@ -16,6 +16,7 @@ from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.reporting.metrics import METRICS, SUMMARY, RoundMetrics
 from starter_kit.reporting.plots import Drawn, draw_plots
 from starter_kit.reporting.report import report, write_report
+from starter_kit.settings.configuration import load_settings, snapshot
 from tests.services.chromium import Chromium
 from tests.starter_kit.reporting.runs import (
     SETTINGS,
@@ -211,6 +212,17 @@ def test_what_files_hold_is_text() -> None:
     shown = HOSTILE.replace("\x00", "�").replace("\x1b", "�").replace("\u202e", "�")
     assert page.all("h1") == page.all("pre") == [shown]
     assert page.pairs()["method"] == shown
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "shampoo"])
+def test_settings_of_shampoo_are_shown_where_it_trained(optimizer: str) -> None:
+    settings = snapshot(load_settings("fedavg", [f"local.optimizer={optimizer}"]))
+    (shown,) = document(settings=settings).all("pre")
+    assert ("element_clip" in shown) == (optimizer == "shampoo")
+    assert f"optimizer: {optimizer}" in shown
+    rest = settings.partition("  shampoo:\n")
+    assert shown.startswith(rest[0])
+    assert shown.endswith(rest[2].partition("  hook:")[2])
 
 
 def test_settings_that_are_not_utf8_are_shown_as_far_as_they_are(tmp_path: Path) -> None:

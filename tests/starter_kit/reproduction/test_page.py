@@ -16,8 +16,12 @@ ORDER = [
     "dp-clgecl-1",
     "dp-clgecl-momentum-1",
     "dp-lora-published-1",
-    "dp-lora-published-8",
-    "centralized-dp-1",
+    *(
+        f"{method}-{epsilon}"
+        for epsilon in (4, 8)
+        for method in ("fl-provider-dp-published", "dp-clgecl", "dp-lora-published")
+    ),
+    *(f"centralized-dp-{epsilon}" for epsilon in (1, 4, 8)),
     *(f"{method}-{epsilon}" for epsilon in (1, 4, 8) for method in ("fl-provider-dp", "dp-lora")),
     "lora-nf4",
     "lora-published",

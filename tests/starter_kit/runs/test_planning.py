@@ -119,7 +119,14 @@ def test_a_plan_counts_kept_models_and_what_clients_keep(base: Path, data: Path)
     assert kept.disk.run_bytes - plain.disk.run_bytes == 2 * 4 * plain.parameters
     assert plain.memory.states_bytes == 0
     for config in ("plugins/topk", "plugins/scaffold"):
-        assert planned(config, base, data, []).memory.states_bytes == 3 * 4 * plain.trained
+        one, two = (
+            planned(config, base, data, [f"clients_per_round={clients}", "checkpoints.local_steps=0"])
+            for clients in (1, 2)
+        )
+        assert one.memory.states_bytes == 4 * plain.trained
+        assert two.memory.states_bytes == 2 * 4 * plain.trained
+        # The state and the reply of one client more.
+        assert two.disk.run_bytes - one.disk.run_bytes == 2 * 4 * plain.trained
 
 
 def test_a_measured_plan_has_times_and_memory(base: Path, data: Path) -> None:

@@ -1,6 +1,7 @@
 import stat
 from pathlib import Path
 
+import pytest
 import torch
 
 from starter_kit.federation.client_state import AtNode, Kept
@@ -83,3 +84,89 @@ def test_tensors_that_share_memory_are_kept_each_by_itself(tmp_path: Path) -> No
     assert found is not None
     assert found.server["same"].tolist() == whole.tolist()
     assert found.server["part"].tolist() == [0, 2, 4]
+
+
+def kept(**tensors: torch.Tensor) -> RunState:
+    return RunState(1, torch.zeros(1), clients={3: Kept(dict(tensors)), 4: Kept({"same": torch.ones(2)})})
+
+
+def files(resume: ResumeFolder) -> dict[int, str]:
+    """The names of the clients' files, by client."""
+    found = [path.name for path in resume.path.glob("client-*")]
+    return {int(name.split("-")[1]): name for name in found}
+
+
+def test_what_a_client_keeps_is_written_when_it_has_changed(tmp_path: Path) -> None:
+    resume, state = folder(tmp_path), kept(dual=torch.ones(3))
+    resume.save(state)
+    first = files(resume)
+    resume.save(state)
+    assert files(resume) == first
+    client = state.clients[3]
+    assert isinstance(client, Kept)
+    for change in (
+        lambda: client.tensors.update(dual=torch.zeros(3)),
+        lambda: client.tensors["dual"].add_(1),
+        lambda: client.tensors.update(more=torch.zeros(1)),
+        lambda: client.tensors.pop("more"),
+    ):
+        before = files(resume)
+        change()
+        resume.save(state)
+        after = files(resume)
+        assert after[3] != before[3]
+        assert after[4] == before[4]
+        found = ResumeFolder(tmp_path).load()
+        assert found is not None
+        again = found.clients[3]
+        assert isinstance(again, Kept)
+        assert again.tensors.keys() == client.tensors.keys()
+        assert all(torch.equal(again.tensors[name], tensor) for name, tensor in client.tensors.items())
+
+
+def test_what_a_client_keeps_is_in_its_file_and_not_in_memory(tmp_path: Path) -> None:
+    resume, state = folder(tmp_path), kept(dual=torch.ones(5_000))
+    resume.save(state)
+    client = state.clients[3]
+    assert isinstance(client, Kept)
+    maps = Path("/proc/self/maps").read_text()
+    address = client.tensors["dual"].untyped_storage().data_ptr()
+    (line,) = [
+        line
+        for line in maps.splitlines()
+        if int(line.split("-")[0], 16) <= address < int(line.split("-")[1].split()[0], 16)
+    ]
+    assert line.endswith(str(resume.path / files(resume)[3]))
+    client.tensors["dual"].zero_()
+    found = ResumeFolder(tmp_path).load()
+    assert found is not None
+    stored = found.clients[3]
+    assert isinstance(stored, Kept)
+    assert stored.tensors["dual"].eq(1).all()
+
+
+def test_a_kill_before_the_state_is_replaced_leaves_the_one_before(tmp_path: Path) -> None:
+    resume, state = folder(tmp_path), kept(dual=torch.ones(3))
+    resume.save(state)
+    before = files(resume)
+    # What such a process leaves: a client's file that no state names, and one that isn't whole.
+    left = resume.path / "client-3-90.safetensors"
+    left.write_bytes((resume.path / before[3]).read_bytes())
+    (resume.path / "client-4-91.safetensors.new").write_bytes(b"half")
+    found = ResumeFolder(tmp_path).load()
+    assert found is not None
+    stored = found.clients[3]
+    assert isinstance(stored, Kept)
+    assert stored.tensors["dual"].eq(1).all()
+    later = ResumeFolder(tmp_path)
+    later.save(found)
+    assert not left.exists()
+    assert set(files(later)) == {3, 4}
+
+
+def test_the_file_of_a_client_that_is_gone_is_reported(tmp_path: Path) -> None:
+    resume = folder(tmp_path)
+    resume.save(kept(dual=torch.ones(3)))
+    (resume.path / files(resume)[3]).unlink()
+    with pytest.raises(FileNotFoundError):
+        ResumeFolder(tmp_path).load()

@@ -33,7 +33,8 @@ from starter_kit.reporting.report import write_report
 from starter_kit.runs.answering import answer_challenge, read_both
 from starter_kit.runs.folder import ADAPTER, FILES, RunFolder, budget_of
 from starter_kit.runs.setup import RunSetup
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.plan import Plan
 from tests.starter_kit.pocket_data import PROVIDERS, make_data
 from tests.starter_kit.runs.conftest import CHANGES

@@ -4,15 +4,9 @@ import pytest
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.methods import fedavg, fl_provider_dp
-from starter_kit.settings.configuration import (
-    CONFIGS,
-    config_names,
-    find_config,
-    load_settings,
-    method_names,
-    snapshot,
-)
-from starter_kit.settings.method_list import FEDERATION
+from starter_kit.settings.config_files import CONFIGS, config_names, find_config, method_names
+from starter_kit.settings.configuration import load_settings, snapshot
+from tests.starter_kit.settings.federation import FEDERATION
 
 SMALL = """
 method: fedavg
@@ -167,6 +161,20 @@ def test_private_training_has_rounds_while_fedavg_may_have_none() -> None:
 def test_an_unknown_name_is_answered_with_those_that_exist() -> None:
     assert ", ".join(config_names()) in rejection("fedavgg").problem.next_step
     assert ", ".join(method_names()) in rejection("fedavg", "method=fedavgg").problem.next_step
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("fedavgg", "fedavg"), ("dplora", "dp-lora"), ("fulll/lora", "full/lora"), ("topK", "plugins/topk")],
+)
+def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed: str, meant: str) -> None:
+    said = rejection(typed).problem.next_step
+    assert said.startswith("Do you mean ")
+    assert meant in said.partition("?")[0].removeprefix("Do you mean ").split(" or ")
+
+
+def test_a_name_that_is_like_no_other_is_not_guessed() -> None:
+    assert rejection("my-thesis").problem.next_step.startswith("The kit's configs are ")
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from starter_kit.settings.configuration import config_names, load_settings, method_names
-from starter_kit.settings.method_list import Config, kit_configs
+from starter_kit.settings.config_files import config_names, method_names
+from starter_kit.settings.configuration import load_settings
+from starter_kit.settings.method_list import PLUGIN_SETTINGS, Config, kit_configs, listed_plugins
+from starter_kit.settings.plugin_list import KINDS, kit_plugins
 from starter_kit.settings.run_settings import PrivateSettings
+from tests.starter_kit.settings.federation import FEDERATION
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -40,9 +43,17 @@ def test_a_config_is_described_by_its_method_or_by_its_own_comment(configs: dict
 
 def test_private_are_those_whose_settings_are_and_whose_data_they_hide(configs: dict[str, Config]) -> None:
     for config in configs.values():
-        assert bool(config.unit) == isinstance(load_settings(config.name), PrivateSettings), config
-    assert configs["fl-provider-dp"].unit == "provider"
-    assert configs["fedavg"].unit == ""
+        settings = load_settings(config.name)
+        assert config.method == settings.method
+        assert bool(config.unit) == isinstance(settings, PrivateSettings), config
+        guarantee = settings.plan(FEDERATION).guarantee
+        assert config.unit == (guarantee.unit if guarantee else "")
+
+
+def test_every_plugin_is_listed_with_the_setting_that_names_it() -> None:
+    assert {kind.folder: kind.setting for kind in KINDS} == PLUGIN_SETTINGS
+    listed = [(plugin.setting, plugin.name, plugin.about) for plugin in listed_plugins()]
+    assert listed == [(plugin.kind.setting, plugin.name, plugin.about) for plugin in kit_plugins()]
 
 
 def test_the_guide_names_every_config_and_its_example_is_one(tmp_path: Path) -> None:
