@@ -392,6 +392,12 @@ class ScoringResult(Message):
     checkpoint_sha256: str
 
 
+# A part of a test set; empty for the whole of it.
+TestSetPart = Literal["", "public", "private"]
+# The name of the group of questions whose key is empty or rare.
+OTHER_KEY = "other"
+
+
 class GroupScore(Message):
     """Means over some of the test set's questions, with the 95 % bootstrap interval of the mean ANLS.
 
@@ -399,10 +405,12 @@ class GroupScore(Message):
         by: What the questions are grouped by: nothing, the part of the test set that they are in, their key, or whether
             their page's provider was among the training providers.
         group: The group's name, such as `public` and `private`, `total_amount`, or `seen` and `unseen`.
+        part: The part of a split test set in which alone the group's questions are; empty where they may be in any.
     """
 
     by: Literal["all", "part", "key", "provider"]
     group: str
+    part: TestSetPart = ""
     questions: int
     anls: float
     anls_low: float

@@ -21,6 +21,17 @@ from evaluator.contracts import (
 from evaluator.leakage_report import Leakage
 
 
+class QuestionTypeScore(BaseModel):
+    """The mean ANLS over the questions of one type, and where its 95 % interval begins and ends."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    anls: float
+    anls_low: float
+    anls_high: float
+
+
 class RunResults(BaseModel):
     """The results of the steps that have passed so far; what no step has reported is None or empty.
 
@@ -32,6 +43,7 @@ class RunResults(BaseModel):
         anls_low: Where the 95 % interval of `anls` over other draws of providers begins; it ends at `anls_high`.
         public_anls: The mean over the public part once `anls` is that over the private one, as is `public_accuracy`;
             None otherwise.
+        question_types: The means over the types of questions that are frequent enough, on the same questions as `anls`.
         bytes_total: Bytes sent in both directions during the whole training.
         bytes_needed: The fewest bytes that could have carried what changed in the weights.
         epsilon: The recomputed ε that is compared with the budget.
@@ -52,6 +64,7 @@ class RunResults(BaseModel):
     accuracy: float | None = None
     public_anls: float | None = None
     public_accuracy: float | None = None
+    question_types: list[QuestionTypeScore] = []
     bytes_total: int | None = None
     bytes_needed: int | None = None
     epsilon: float | None = None

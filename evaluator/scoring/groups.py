@@ -1,4 +1,6 @@
-"""Scores over groups of questions, for the organizers: how sure a mean is, and what it is made of.
+"""Scores over groups of questions: how sure a mean is, and what it is made of.
+
+The organizers see them as they are; of the keys everybody sees what the site publishes, which is rounded.
 
 The questions of one provider look alike and are answered alike, so that they are no independent evidence of how good
 a model is. The intervals are therefore those of a cluster bootstrap: providers are drawn with replacement, as many as
@@ -19,13 +21,14 @@ The same predictions give the same intervals: the draws start from a constant, a
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
-from evaluator.contracts import GroupScore
+from evaluator.contracts import OTHER_KEY, GroupScore, TestSetPart
 from evaluator.scoring.metrics import QuestionScores
 
 if TYPE_CHECKING:
@@ -40,17 +43,18 @@ SEED = 20_240_501
 DRAWS_AT_ONCE = 1 << 19
 
 MAX_KEYS = 100
-OTHER = "other"
 
 Integers = NDArray[np.int64]
 # The positions of each group's questions, by its name.
 Members = Mapping[str, Sequence[int]]
+PARTS: tuple[TestSetPart, ...] = ("public", "private")
+Grouping = Literal["all", "part", "key", "provider"]
 
 
 def group_scores(
     dataset: "Dataset", scores: QuestionScores, private: Sequence[bool] = ()
 ) -> list[GroupScore]:
-    """Return the means over all questions, over each part, over each key, and over seen and unseen providers.
+    """Return the means over all questions, each part, each key, seen and unseen providers, and each key in each part.
 
     Args:
         dataset: What was asked; `scores` holds its questions in their order.
@@ -58,9 +62,10 @@ def group_scores(
 
     Returns:
         All questions first; then, of a split test set, the `public` and the `private` part; then keys, most questions
-        first, those that are beyond `MAX_KEYS` or empty as `other`; then `seen` and `unseen`. There are no keys where
-        no question has one, and no seen and unseen where the data folder names no training providers. Questions whose
-        page names no provider are neither seen nor unseen.
+        first, those that are beyond `MAX_KEYS` or empty as `other`; then `seen` and `unseen`; last, of a split test
+        set, the keys of each part's questions alone. There are no keys where no question has one, and no seen and
+        unseen where the data folder names no training providers. Questions whose page names no provider are neither
+        seen nor unseen.
 
     Raises:
         ValueError: There is not one score a question.
@@ -74,16 +79,17 @@ def group_scores(
         [("provider", page.provider) if page.provider else ("document", page.document) for page in pages]
     )
     trained = {provider for owned in dataset.info.clients.values() for provider in owned}
-    groupings: dict[Literal["all", "part", "key", "provider"], Members] = {
+    keys, parts = by_key([question.key for question in questions]), by_part(private)
+    groupings: dict[Grouping, Members] = {
         "all": {"all": range(len(questions))} if questions else {},
-        "part": by_part(private),
-        "key": by_key([question.key for question in questions]),
+        "part": parts,
+        "key": keys,
         "provider": by_training(providers, trained),
     }
-    return [
-        _group_score(by, group, np.asarray(members, np.int64), scores, clusters)
-        for by, groups in groupings.items()
-        for group, members in groups.items()
+    means = _Means(scores, clusters)
+    found = [means.over(by, *group) for by, groups in groupings.items() for group in groups.items()]
+    return found + [
+        means.over("key", *key, part) for part in PARTS for key in within(keys, parts.get(part, []))
     ]
 
 
@@ -95,13 +101,21 @@ def by_part(private: Sequence[bool]) -> Members:
     return {group: places for group, places in groups.items() if places}
 
 
+def within(groups: Members, places: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    """Yield the groups' questions at these places alone; no group without any."""
+    shown = set(places)
+    for group, members in groups.items():
+        if among := [place for place in members if place in shown]:
+            yield group, among
+
+
 def by_key(keys: Sequence[str]) -> Members:
     """Return the questions of each key, most questions first and then by name, `other` last; {} if no key is known."""
-    counted = Counter(key for key in keys if key and key != OTHER)
+    counted = Counter(key for key in keys if key and key != OTHER_KEY)
     named = sorted(counted, key=lambda key: (-counted[key], key))[:MAX_KEYS]
-    groups: dict[str, list[int]] = {key: [] for key in [*named, OTHER]}
+    groups: dict[str, list[int]] = {key: [] for key in [*named, OTHER_KEY]}
     for place, key in enumerate(keys):
-        groups.get(key, groups[OTHER]).append(place)
+        groups.get(key, groups[OTHER_KEY]).append(place)
     return {group: places for group, places in groups.items() if places} if any(keys) else {}
 
 
@@ -151,24 +165,28 @@ def _expanded(tail: float, clusters: int) -> float:
     return float(ndtr(np.sqrt(clusters / (clusters - 1)) * stdtrit(clusters - 1, tail)))
 
 
-def _group_score(
-    by: Literal["all", "part", "key", "provider"],
-    group: str,
-    members: Integers,
-    scores: QuestionScores,
-    clusters: Integers,
-) -> GroupScore:
-    anls = scores.anls[members]
-    low, high = interval_of_mean(anls, clusters[members])
-    return GroupScore(
-        by=by,
-        group=group,
-        questions=len(members),
-        anls=float(anls.mean()),
-        anls_low=low,
-        anls_high=high,
-        accuracy=float(scores.accuracy[members].mean()),
-    )
+@dataclass(frozen=True)
+class _Means:
+    """The means over groups of questions: from all questions' scores, and the number of each one's cluster."""
+
+    scores: QuestionScores
+    clusters: Integers
+
+    def over(self, by: Grouping, group: str, members: Sequence[int], part: TestSetPart = "") -> GroupScore:
+        """Return the mean over a group, which has at least one question."""
+        among = np.asarray(members, np.int64)
+        anls = self.scores.anls[among]
+        low, high = interval_of_mean(anls, self.clusters[among])
+        return GroupScore(
+            by=by,
+            group=group,
+            part=part,
+            questions=len(among),
+            anls=float(anls.mean()),
+            anls_low=low,
+            anls_high=high,
+            accuracy=float(self.scores.accuracy[among].mean()),
+        )
 
 
 def _numbered(names: Sequence[tuple[str, str]]) -> Integers:

@@ -101,7 +101,8 @@ def _score_groups(detail: ScoringDetail) -> SafeString:
 
 def _cells(group: GroupScore) -> tuple[str, ...]:
     scores = (group.anls, group.anls_low, group.anls_high, group.accuracy)
-    return (group.by, group.group, f"{group.questions:,}", *map(cut, scores))
+    by = f"{group.by}, {group.part} part" if group.part else group.by
+    return (by, group.group, f"{group.questions:,}", *map(cut, scores))
 
 
 @admin.register(Evaluation)

@@ -6,7 +6,7 @@ exports or mails results can't show more. Revealing writes the private scores in
 beside them.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -14,17 +14,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from evaluator.contracts import GroupScore, ScoringDetail, Step, TrackRules
-from evaluator.results import RunResults
+from evaluator.results import QuestionTypeScore, RunResults
 from portal.accounts.models import User
 from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.evaluation.models import EvaluationState, ScoredPart, StepReport, TestSet
 from portal.evaluation.notifications import notify_of_reveal
+from portal.evaluation.question_types import question_types
 from portal.submissions.models import Run
 
 # What the tracks' pages note when the private part is revealed.
 NOTE = "Results: public part of the test set → private part."
+# An earlier attempt may have left some.
+NO_PUBLIC_SCORES = {"public_anls": None, "public_accuracy": None}
 
 
 def scored_test_set(track: Track) -> TestSet | None:
@@ -64,16 +67,25 @@ def open_because(tracks: Iterable[Track], now: datetime) -> str:
 
 def private_scores(runs: Collection[UUID]) -> dict[UUID, GroupScore]:
     """Return the scores on the private part of these runs, each by the attempt from which its results are."""
+    found = {run: detail.part("private") for run, detail in scoring_details(runs).items()}
+    return {run: score for run, score in found.items() if score is not None}
+
+
+def scoring_details(runs: Collection[UUID]) -> dict[UUID, ScoringDetail]:
+    """Return the details of the scores of these runs, each by the attempt from which its results are."""
     reports = StepReport.objects.filter(
         step=Step.SCORING, evaluation__run__in=runs, evaluation__state=EvaluationState.PASSED
     ).order_by("evaluation__attempt")
     # The last attempt is that of the results.
-    found = {run: _private(detail) for run, detail in reports.values_list("evaluation__run", "detail")}
-    return {run: score for run, score in found.items() if score is not None}
+    return {
+        run: ScoringDetail.model_validate(detail)
+        for run, detail in reports.values_list("evaluation__run", "detail")
+        if detail
+    }
 
 
-def revealed(results: RunResults, private: GroupScore) -> RunResults:
-    """Return results on the public part as they are once the private part is revealed."""
+def revealed(results: RunResults, private: GroupScore, types: Sequence[QuestionTypeScore] = ()) -> RunResults:
+    """Return results on the public part as they are once the private part is revealed, with the scores of `types`."""
     return results.model_copy(
         update={
             "anls": private.anls,
@@ -82,19 +94,22 @@ def revealed(results: RunResults, private: GroupScore) -> RunResults:
             "accuracy": private.accuracy,
             "public_anls": results.anls,
             "public_accuracy": results.accuracy,
+            "question_types": list(types),
         }
     )
 
 
 def official(run: Run, results: RunResults, detail: ScoringDetail | None) -> RunResults:
     """Return the results of a scoring as they are stored: on the private part where that is revealed."""
-    private = detail.part("private") if detail else None
+    if detail is None:
+        return results.model_copy(update={**NO_PUBLIC_SCORES, "question_types": []})
+    private = detail.part("private")
     # Nobody reads it meanwhile: whoever reveals it waits for the lock of the run, which the caller holds.
     rules = TrackRules.model_validate(run.rules)
     if private and TestSet.objects.filter(name=rules.test_set, revealed_at__isnull=False).exists():
-        return revealed(results, private)
-    # An earlier attempt may have left them.
-    return results.model_copy(update={"public_anls": None, "public_accuracy": None})
+        return revealed(results, private, question_types(detail, "private"))
+    types = question_types(detail, "public" if private else "")
+    return results.model_copy(update={**NO_PUBLIC_SCORES, "question_types": types})
 
 
 @transaction.atomic
@@ -114,10 +129,12 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
         return reason_against
     current.revealed_at = now
     current.save(update_fields=["revealed_at"])
-    scores = private_scores([run.pk for run in runs if run.scored_at is not None])
+    details = scoring_details([run.pk for run in runs if run.scored_at is not None])
+    scores = {run: score for run, detail in details.items() if (score := detail.part("private"))}
     for run in runs:
         if run.pk in scores:
-            run.results = revealed(run.results, scores[run.pk])
+            types = question_types(details[run.pk], "private")
+            run.results = revealed(run.results, scores[run.pk], types)
             run.save(update_fields=["results"])
     for track in tracks:
         RuleChange.objects.create(track=track, at=now, text=NOTE, reason=reason)
@@ -125,7 +142,3 @@ def reveal(test_set: TestSet, reason: str, *, actor: User, now: datetime | None 
     record(actor, "test_set.revealed", current, test_set=current.name, runs=len(scores), reason=reason)
     notify_of_reveal(current, tracks, scores, reason)
     return ""
-
-
-def _private(detail: object) -> GroupScore | None:
-    return ScoringDetail.model_validate(detail).part("private") if detail else None

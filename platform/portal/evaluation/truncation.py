@@ -21,7 +21,8 @@ from evaluator.leakage_report import LeakageDetail, LeakageResult
 
 MAX_PROBLEMS = 100
 MAX_CHECKS = 100
-MAX_GROUPS = 200
+# Those of `evaluator.scoring.groups`: keys of all questions and of both parts, with a few more.
+MAX_GROUPS = 400
 MAX_MEASURES = 200
 # As many as a checkpoint may have.
 MAX_TENSORS = 20_000

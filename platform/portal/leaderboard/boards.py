@@ -49,7 +49,7 @@ class Board:
 class StoredBoard:
     """One table in the database, of which a slice is loaded in three queries; see `Board`.
 
-    Its results have no checks unless `with_checks` says so.
+    Its results have no checks, and no scores by type of question, unless `with_checks` says so.
     """
 
     track: Track
@@ -182,7 +182,8 @@ def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None])
 
 
 def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
-    entries = entries_at(boards[0].track, [place for places_ in found for place in places_])
+    all_places = [place for places_ in found for place in places_]
+    entries = entries_at(boards[0].track, all_places, with_checks=boards[0].with_checks)
     return [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
 
 

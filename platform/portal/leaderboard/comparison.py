@@ -13,6 +13,7 @@ from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
 from portal.leaderboard.boards import leading_methods, selected_rows, stored_boards
 from portal.leaderboard.caching import page_unless_unchanged
+from portal.leaderboard.question_types import TypeRow, type_rows
 from portal.leaderboard.ranking import Entry, Row
 from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.leaderboard.uncertainty import JOINT_LEVEL, difference
@@ -38,6 +39,16 @@ class Pair:
             return None
         interval = difference((one.anls_low, one.anls_high), (other.anls_low, other.anls_high))
         return Difference(Decimal(repr(one.anls)) - Decimal(repr(other.anls)), *interval)
+
+    @property
+    def types(self) -> list[TypeRow]:
+        """Their scores by type of question."""
+        return type_rows([self.first.entry.results, self.second.entry.results])
+
+    @property
+    def types_caption(self) -> str:
+        """What a table of these is."""
+        return "ANLS by question type" + ("" if self.budget is None else f" at ε = {self.budget:g}")
 
     @property
     def bytes(self) -> str:
@@ -104,7 +115,7 @@ def picked(query: QueryDict) -> list[UUID]:
 
 
 def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
-    boards = stored_boards(track)
+    boards = stored_boards(track, with_checks=True)
     selection = Selection(submissions=tuple(wanted))
     rows = [
         {row.entry.submission: row for row in found}
@@ -112,8 +123,10 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     ]
     both = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 2]
     alone = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 1]
+    methods = [_entry(submission, rows) for submission in wanted]
     return {
-        "methods": [_entry(submission, rows) for submission in wanted],
+        "methods": methods,
+        "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
         "pairs": [Pair(budget, *(found[submission] for submission in wanted)) for budget, found in both],
         "alone": [(budget, row.entry.method) for budget, found in alone for row in found.values()],
         "level": f"{JOINT_LEVEL:.0%}",

@@ -21,6 +21,7 @@ from portal.leaderboard.citing import bibtex, cited_people
 from portal.leaderboard.leakage_plot import leakage_plot
 from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
+from portal.leaderboard.question_types import type_rows
 from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
@@ -80,6 +81,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
         "runs": runs,
+        "types": type_rows([one.status.run.results for one in runs]),
+        "heads": [f"ε = {run.budget:g}" if (run := one.status.run).budget else "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
         "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),

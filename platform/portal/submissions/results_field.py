@@ -1,11 +1,12 @@
 """The database column of a run's results: a JSON document in the database, a `RunResults` in Python.
 
 Its scores are cut to four decimals, and their intervals rounded outward to three, before they are stored: exact scores
-of many submissions would reveal the answers to single questions of the secret test set. So nothing that reads the
-column can show more digits than that, nor rank by them. The reports of the steps have the exact ones, for organizers.
+of many submissions would reveal the answers to single questions of the secret test set. Scores by type of question,
+which are over fewer questions, have two decimals. So nothing that reads the column can show more digits than that, nor
+rank by them. The reports of the steps have the exact ones, for organizers.
 
-The checks are most of the document. Tables of many runs load the rest of it, and the number of flagged checks, which is
-stored beside them; results in Python count their own.
+The checks and the scores by type are most of the document. Tables of many runs load the rest of it, and the number of
+flagged checks, which is stored beside them; results in Python count their own.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from django.db.models import Expression, Func, JSONField, Model
 from django.db.models.fields.json import KeyTransform
 from django.db.models.sql.compiler import SQLCompiler
 
-from evaluator.results import RunResults
+from evaluator.results import QuestionTypeScore, RunResults
 from evaluator.scoring.metrics import cut
 from portal.ui.rounding import outward_high, outward_low
 
@@ -58,19 +59,24 @@ class ResultsField(JSONField[RunResults, RunResults]):
 
 
 class WithoutChecks(Func):
-    """The results of a column, without the checks."""
+    """The results of a column, without the checks and the scores by type of question."""
 
     output_field = ResultsField()
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        return self.as_sql(compiler, connection, template="(%(expressions)s - 'checks')")
+        return self.as_sql(compiler, connection, template="(%(expressions)s - 'checks' - 'question_types')")
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
-        return self.as_sql(compiler, connection, template="json_remove(%(expressions)s, '$.checks')")
+        return self.as_sql(
+            compiler, connection, template="json_remove(%(expressions)s, '$.checks', '$.question_types')"
+        )
 
 
 def with_shown_scores(results: RunResults) -> RunResults:
-    """Return the results with scores of four decimals and intervals of three, which contain the exact ones."""
+    """Return the results with scores of four decimals and intervals of three, which contain the exact ones.
+
+    Those by type of question have two of each.
+    """
     low, high = results.anls_low, results.anls_high
     scores = {name: getattr(results, name) for name in SCORES}
     return results.model_copy(
@@ -78,8 +84,18 @@ def with_shown_scores(results: RunResults) -> RunResults:
             **{name: None if score is None else float(cut(score)) for name, score in scores.items()},
             "anls_low": None if low is None else outward_low(low),
             "anls_high": None if high is None else outward_high(high),
+            "question_types": [_with_two_decimals(one) for one in results.question_types],
         }
     )
+
+
+def _with_two_decimals(one: QuestionTypeScore) -> QuestionTypeScore:
+    shown = {
+        "anls": outward_low(one.anls, 2),
+        "anls_low": outward_low(one.anls_low, 2),
+        "anls_high": outward_high(one.anls_high, 2),
+    }
+    return one.model_copy(update=shown)
 
 
 def _document(value: Any) -> Any:

@@ -20,14 +20,14 @@ def interval_text(low: float, high: float) -> str:
     return f"{outward_low(low):.3f}–{outward_high(high):.3f}"
 
 
-def outward_low(value: float) -> float:
-    """Return the lower end of an interval of scores, with three decimals."""
-    return float(Decimal(repr(value)).quantize(Decimal("0.001"), ROUND_FLOOR))
+def outward_low(value: float, decimals: int = 3) -> float:
+    """Return the lower end of an interval of scores, rounded down."""
+    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_FLOOR))
 
 
-def outward_high(value: float) -> float:
-    """Return the upper end of an interval of scores, with three decimals."""
-    return float(Decimal(repr(value)).quantize(Decimal("0.001"), ROUND_CEILING))
+def outward_high(value: float, decimals: int = 3) -> float:
+    """Return the upper end of an interval of scores, rounded up."""
+    return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING))
 
 
 def power_of_ten(value: float) -> str:

@@ -110,3 +110,33 @@ def test_each_part_has_a_score_and_an_interval_of_its_own(dataset: Dataset) -> N
     assert sum(row.questions for row in groups[1:3]) == groups[0].questions == len(private)
     assert (groups[2].anls_low, groups[2].anls_high) == (0.25, 0.25)
     assert sum(clusters_in(owners_of_questions(dataset), private)) == 40
+
+
+def test_each_part_has_scores_of_its_own_keys(tmp_path: Path) -> None:
+    write_info(tmp_path, DatasetInfo(name="x"))
+    pages = [
+        Page(page=f"d{number}_0", provider=f"provider {number}", words=[], boxes=[]) for number in range(40)
+    ]
+    questions = [
+        Question(question_id=f"{page.page}/{key}", page=page.page, question="What?", answers=["x"], key=key)
+        for page in pages
+        for key in ("total", "date")
+    ]
+    write_questions(tmp_path, "test", pages, questions)
+    dataset = Dataset(tmp_path, "test")
+    private = private_questions(dataset, HALF)
+    is_total = np.array([question.key == "total" for question in dataset.questions])
+    anls = np.where(private, np.where(is_total, 0.25, 0.0), np.where(is_total, 0.75, 0.5))
+    groups = group_scores(dataset, QuestionScores(anls, np.zeros(len(anls))), private)
+    found = {
+        (row.part, row.group): (row.anls, row.questions) for row in groups if row.by == "key" and row.part
+    }
+    hidden = sum(private) // 2
+    assert found == {
+        ("public", "date"): (0.5, 40 - hidden),
+        ("public", "total"): (0.75, 40 - hidden),
+        ("private", "date"): (0.0, hidden),
+        ("private", "total"): (0.25, hidden),
+    }
+    # Those over both parts remain, for the organizers.
+    assert {row.group for row in groups if row.by == "key" and not row.part} == {"date", "total"}

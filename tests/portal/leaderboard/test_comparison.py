@@ -106,3 +106,14 @@ def test_boards_and_methods_lead_to_it(client, track):
         assert f'form="compare" name="method" value="{one.pk}"' in page
         assert f'<form id="compare" class="cluster" method="get" action="{ADDRESS}">' in page
     assert f"{ADDRESS}?method={one.pk}" in client.get(one.get_absolute_url()).text
+
+
+def test_scores_by_question_type_stand_side_by_side(client, track):
+    types = [{"name": "total_amount", "anls": 0.87, "anls_low": 0.8, "anls_high": 0.9}]
+    one = add(track, "One", 1.0, question_types=types)
+    two = add(track, "Two", 1.0, question_types=[*types, {**types[0], "name": "date", "anls": 0.5}])
+    text = " ".join(client.get(ADDRESS, {"method": [one.pk, two.pk]}).text.split())
+    assert "ANLS by question type" in text
+    assert '<th scope="row">total amount</th>' in text
+    assert text.count("<strong>0.87</strong>") == 2
+    assert text.count("<strong>0.50</strong>") == 1

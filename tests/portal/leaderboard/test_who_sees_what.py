@@ -1,5 +1,6 @@
 """What is private or anonymous occurs at no address that others can open: every address of the site is opened."""
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
@@ -129,9 +130,12 @@ def shown(client: Client, address: str) -> str:
     if response.status_code in {302, 405}:
         return ""
     text = response.getvalue().decode(errors="replace") + str(response.headers)
+    # The digits of a time may be those of a score.
+    text = TIME.sub("", text)
     return text.replace(address, "").replace(address.replace("&", "&amp;"), "").replace(f"team={SLUG}", "")
 
 
+TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?")
 # What is shown of a private ANLS of 0.61734 and of a whole of 0.72694 anywhere, and their difference from the public.
 PRIVATE, WHOLE, DIFFERENCE = "0.6173", "0.7269", "0.1826"
 
@@ -145,18 +149,25 @@ def split(submission: Submission) -> models.TestSet:
     run = submission.runs.get()
     change_results(run, anls=0.79995, accuracy=0.7, anls_low=0.75, anls_high=0.85)
     evaluation = run.evaluations.create(attempt=1, step="scoring", state=models.EvaluationState.PASSED)
-    scores = {"all": ("all", 0.72694), "public": ("part", 0.79995), "private": ("part", 0.61734)}
     groups = [
         GroupScore(
             by=by,
             group=name,
+            part=part,
             questions=QUESTIONS,
             anls=anls,
             anls_low=0.6171,
             anls_high=0.6175,
             accuracy=0.617,
         )
-        for name, (by, anls) in scores.items()
+        for by, name, part, anls in (
+            ("all", "all", "", 0.72694),
+            ("part", "public", "", 0.79995),
+            ("part", "private", "", 0.61734),
+            ("key", "total", "", 0.72694),
+            ("key", "total", "public", 0.79995),
+            ("key", "total", "private", 0.61734),
+        )
     ]
     evaluation.reports.create(
         step="scoring", outcome="passed", detail=ScoringDetail(groups=groups).model_dump(mode="json")

@@ -1,10 +1,14 @@
 """Every page of the site by axe: WCAG 2.2 AA for each role, in both color schemes and at both widths.
 
 A page is loaded once, in one browser, which shows it in each scheme and width. No server is started: the browser is
-handed what the test's client gets. Of the dark scheme, the colors are examined.
+handed what the test's client gets. Of the dark scheme, the colors are examined. With PFL_SCREENSHOTS=FOLDER a picture
+of every page in each scheme and width is left there.
 """
 
+import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -255,12 +259,20 @@ def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[
                 yield f"{path} ({scheme}, {width}): {violation}"
             if too_wide := page.evaluate(TOO_WIDE, width):
                 yield f"{path} ({width}): is scrolled sideways: {too_wide}"
+            take_picture(page, f"{path}-{scheme}-{width}")
     page.emulate_media(color_scheme="light", media="print")
     page.set_viewport_size({"width": PAPER, "height": 900})
     if not path.startswith(NOT_OURS) and (too_wide := page.evaluate(TOO_WIDE, PAPER)):
         yield f"{path} (printed): is cut: {too_wide}"
     page.emulate_media(media="screen")
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+
+
+def take_picture(page: Page, name: str) -> None:
+    """Save the whole page in the folder that PFL_SCREENSHOTS names, to be looked at; without it, do nothing."""
+    if folder := os.environ.get("PFL_SCREENSHOTS"):
+        file = re.sub(r"[^A-Za-z0-9.=-]+", "_", name).strip("_")
+        page.screenshot(path=Path(folder) / f"{file}.png", full_page=True)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

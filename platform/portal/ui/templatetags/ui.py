@@ -21,6 +21,10 @@ register = template.Library()
 
 BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"]
 MISSING = "–"
+BAR = (
+    '<svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
+    '<rect width="{}" height="4"/></svg>'
+)
 MINUTE_S = 60
 # Seconds of the units in which a distance from now is given.
 DISTANCES = [(365 * 86_400, "year"), (86_400, "day"), (3_600, "h"), (MINUTE_S, "min")]
@@ -57,6 +61,13 @@ def score(value: float | None) -> str:
 def score_interval(low: float | None, high: float | None) -> str:
     """Return an interval of scores; empty where there is none."""
     return "" if low is None or high is None else interval_text(low, high)
+
+
+@register.simple_tag
+def bar(share: float) -> SafeString:
+    """Return a thin bar that is filled by this share, for a cell that has the number beside it."""
+    width = max(0, min(100, round(100 * share)))
+    return markup(BAR, width)
 
 
 @register.filter
