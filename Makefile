@@ -11,6 +11,9 @@ TORCH_BACKEND ?= cpu
 TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addprefix --find-links ,$(WHEELS)),--torch-backend $(TORCH_BACKEND))
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
+# More than there are cores: many tests wait, for a broker, a worker or a browser.
+TEST_PROCESSES ?= 6
+
 # Each of the many processes that a test run or a demonstration starts would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,7 +50,7 @@ test: $(VENV)/.test  ## install what the tests need, and run them beside the lin
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 pytest: $(VENV)/.test  ## the tests alone
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -q
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder -q
 
 lint: $(VENV)/.test  ## ruff, mypy --strict and the import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -11,7 +11,8 @@ from evaluator.records.noise_power import RoundSize, bare_share_detected, noise_
 from starter_kit.federation.rounds import Client
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
-from starter_kit.settings.configuration import config_names, load_settings
+from starter_kit.settings.config_files import config_names
+from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
 from starter_kit.weights import tiny_vt5
 
