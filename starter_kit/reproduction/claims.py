@@ -81,9 +81,10 @@ CLAIMS = [
     *_rising("dp-lora"),
     *_at_every_budget("fl-provider-dp-published", "dp-lora-published"),
     *_rising("dp-lora-published"),
-    _below("fl-provider-dp-published-1", "dp-clgecl-1"),
-    _below("dp-clgecl-1", "dp-lora-1"),
-    _below("dp-clgecl-1", "dp-lora-published-1"),
+    *_at_every_budget("fl-provider-dp-published", "dp-clgecl"),
+    *_rising("dp-clgecl"),
+    *_at_every_budget("dp-clgecl", "dp-lora"),
+    *_at_every_budget("dp-clgecl", "dp-lora-published"),
     _below("dp-clgecl-1", "dp-clgecl-momentum-1"),
     # Table 2 of the competition's paper, and Table A2 of its appendix C.
     _within("lora-nf4", "fedavg"),

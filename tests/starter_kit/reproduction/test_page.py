@@ -19,7 +19,7 @@ ORDER = [
     *(
         f"{method}-{epsilon}"
         for epsilon in (4, 8)
-        for method in ("fl-provider-dp-published", "dp-lora-published")
+        for method in ("fl-provider-dp-published", "dp-clgecl", "dp-lora-published")
     ),
     *(f"centralized-dp-{epsilon}" for epsilon in (1, 4, 8)),
     *(f"{method}-{epsilon}" for epsilon in (1, 4, 8) for method in ("fl-provider-dp", "dp-lora")),
