@@ -9,8 +9,9 @@ own, which that file names:
 
 A client's file is written when its state has changed, in rounds in which it took part. From then on its tensors are
 those of the file, mapped into memory and private to the process: preconditioners of gigabytes take memory while they
-are in use, and no longer. Clients' state is private, so only the owner can read the folder; it is deleted when the run
-is complete.
+are in use, and no longer. A disk that can't be read then ends the process, and the run can be resumed.
+
+Clients' state is private, so only the owner can read the folder; it is deleted when the run is complete.
 """
 
 import json

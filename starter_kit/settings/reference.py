@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from starter_kit.settings.configuration import method_module, method_names
+from starter_kit.settings.config_files import method_names
+from starter_kit.settings.configuration import method_module
 from starter_kit.settings.official_keys import FLAGS, KEYS
 from starter_kit.settings.plugin_list import kit_plugins
 from starter_kit.settings.run_settings import (

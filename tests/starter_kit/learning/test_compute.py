@@ -34,10 +34,11 @@ class Steps:
         dropout: bool = False,
         lora: LoRA | None = None,
         device: str = "cpu",
+        settings: Compute | None = None,
         **compute: object,
     ) -> None:
         vt5, tokenizer = open_reference(base)
-        settings = Compute.model_validate(compute)
+        settings = settings or Compute.model_validate(compute)
         self.model = TrainableModel(
             vt5.to(device), stream=STREAM, dropout=dropout, lora=lora, compute=settings
         )
@@ -129,18 +130,18 @@ def test_float16_features_change_a_step_by_rounding(base: Path, data: Path) -> N
 @pytest.mark.parametrize(
     ("compute", "most"),
     [
-        ({}, 1e-4),
-        ({"micro_batch_size": 5, "checkpoint_activations": True}, 1e-4),
-        ({"tf32": True, "precision": "bfloat16"}, 0.1),
+        (Compute(), 1e-4),
+        (Compute(micro_batch_size=5, checkpoint_activations=True), 1e-4),
+        (Compute(tf32=True, precision="bfloat16"), 0.1),
     ],
-    ids=str,
+    ids=["exact", "in parts", "bfloat16"],
 )
 @pytest.mark.parametrize("lora", [None, LoRA()], ids=["whole", "adapters"])
 def test_a_step_is_the_same_on_each_device_but_for_rounding(
-    base: Path, data: Path, device: str, compute: dict[str, object], most: float, lora: LoRA | None
+    base: Path, data: Path, device: str, compute: Compute, most: float, lora: LoRA | None
 ) -> None:
     step = LocalTraining(optimizer="sgd", learning_rate=1.0, batch_size=len(ALL), max_steps=1)
-    found = Steps(base, data, lora=lora, device=device, **compute).change(step)
+    found = Steps(base, data, lora=lora, device=device, settings=compute).change(step)
     assert found.device.type == "cpu"
     assert distance(found, Steps(base, data, lora=lora).change(step)) < most
 
