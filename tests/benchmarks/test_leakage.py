@@ -100,5 +100,6 @@ def test_the_statistics_of_many_providers() -> None:
         f"with 2,000 resamples and 2,000 permutations"
     )
     print(f"{found['wall_s']:.1f} s ({found['cpu_s']:.1f} CPU s), peak {found['peak_mb']} MB")
-    assert found["wall_s"] < MAX_SECONDS
+    # CPU time doesn't depend on what else runs.
+    assert found["cpu_s"] < MAX_SECONDS
     assert found["peak_mb"] < MAX_MEMORY_MB

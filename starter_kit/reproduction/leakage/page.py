@@ -22,6 +22,11 @@ TEMPLATE = Path(__file__).with_name("page.md")
 PRIVATE = ("fl-provider-dp", "dp-lora")
 EPSILONS = (1, 4, 8)
 SEEDS = 3
+NAMES = {
+    Statistic.BALANCED_ACCURACY: "balanced accuracy",
+    Statistic.TPR_AT_1: "TPR at 1 %",
+    Statistic.TPR_AT_10: "TPR at 10 %",
+}
 # How often a model that leaks nothing is significantly above the base weights, by the 95 % interval.
 BY_CHANCE = 0.025
 FALSE_POSITIVE_RATES = {Statistic.TPR_AT_1: 0.01, Statistic.TPR_AT_10: 0.1}
@@ -119,31 +124,45 @@ def _published(results: LeakageResults) -> str:
     """Return the published attacks on new forms: accuracy in percent, the mean over the seeds."""
     names = list(
         dict.fromkeys(
-            (attack.attack, attack.target_set)
+            name
             for outcome in results.outcomes
             if outcome.questions == "red"
-            for attack in outcome.attacks
+            for name, attack in _distinct(outcome)
             if attack.attack != LIKELIHOOD
         )
     )
     if not names:
         return "There were too few providers for them."
-    header = " | ".join(f"{attack}, s = {s}" for attack, s in names)
-    lines = [f"| row | {header} |", "| --- |" + " --: |" * len(names)]
+    lines = [f"| row | {' | '.join(names)} |", "| --- |" + " --: |" * len(names)]
     for row in ATTACKED_ROWS:
         outcomes = _of(results, row.name, "red")
         if outcomes:
-            cells = [_accuracy(outcomes, attack, s) for attack, s in names]
-            lines.append(f"| {row.title} | {' | '.join(cells)} |")
+            lines.append(f"| {row.title} | {' | '.join(_accuracy(outcomes, name) for name in names)} |")
     return "\n".join(lines)
 
 
-def _accuracy(outcomes: Sequence[LeakageOutcome], name: str, s: int) -> str:
+def _distinct(outcome: LeakageOutcome) -> list[tuple[str, AttackResult]]:
+    """Return the attacks with their names; one for all target sets of the same providers."""
+    sets: dict[tuple[str, int], list[AttackResult]] = {}
+    for attack in outcome.attacks:
+        # A target set is part of those with a smaller s: sets of one size are the same.
+        sets.setdefault((attack.attack, attack.members + attack.nonmembers), []).append(attack)
+    return [
+        (name if alike[0].target_set == 0 else f"{name}, s = {_joined(alike)}", alike[0])
+        for (name, _), alike in sets.items()
+    ]
+
+
+def _joined(attacks: Sequence[AttackResult]) -> str:
+    return " and ".join(str(attack.target_set) for attack in attacks)
+
+
+def _accuracy(outcomes: Sequence[LeakageOutcome], wanted: str) -> str:
     found = [
         attack.accuracy
         for outcome in outcomes
-        for attack in outcome.attacks
-        if (attack.attack, attack.target_set) == (name, s) and attack.accuracy is not None
+        for name, attack in _distinct(outcome)
+        if name == wanted and attack.accuracy is not None
     ]
     return f"{100 * mean(found):.1f}" if found else "–"
 
@@ -227,15 +246,15 @@ def _within(results: LeakageResults) -> Iterator[str]:
     checked, above, surely = 0, list[str](), 0
     titles = {row.name: row.title for row in ATTACKED_ROWS}
     for outcome in results.outcomes:
-        for attack in outcome.attacks if outcome.bounds else []:
+        for name, attack in _distinct(outcome) if outcome.bounds else []:
             for statistic, limit in _limits(outcome.bounds):
                 measure = attack.measures[statistic]
                 checked += 1
                 surely += measure.low > limit
                 if measure.value > limit:
                     above.append(
-                        f"- {titles[outcome.row]}, seed {outcome.seed}, {attack.attack}, "
-                        f"{QUESTIONS[outcome.questions]}: {statistic.replace('_', ' ')} {measure.value:.3f} "
+                        f"- {titles[outcome.row]}, seed {outcome.seed}, {name}, "
+                        f"{QUESTIONS[outcome.questions]}: {NAMES[statistic]} {measure.value:.3f} "
                         f"({measure.low:.3f}–{measure.high:.3f}), allowed {limit:.3f}"
                     )
     verdict = "**Yes**" if not above else "**No**" if surely else "**As far as intervals tell, yes**"

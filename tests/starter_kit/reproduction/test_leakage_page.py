@@ -137,6 +137,20 @@ def test_rates_above_what_epsilon_allows_are_named() -> None:
     assert "DP-LoRA, ε = 1, seed 1, likelihood, new forms: balanced accuracy 0.800" in text
 
 
+def test_target_sets_of_the_same_providers_are_one_column() -> None:
+    one = outcome("dp-lora-1", "red", 0.85)
+    (ours,) = one.attacks
+    azk = ours.model_copy(update={"attack": "AZK", "target_set": 5, "accuracy": 0.5})
+    more = azk.model_copy(update={"target_set": 10})
+    fewer = azk.model_copy(update={"target_set": 12, "members": 10, "accuracy": 0.625})
+    found = one.model_copy(update={"attacks": [ours, azk, more, fewer]})
+    text = page(results().model_copy(update={"outcomes": [found]}), [])
+    assert "| row | AZK, s = 5 and 10 | AZK, s = 12 |" in text
+    assert "| DP-LoRA, ε = 1 | 50.0 | 62.5 |" in text
+    assert "of 9 measured rates of private rows" in text
+    assert "- DP-LoRA, ε = 1, seed 1, AZK, s = 5 and 10, new forms: balanced accuracy 0.800" in text
+
+
 def test_true_values_are_those_of_normal_scores() -> None:
     assert true_value(Statistic.AUC, 0) == pytest.approx(0.5)
     assert true_value(Statistic.BALANCED_ACCURACY, 2) == pytest.approx(0.8413, abs=1e-4)
