@@ -129,7 +129,7 @@ def test_the_folder_store_against_cp(tmp_path: Path, file: Path) -> None:
     least_s = (hashing_cpu_s + moving_cpu_s) / cores
     print(
         f"necessary: hashing {hashing_cpu_s:.2f} s and moving {moving_cpu_s:.2f} s of one core; on {cores} cores\n"
-        f"    {least_s:.2f} s at least, {least_s / copy_s:.2f} times cp and sync; upload {ours_s / least_s:.2f} times that"
+        f"    {least_s:.2f} s at least, {least_s / copy_s:.2f} times cp and sync; upload {ours_s / least_s:.2f} times"
     )
     print(
         f"hashing on both sides alone {hashing_s:.2f} s; with cp and sync {hashing_s + copy_s:.2f} s, upload "
