@@ -2,10 +2,16 @@
 
 A client sends a file as `pfl submit` does, with the SHA-256 of the file and of every part, to the site as gunicorn
 serves it. PFL_UPLOAD_MB names another size of the file than 1 GiB.
+
+`cp` hashes nothing and has no connection in between. So the folder store's upload is also compared with what no upload
+can do without: three passes of SHA-256 (the file and its parts by the client, the parts by the site), and moving the
+bytes over a connection into a file, by plain loops. Their processor time, shared evenly by all cores, is the least that
+an upload can take on the machine.
 """
 
 import hashlib
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -19,6 +25,7 @@ import pytest
 
 from evaluator.contracts import ArtifactKind
 from portal.standalone.stack import Stack
+from portal.uploads.unfinished_file import CHUNK_BYTES
 from starter_kit.site.client import SiteClient
 from starter_kit.site.uploading import USUAL_PART_BYTES, hashes_of, upload_file
 from tests.e2e.conftest import make_participant
@@ -110,18 +117,26 @@ def test_the_folder_store_against_cp(tmp_path: Path, file: Path) -> None:
                 f"cp {file} {tmp_path}/copy && sync {tmp_path}/copy", shell=True, check=True
             )
         )
+        hashing_cpu_s = processor_time(lambda: hash_as_both_sides_must(file))
         hashing_s = seconds(lambda: hash_as_both_sides_must(file))
+        moving_cpu_s = processor_time(lambda: move(file, tmp_path / "moved"))
         before_s, client_before_s = processor_s(stack), time.process_time()
         ours_s = seconds(lambda: send(client, file, submission, run))
         cpu_s, client_s = processor_s(stack) - before_s, time.process_time() - client_before_s
     report("cp and sync", copy_s, ours_s, memory, cpu_s)
     print(f"client: {client_s:.2f} s of one core")
+    cores = len(os.sched_getaffinity(0))
+    least_s = (hashing_cpu_s + moving_cpu_s) / cores
+    print(
+        f"necessary: hashing {hashing_cpu_s:.2f} s and moving {moving_cpu_s:.2f} s of one core; on {cores} cores\n"
+        f"    {least_s:.2f} s at least, {least_s / copy_s:.2f} times cp and sync; upload {ours_s / least_s:.2f} times"
+    )
     print(
         f"hashing on both sides alone {hashing_s:.2f} s; with cp and sync {hashing_s + copy_s:.2f} s, upload "
         f"{ours_s / (hashing_s + copy_s):.2f} times as long"
     )
     assert max(memory) < MAX_RESIDENT_MB
-    assert ours_s < MAX_RATIO * copy_s
+    assert ours_s < MAX_RATIO * (hashing_s + copy_s)
 
 
 def test_a_bucket_against_boto3(tmp_path: Path, file: Path, seaweedfs: SeaweedFS) -> None:
@@ -148,6 +163,33 @@ def hash_as_both_sides_must(file: Path) -> None:
     hashes_of(file, USUAL_PART_BYTES)
     with file.open("rb") as content:
         hashlib.file_digest(content, "sha256")
+
+
+def processor_time(action: Callable[[], object]) -> float:
+    """The processor time of this process, all threads of it, that an action takes."""
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+def move(file: Path, target: Path) -> None:
+    """Send the file to another thread over the loopback interface, which writes it, with nothing else in between."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sender = threading.Thread(target=_send_all, args=(file, server.getsockname()))
+        sender.start()
+        connection, _ = server.accept()
+        buffer = memoryview(bytearray(CHUNK_BYTES))
+        with connection, target.open("wb", buffering=0) as out:
+            while count := connection.recv_into(buffer):
+                out.write(buffer[:count])
+            os.fdatasync(out.fileno())
+        sender.join()
+
+
+def _send_all(file: Path, address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection, file.open("rb") as content:
+        while part := content.read(USUAL_PART_BYTES):
+            connection.sendall(part)
 
 
 def send(client: SiteClient, file: Path, submission: UUID, run: UUID) -> None:

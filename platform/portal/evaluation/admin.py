@@ -22,7 +22,7 @@ from portal.evaluation.models import Evaluation, Examination, StepReport, TestSe
 from portal.evaluation.queue_admin import StepQueueAdmin
 from portal.evaluation.services import evaluate_again, failed_since, requeue_failed
 from portal.submissions.models import Run
-from portal.submissions.selectors import private_submissions
+from portal.submissions.selectors import private_submissions, private_through
 
 __all__ = ["EvaluationAdmin", "StepQueueAdmin"]
 
@@ -137,7 +137,7 @@ class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Evaluation]:
         """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(run__submission__in=private_submissions(request.user))
+        return super().get_queryset(request).filter(private_through(request.user, "run__submission__"))
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may have runs evaluated again."""
@@ -209,7 +209,7 @@ class ExaminationAdmin(ReadOnlyAdmin[Examination]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Examination]:
         """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(run__submission__in=private_submissions(request.user))
+        return super().get_queryset(request).filter(private_through(request.user, "run__submission__"))
 
 
 @admin.register(TestSet)

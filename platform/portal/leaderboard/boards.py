@@ -28,7 +28,7 @@ from portal.leaderboard.ranking import (
 from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.reviews.publication import is_public
 from portal.reviews.selectors import verdicts_on
-from portal.reviews.verdict import Verdict
+from portal.reviews.verdict import Tally, Verdict
 from portal.submissions.models import Run, RunState, SubmissionState
 from portal.submissions.results_field import WithoutChecks
 from portal.submissions.selectors import public_runs, submission_addresses
@@ -230,14 +230,22 @@ def _entries(runs: QuerySet[Run], track: Track, *, with_checks: bool = False) ->
             "submission__code_url",
             "submission__paper_url",
             "submission__publishes_proof",
+            "submission__acceptances",
+            "submission__rejections",
+            "submission__change_requests",
             "state",
             "disqualified_because",
             named=True,
         )
     )
-    submissions = {row.submission_id for row in rows}
-    verdicts, addresses = verdicts_on(track, submissions), submission_addresses(submissions)
-    proofs = submission_addresses(submissions, "submissions:proof")
+    tallies = {
+        row.submission_id: Tally(
+            row.submission__acceptances, row.submission__rejections, row.submission__change_requests
+        )
+        for row in rows
+    }
+    verdicts, addresses = verdicts_on(track, tallies), submission_addresses(tallies)
+    proofs = submission_addresses(tallies, "submissions:proof")
     entries = [
         _entry(row, verdicts[row.submission_id], addresses[row.submission_id], proofs[row.submission_id])
         for row in rows

@@ -158,30 +158,30 @@ def first_points(track: Track, budget: float | None, length: int) -> list[tuple[
 
 def nearest_points(track: Track, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs without a rank by bytes."""
-    return list(_unranked(track, None).values_list(*POINT)[:length])
+    return _points(_unranked(track, None), length)
 
 
-def leading_points(track: Track, length: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return `POINT` of the first runs by bytes, and of those whose ANLS no run with fewer bytes reaches."""
-    order = _order(None)
-    runs = _ranked(track, None).annotate(
-        number=Window(RowNumber(), order_by=order),
-        before=Window(Max("anls"), order_by=order, frame=RowRange(None, -1)),
-    )
-    is_front = Q(before__isnull=True) | Q(anls__gt=F("before"))
-    rows = list(runs.filter(Q(number__lte=length) | is_front).values_list("number", "before", *POINT))
-    first = [point for number, _, *point in rows if number <= length]
-    front = [point for _, before, *point in rows if before is None or point[-1] > before]
-    return first, front
+def front_points(track: Track, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first of the runs by bytes whose ANLS no run with fewer bytes reaches."""
+    before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
+    front = Q(before__isnull=True) | Q(anls__gt=F("before"))
+    return _points(_ranked(track, None).annotate(before=before).filter(front), length)
 
 
-def record_points(track: Track, budget: float | None) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the runs with a rank that were better than all earlier ones, oldest first."""
+def record_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the last of the runs with a rank that were better than all earlier ones, oldest first."""
     best = Min("bytes_total") if budget is None else Max("anls")
     before = Window(best, order_by=BY_AGE, frame=RowRange(None, -1))
-    runs = _ranked(track, budget).annotate(before=before).order_by(*BY_AGE)
     better = Q(bytes_total__lt=F("before")) if budget is None else Q(anls__gt=F("before"))
-    return list(runs.filter(Q(before__isnull=True) | better).values_list(*POINT))
+    runs = _ranked(track, budget).annotate(before=before).filter(Q(before__isnull=True) | better)
+    return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
+
+
+def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
+    """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
+    keys = list(_keys(runs, 0, length))
+    found = {key: point for key, *point in Run.objects.filter(pk__in=keys).values_list("pk", *POINT)}
+    return [tuple(found[key]) for key in keys if key in found]
 
 
 def best_score(track: Track) -> float | None:

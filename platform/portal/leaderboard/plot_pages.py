@@ -19,7 +19,7 @@ from portal.leaderboard.ordering import (
     best_baseline,
     best_score,
     first_points,
-    leading_points,
+    front_points,
     nearest_points,
     record_points,
 )
@@ -88,8 +88,8 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
         first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
         chart = _of_budgets(track, tracks, first)
     else:
-        points, front = leading_points(track, FIRST)
-        first, chart = [(None, points)], _of_bytes(track, points, front[:MOST_OF_THE_FRONT])
+        points = first_points(track, None, FIRST)
+        first, chart = [(None, points)], _of_bytes(track, points, front_points(track, MOST_OF_THE_FRONT))
     if chart is None:
         return ""
     best = [
@@ -157,7 +157,7 @@ def _without_privacy(track: Track, tracks: Sequence[Track]) -> float | None:
 def _progress(track: Track) -> list[Chart]:
     charts = []
     for budget in track.run_budgets():
-        rows = record_points(track, budget)[-MOST_RECORDS:]
+        rows = record_points(track, budget, MOST_RECORDS)
         runs = plotted(rows, _addresses(rows), "front")
         title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at ε = {budget:g}"
         name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")

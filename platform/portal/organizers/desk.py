@@ -70,7 +70,7 @@ def desk_of(organizer: User) -> Desk:
         needs=found,
         failures=failures(),
         flagged=list(flagged_runs(judged, now)[:MOST_FLAGGED]),
-        near_copies=list(near_copies_of_other_teams(judged, now)[:MOST_FLAGGED]),
+        near_copies=list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),

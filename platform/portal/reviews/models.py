@@ -90,6 +90,14 @@ class ProofReview(models.Model):
             if counts and (update_fields is None or "decision" in update_fields):
                 _count_decisions(self.submission_id)
 
+    @override
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
+        """Remove the review, and count those that are left."""
+        with transaction.atomic():
+            removed = super().delete(*args, **options)
+            _count_decisions(self.submission_id)
+        return removed
+
     @property
     def is_decided(self) -> bool:
         """Whether the reviewer has decided on the newest version of the proof."""

@@ -1,6 +1,6 @@
 """Queries about reviews."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from portal.accounts.selectors import is_reviewer
 from portal.challenge.models import Ranking, Track
 from portal.reviews import tallies
 from portal.reviews.models import Appeal, Decision, ProofReview
-from portal.reviews.verdict import ResultStatus, Verdict, verdict
+from portal.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from portal.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from portal.submissions.selectors import competed_tracks, private_submissions
 from portal.teams.selectors import teams_ever_of
@@ -29,14 +29,31 @@ def verdict_on(submission: Submission) -> Verdict:
     return verdict(decisions, submission.track.required_reviews)
 
 
-def verdicts_on(track: Track, submissions: Collection[UUID]) -> dict[UUID, Verdict]:
-    """Return the status of the results of these submissions of the track, in one query where it requires proofs."""
+def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdict]:
+    """Return the status of the results of submissions of the track, whose decisions are counted.
+
+    The reasons of rejected ones take a query.
+    """
     if not track.is_private:
-        return dict.fromkeys(submissions, Verdict(ResultStatus.SCORED))
-    return {
-        submission: verdict(decisions, track.required_reviews)
-        for submission, decisions in decisions_on(submissions).items()
+        return dict.fromkeys(tallies, Verdict(ResultStatus.SCORED))
+    required = track.required_reviews
+    reasons: dict[UUID, list[str]] = {
+        submission: []
+        for submission, tally in tallies.items()
+        if status_of(tally, required) is ResultStatus.REJECTED
     }
+    for submission, reason in _rejections(reasons) if reasons else ():
+        reasons[submission].append(reason)
+    return {
+        submission: verdict_of(tally, required, reasons.get(submission, ()))
+        for submission, tally in tallies.items()
+    }
+
+
+def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[UUID, str]]":
+    """Return the submissions with the reason of each rejection, the oldest first."""
+    rejected = ProofReview.objects.filter(submission__in=submissions, decision=Decision.REJECTED)
+    return rejected.values_list("submission_id", "reason")
 
 
 def decisions_on(submissions: Iterable[UUID]) -> dict[UUID, list[tuple[Decision, str]]]:

@@ -9,9 +9,7 @@ from django.db.models import F, Q
 
 def rejected(of: str = "") -> Q:
     """Return the condition that the proof is rejected, as `status_of` decides it."""
-    unanimous = {f"{of}rejections__gte": 1, f"{of}acceptances": 0, f"{of}change_requests": 0}
-    outweighs = Q(**{f"{of}rejections__gte": 2}) & Q(**{f"{of}rejections__gte": F(f"{of}acceptances")})
-    return Q(**unanimous) | outweighs
+    return Q(**{f"{of}proof_rejected": True})
 
 
 def verified(required: int | F, of: str = "") -> Q:

@@ -84,13 +84,19 @@ def verdict(decisions: Iterable[tuple[Decision, str]], required: int) -> Verdict
     """Return the verdict on a proof, from each reviewer's decision with its reason; see `status_of`."""
     decided = list(decisions)
     tally = Tally(*(sum(found == one for found, _ in decided) for one in _COUNTED))
+    return verdict_of(
+        tally, required, [reason for decision, reason in decided if decision == Decision.REJECTED]
+    )
+
+
+def verdict_of(tally: Tally, required: int, rejections: Iterable[str] = ()) -> Verdict:
+    """Return the verdict on a proof, from the counted decisions and the reasons of the rejections among them."""
     status = status_of(tally, required)
     is_open = status is ResultStatus.PROVISIONAL
     asks_changes = is_open and tally.changes > 0
     is_split = is_open and not asks_changes and tally.rejected > 0
     if status is ResultStatus.REJECTED:
-        rejections = [reason.rstrip(" .") for decision, reason in decided if decision == Decision.REJECTED]
-        reason = "proof rejected: " + "; ".join(rejections)
+        reason = "proof rejected: " + "; ".join(reason.rstrip(" .") for reason in rejections)
     elif status is ResultStatus.VERIFIED:
         reason = f"proof accepted by {tally.accepted} reviewers"
     elif asks_changes:

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from portal.audit.admin import ModelT, ReadOnlyAdmin
 from portal.submissions.models import Artifact, Run, RunToken, Submission
-from portal.submissions.selectors import competed_tracks, private_to
+from portal.submissions.selectors import competed_tracks, private_through
 from portal.submissions.services import mark_baseline
 
 
@@ -85,7 +85,7 @@ class SubmissionAdmin(admin.ModelAdmin[Submission]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Submission]:
         """Leave out the tracks in which the visitor competes."""
-        return super().get_queryset(request).filter(private_to(request.user))
+        return super().get_queryset(request).filter(private_through(request.user))
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
         return False

@@ -28,6 +28,11 @@ PROOFS_WITHOUT_RUN = models.Q(kind="privacy_proof", run__isnull=True) | (
     ~models.Q(kind="privacy_proof") & models.Q(run__isnull=False)
 )
 
+# One rejection which nobody contradicts, or two which no greater number of acceptances outweighs.
+REJECTED = models.Q(rejections__gte=1, acceptances=0, change_requests=0) | (
+    models.Q(rejections__gte=2) & models.Q(rejections__gte=models.F("acceptances"))
+)
+
 
 class SubmissionState(models.TextChoices):
     """The state of a submission; `portal.submissions.states` says what may follow what."""
@@ -106,6 +111,12 @@ class Submission(models.Model):
     acceptances = models.PositiveSmallIntegerField(default=0, editable=False)
     rejections = models.PositiveSmallIntegerField(default=0, editable=False)
     change_requests = models.PositiveSmallIntegerField(default=0, editable=False)
+    # Whether they withhold the rank: the rule of `portal.reviews.verdict.status_of`, by which every board is selected.
+    proof_rejected = models.GeneratedField(
+        expression=models.ExpressionWrapper(REJECTED, models.BooleanField()),
+        output_field=models.BooleanField(),
+        db_persist=True,
+    )
     # For searches: to lower thousands of titles takes most of one. A letter may become two, so it has no length.
     lower_title = models.GeneratedField(
         expression=Lower("title"), output_field=models.TextField(), db_persist=True
@@ -126,9 +137,12 @@ class Submission(models.Model):
                     "team",
                     "submitted_at",
                     "anonymous",
+                    "created_by",
+                    "published_at",
                     "acceptances",
                     "rejections",
                     "change_requests",
+                    "proof_rejected",
                 ],
                 condition=models.Q(state="submitted", published_at__isnull=False),
                 name="submissions_on_boards",
@@ -256,6 +270,12 @@ class Run(models.Model):
                 condition=models.Q(flagged_checks__gt=0),
                 name="runs_with_flagged_checks",
             ),
+            models.Index(
+                fields=["submission"],
+                condition=models.Q(scored_at__isnull=False),
+                name="scored_runs_of_submissions",
+            ),
+            models.Index(fields=["submission"], condition=models.Q(state="failed"), name="failed_runs"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["submission", "budget"], name="one_run_per_budget"),

@@ -125,6 +125,20 @@ def private_to(user: User | AnonymousUser) -> Q:
     return Q(own) | ~Q(track__in=competed_tracks(user))
 
 
+def private_through(user: User | AnonymousUser, of: str = "") -> Q:
+    """Return the condition of `private_submissions` for rows that lead to them by `of`, such as "run__submission__".
+
+    It names the few teams and tracks that decide, so that the database looks at no submission that isn't shown.
+    """
+    if not user.is_authenticated:
+        return Q(pk__in=())
+    teams = Membership.objects.filter(user=user).values_list("team", flat=True)
+    own = Q(**{f"{of}team__in": list(teams)})
+    if not user.has_perm("submissions.view_submission"):
+        return own
+    return own | ~Q(**{f"{of}track__in": list(competed_tracks(user).values_list("pk", flat=True))})
+
+
 def competed_tracks(user: User) -> QuerySet[Track]:
     """Return the tracks in which a team that the user is or was in has submitted; organizers' baselines don't count."""
     return Track.objects.filter(

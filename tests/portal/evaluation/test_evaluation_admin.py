@@ -265,5 +265,5 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(client, rejected, dj
     client.force_login(make_user(is_staff=True, is_superuser=True))
     for _ in range(5):
         dispatch.start(make_run(state=RunState.QUEUED))
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         client.get(LIST)

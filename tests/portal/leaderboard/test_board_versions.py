@@ -23,7 +23,7 @@ from portal.evaluation.parts import reveal
 from portal.organizers.phase_changes import preview_phase, save_phase
 from portal.organizers.track_changes import change_track, changes_between, preview
 from portal.reviews.checklist import CHECKLIST
-from portal.reviews.models import Decision
+from portal.reviews.models import Decision, ProofReview
 from portal.reviews.services import decide
 from portal.submissions.models import RunState, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
@@ -72,6 +72,7 @@ COLUMNS = {
     "submissions_submission.acceptances": "decide and reopen",
     "submissions_submission.rejections": "decide and reopen",
     "submissions_submission.change_requests": "decide and reopen",
+    "submissions_submission.proof_rejected": "decide and reopen",
     **dict.fromkeys(
         [f"challenge_phase.{field.column}" for field in Phase._meta.concrete_fields], PHASE_EDITS
     ),
@@ -273,6 +274,10 @@ def test_what_is_rolled_back_leaves_the_version_as_it_was(run):
 
 def test_it_is_known_of_every_column_that_a_board_reads_what_changes_it(client, run):
     make_run(make_submission(track=make_track("bytes", slug="bytes"), state="submitted"), state="scored")
+    rejected = make_submission(track=run.submission.track, state="submitted")
+    make_run(rejected, budget=4.0, state="scored")
+    decided = {"decision": Decision.REJECTED, "reason": "a reason", "decided_at": timezone.now()}
+    ProofReview.objects.create(submission=rejected, reviewer=make_reviewer(), **decided)
     with CaptureQueriesContext(connection) as queries:
         for slug in ("privacy", "bytes"):
             for address in (

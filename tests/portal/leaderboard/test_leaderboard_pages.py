@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.accounting.accountant import Accountant
+from portal.audit.versions import boards_changed
 from portal.challenge.models import Ranking
 from portal.downloads.models import Download, Kind
 from portal.leaderboard.boards import boards_of
@@ -176,15 +177,20 @@ class TestTrackPage:
         for number in range(6):
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
-        # The tracks, their versions, the first of two boards, their runs, the rows and their reviews. Of the plot: the
-        # first of two boards. And whether the test set is split.
-        with django_assert_num_queries(11):
+        # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
+        # boards. And whether the test set is split.
+        with django_assert_num_queries(10):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows and their reviews, and the intervals beside theirs. And whether the test set
-        # is split. The plot is cached.
-        with django_assert_num_queries(10):
+        # rows, and the intervals beside theirs. And whether the test set is split. The plot is cached.
+        with django_assert_num_queries(9):
             client.get("/leaderboard/privacy/?epsilon=1")
+        rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
+        review(rejected, Decision.REJECTED, "no composition")
+        boards_changed(private_track.pk)
+        # And the reasons of rejections, and for the plot the first of two boards and the best without privacy.
+        with django_assert_num_queries(9 + 1 + 3):
+            assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)

@@ -68,6 +68,17 @@ def test_progress_has_those_that_were_better_than_all_before(client, track):
     assert found == ["Worse", "Good", "Small"]
 
 
+def test_progress_ends_with_the_best_of_today(client, track, monkeypatch):
+    monkeypatch.setattr("portal.leaderboard.plot_pages.MOST_RECORDS", 2)
+    found = marks(client.get("/leaderboard/bytes/progress/").text)
+    assert [label.split(":")[0] for label, _ in found] == ["Good", "Small"]
+
+
+def test_of_equal_scores_the_front_has_the_one_with_fewer_bytes(client, track):
+    add(track, "Later", day=4, bytes_total=15_000, anls=0.9)
+    assert ("Later: 15.0 kB, ANLS 0.9000", "other") in marks(client.get("/leaderboard/bytes/").text)
+
+
 def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(client, track):
     private = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
     add(private, "One", budget=1.0, epsilon=0.9, anls=0.4)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import AnonymousUser, Permission
 from django.test import Client
 from django.urls import reverse
 
@@ -11,7 +11,7 @@ from evaluator.contracts import ArtifactKind
 from portal.accounts.models import User
 from portal.challenge.models import Ranking
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
-from portal.submissions.selectors import private_submissions, sees_private
+from portal.submissions.selectors import private_submissions, private_through, sees_private
 from portal.teams.models import Membership
 from tests.portal.factories import (
     make_artifact,
@@ -149,3 +149,19 @@ def test_any_member_discards_a_draft(client: Client) -> None:
     client.post(reverse("submissions:withdraw", args=[draft.pk]))
     draft.refresh_from_db()
     assert draft.state == SubmissionState.WITHDRAWN
+
+
+def test_tables_that_lead_to_submissions_show_those_that_the_visitor_sees_the_private_part_of(run):
+    organizer = make_organizer()
+    others = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
+    make_run(others)
+    visitors = [AnonymousUser(), make_user(), make_user(is_staff=True), run.submission.created_by, organizer]
+    visitors.append(competing(make_organizer(), run))
+    for visitor in visitors:
+        through = Run.objects.filter(private_through(visitor, "submission__"))
+        seen = set(private_submissions(visitor).values_list("pk", flat=True))
+        with_runs = set(Run.objects.filter(submission__in=seen).values_list("submission", flat=True))
+        assert set(through.values_list("submission", flat=True)) == with_runs
+        assert set(Submission.objects.filter(private_through(visitor)).values_list("pk", flat=True)) == seen
+    seeing = [visitor for visitor in visitors if private_submissions(visitor).exists()]
+    assert seeing == [run.submission.created_by, organizer, visitors[-1]]

@@ -48,6 +48,7 @@ class Migration(migrations.Migration):
                 ('acceptances', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('rejections', models.PositiveSmallIntegerField(default=0, editable=False)),
                 ('change_requests', models.PositiveSmallIntegerField(default=0, editable=False)),
+                ('proof_rejected', models.GeneratedField(db_persist=True, expression=models.ExpressionWrapper(models.Q(models.Q(('acceptances', 0), ('change_requests', 0), ('rejections__gte', 1)), models.Q(('rejections__gte', 2), ('rejections__gte', models.F('acceptances'))), _connector='OR'), models.BooleanField()), output_field=models.BooleanField())),
                 ('lower_title', models.GeneratedField(db_persist=True, expression=django.db.models.functions.text.Lower('title'), output_field=models.TextField())),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('phase', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='submissions', to='challenge.phase')),
@@ -197,7 +198,15 @@ class Migration(migrations.Migration):
             index=models.Index(condition=models.Q(('flagged_checks__gt', 0)), fields=['scored_at'], name='runs_with_flagged_checks'),
         ),
         migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('scored_at__isnull', False)), fields=['submission'], name='scored_runs_of_submissions'),
+        ),
+        migrations.AddIndex(
+            model_name='run',
+            index=models.Index(condition=models.Q(('state', 'failed')), fields=['submission'], name='failed_runs'),
+        ),
+        migrations.AddIndex(
             model_name='submission',
-            index=models.Index(condition=models.Q(('published_at__isnull', False), ('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at', 'anonymous', 'acceptances', 'rejections', 'change_requests'), name='submissions_on_boards'),
+            index=models.Index(condition=models.Q(('published_at__isnull', False), ('state', 'submitted')), fields=['track'], include=('id', 'team', 'submitted_at', 'anonymous', 'created_by', 'published_at', 'acceptances', 'rejections', 'change_requests', 'proof_rejected'), name='submissions_on_boards'),
         ),
     ]
