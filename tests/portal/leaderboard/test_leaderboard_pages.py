@@ -181,9 +181,9 @@ class TestTrackPage:
         with django_assert_num_queries(11):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows and their reviews, and the intervals beside theirs. And whether the test set
-        # is split. The plot is cached.
-        with django_assert_num_queries(10):
+        # rows and their reviews, the intervals beside theirs, and whether ranks of last week are known. And whether the
+        # test set is split. The plot is cached.
+        with django_assert_num_queries(11):
             client.get("/leaderboard/privacy/?epsilon=1")
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
