@@ -42,7 +42,7 @@ def _changed(track: Track, budget: float | None) -> Iterable[tuple[UUID, int | N
     of_board = Run.objects.filter(
         submission__track=track, budget=budget, rank_records__isnull=False
     ).distinct()
-    before = dict(_with_last_rank(of_board).values_list("pk", "last_rank"))
+    before = _last_ranks(of_board)
     for run, rank in now.items():
         if before.get(run) != rank:
             yield run, rank
@@ -59,8 +59,8 @@ def ranks_before(track: Track, runs: Collection[UUID], today: date) -> dict[UUID
     then = today - BACK
     if not runs or not RankRecord.objects.filter(run__submission__track=track, day__lte=then).exists():
         return {}
-    before = _with_last_rank(Run.objects.filter(pk__in=runs), then).values_list("pk", "last_rank")
-    return {run: rank or 0 for run, rank in before}
+    before = _last_ranks(Run.objects.filter(pk__in=runs), then)
+    return {run: rank or 0 for run, rank in before.items()}
 
 
 def histories(runs: Collection[UUID]) -> dict[UUID, list[RankRecord]]:
@@ -74,8 +74,10 @@ def histories(runs: Collection[UUID]) -> dict[UUID, list[RankRecord]]:
     return found
 
 
-def _with_last_rank(runs: QuerySet[Run], until: date | None = None) -> QuerySet[Run]:
+def _last_ranks(runs: QuerySet[Run], until: date | None = None) -> dict[UUID, int | None]:
+    """Return the rank of each run by its last record, up to a day; None where it had none."""
     records = RankRecord.objects.filter(run=OuterRef("pk")).order_by("-day")
     if until is not None:
         records = records.filter(day__lte=until)
-    return runs.order_by().annotate(last_rank=Subquery(records.values("rank")[:1]))
+    last = runs.order_by().annotate(last_rank=Subquery(records.values("rank")[:1]))
+    return dict(last.values_list("pk", "last_rank"))

@@ -56,12 +56,8 @@ class TestRecording:
         for days, anls in ((1, 0.4), (2, 0.4), (3, 0.9)):
             change_results(run, anls=anls)
             record_ranks(TODAY + timedelta(days=days))
-        days = [(day - TODAY).days for day, _ in recorded(run)]
-        assert list(zip(days, [rank for _, rank in recorded(run)], strict=True)) == [
-            (0, 1),
-            (1, None),
-            (3, 1),
-        ]
+        found = [((day - TODAY).days, rank) for day, rank in recorded(run)]
+        assert found == [(0, 1), (1, None), (3, 1)]
 
     def test_what_is_on_no_board_is_not_recorded(self, track):
         add(track, "Too low", anls=0.4)
