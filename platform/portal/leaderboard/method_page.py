@@ -81,7 +81,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "submission": submission,
         "is_own": membership is not None,
         "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
-        "is_short": len(submission.description) <= SHORT_CHARACTERS,
+        "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "verdict": verdict,
         "proof_url": public_proof_url(submission, verdict.status),
