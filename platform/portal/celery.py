@@ -24,6 +24,7 @@ HOUR_S = 3600
 REMIND_TASK = "portal.remind_reviewers"
 REMIND_HOUR = 6  # UTC
 DEADLINES_TASK = "portal.remind_of_deadlines"
+RANKS_TASK = "portal.record_ranks"
 LIVENESS_TASK = "portal.show_intake"
 DRAW_TASK = "portal.draw_proofs"
 # A drawing takes the intake for some seconds at most: reports and heartbeats come in between.
@@ -59,6 +60,12 @@ app.conf.update(
         },
         "remind of deadlines": {
             "task": DEADLINES_TASK,
+            "schedule": HOUR_S,
+            "options": {"expires": HOUR_S},
+        },
+        # A day's ranks are those of its last hour.
+        "record ranks": {
+            "task": RANKS_TASK,
             "schedule": HOUR_S,
             "options": {"expires": HOUR_S},
         },

@@ -22,6 +22,13 @@ NO_RANK = SafeString('<span class="muted" aria-label="no rank">–</span>')
 NO_RUN = SafeString('<span class="muted" aria-label="no run">–</span>')
 AGAIN = SafeString(' <span class="badge badge-running">re-evaluating</span>')
 EMPTY = SafeString("")
+MOVED = (
+    '<div class="small board-{}"><span aria-hidden="true">{} {}</span>'
+    '<span class="visually-hidden">{} {} since last week</span></div>'
+)
+NEW = SafeString(
+    '<div class="small board-new">new<span class="visually-hidden">, without a rank last week</span></div>'
+)
 # The ranks that stand out.
 TOP = 3
 PICK = (
@@ -98,7 +105,24 @@ def _rank(row: Row) -> SafeString:
         could_be = '<div class="muted small"><span class="visually-hidden">could be </span>{}</div>'
         ranks = markup(could_be, row.ranks)
     top = " board-top" if row.rank <= TOP else ""
-    return markup('<td class="num board-rank{}"><strong>{}</strong>{}</td>', top, row.rank, ranks)
+    return markup(
+        '<td class="num board-rank{}"><strong>{}</strong>{}{}</td>',
+        top,
+        row.rank,
+        ranks,
+        _move(row.rank, row.was),
+    )
+
+
+def _move(rank: int, was: int | None) -> SafeString:
+    """Return how a rank differs from that of a week before."""
+    if was is None or was == rank:
+        return EMPTY
+    if was == 0:
+        return NEW
+    direction, sign = ("up", "▲") if rank < was else ("down", "▼")
+    places = abs(was - rank)
+    return markup(MOVED, direction, sign, places, direction, places)
 
 
 def _number(label: str, value: str, below: str = "") -> SafeString:

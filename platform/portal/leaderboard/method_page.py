@@ -10,6 +10,7 @@ from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.safestring import mark_safe
+from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
 from portal.audit.models import AuditEntry
@@ -22,6 +23,7 @@ from portal.leaderboard.leakage_plot import leakage_plot
 from portal.leaderboard.ordering import rank_if_published, ranks_of
 from portal.leaderboard.plot_pages import plot_with_mark
 from portal.leaderboard.question_types import type_rows
+from portal.leaderboard.rank_plot import rank_plots
 from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
@@ -30,6 +32,9 @@ from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
+
+# A description of up to so many characters stands above the results.
+SHORT_CHARACTERS = 700
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "submission": submission,
         "is_own": membership is not None,
         "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
+        "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "verdict": verdict,
         "proof_url": public_proof_url(submission, verdict.status),
@@ -91,6 +97,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if _is_listed(submission) and runs else "",
         "is_listed": _is_listed(submission),
+        "rank_plots": mark_safe(_rank_plots(submission, runs)),  # noqa: S308  (a template made it)
         "may_publish": may_publish(submission),
         "bibtex": bibtex(submission, people),
         "researchers": people,
@@ -143,6 +150,10 @@ def _runs(
 def _is_listed(submission: Submission) -> bool:
     """Return whether the boards list the submission's scored runs."""
     return submission.state == SubmissionState.SUBMITTED and not submission.is_private
+
+
+def _rank_plots(submission: Submission, runs: Sequence[MethodRun]) -> str:
+    return rank_plots([one.status.run for one in runs], localdate()) if _is_listed(submission) else ""
 
 
 def names_team(submission: Submission, *, is_insider: bool) -> bool:

@@ -74,6 +74,7 @@ class Row:
 
     Attributes:
         ranks: Which ranks it could have, by the uncertainty of the scores; None where nobody has asked.
+        was: Its rank a week before, 0 where it had none; None where that isn't known, or nobody has asked.
     """
 
     entry: Entry
@@ -81,6 +82,7 @@ class Row:
     reason: str = ""
     short_reason: str = ""
     ranks: RankRange | None = None
+    was: int | None = None
 
 
 def rank_by_bytes(entries: Iterable[Entry], threshold: float) -> list[Row]:

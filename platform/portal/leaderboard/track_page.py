@@ -5,6 +5,7 @@ What it shows of the boards is rendered once for each version of them, except wh
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
@@ -12,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.timezone import localdate
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
@@ -25,6 +27,7 @@ from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ordering import overlapping_scores
 from portal.leaderboard.plot_pages import track_plot
+from portal.leaderboard.rank_history import ranks_before
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.leaderboard.uncertainty import RankRanges
@@ -117,11 +120,11 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     if shown is None:
         raise Http404("no such track")
     asked = BoardQuery.of(shown, request.GET)
-    versions = boards_versions([one.pk for one in tracks])
+    versions, today = boards_versions([one.pk for one in tracks]), localdate()
 
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
-        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk])
+        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
         context = {
             "track": shown,
             "asked": asked,
@@ -141,7 +144,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         }
         return render(request, "leaderboard/track.html", context)
 
-    return page_unless_unchanged(request, str(versions), respond)
+    return page_unless_unchanged(request, f"{versions} {today}", respond)
 
 
 def _has_sort(track: Track, sort: Sort) -> bool:
@@ -166,8 +169,8 @@ def _tabs(track: Track, asked: BoardQuery) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _boards(track: Track, asked: BoardQuery, page: str | None, version: str) -> str:
-    """Return the part of the boards that is asked for, rendered."""
+def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
+    """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
     if asked.is_overview:
         return _kept(asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked))
     board = next(one for one in stored_boards(track) if asked.budget in ("", f"{one.budget or 0:g}"))
@@ -176,7 +179,9 @@ def _boards(track: Track, asked: BoardQuery, page: str | None, version: str) -> 
     ranked, unranked = map(int, counted.split())
     places = range(unranked if asked.only_unranked else ranked)
     shown = Paginator(places, PAGE_LENGTH).get_page(page)
-    return _kept(asked, version, f"{name} {shown.number}", lambda: _page(board, asked, shown, unranked))
+    return _kept(
+        asked, version, f"{name} {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today)
+    )
 
 
 def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
@@ -185,7 +190,7 @@ def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -
     return draw() if is_own else cached(version, name, draw)
 
 
-def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int) -> str:
+def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:
     track, selection = board.track, asked.selection
     columns = Columns(
         track.is_private,
@@ -200,7 +205,8 @@ def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count
         return _drawn(track, asked, ShownBoard(board.budget, rows, columns, page))
     nearest = NEAREST if page.number == 1 and unranked_count else 0
     rows, unranked = board.with_nearest(selection, start, start + PAGE_LENGTH, nearest)
-    shown = ShownBoard(board.budget, _with_ranges(board, rows), columns, page, unranked, unranked_count)
+    rows = _with_ranks_before(track, _with_ranges(board, rows), today)
+    shown = ShownBoard(board.budget, rows, columns, page, unranked, unranked_count)
     return _drawn(track, asked, shown)
 
 
@@ -216,6 +222,11 @@ def _with_ranges(board: StoredBoard, rows: Sequence[Row]) -> list[Row]:
     above, overlapping = overlapping_scores(board.track, board.budget, low, high)
     ranges = RankRanges(overlapping, above)
     return [replace(row, ranks=ranges.of(*end)) for row, end in zip(rows, ends, strict=True)]
+
+
+def _with_ranks_before(track: Track, rows: Sequence[Row], today: date) -> list[Row]:
+    before = ranks_before(track, [row.entry.run for row in rows], today)
+    return [replace(row, was=before.get(row.entry.run)) for row in rows]
 
 
 def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:

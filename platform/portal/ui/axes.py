@@ -11,6 +11,7 @@ from dataclasses import dataclass
 STEPS = (1, 2, 5)
 # The most ticks of an axis; a longer logarithmic one has ticks at decades, or at every second decade and so on.
 MOST_TICKS = 8
+LEAST_STEP = 1e-4
 
 Point = tuple[float, float]
 
@@ -42,11 +43,13 @@ class LogAxis:
 
 
 class LinearAxis:
-    """An axis in equal steps that covers some values and lies from `start` to `end`."""
+    """An axis in equal steps, of at least `least_step`, that covers some values and lies from `start` to `end`."""
 
-    def __init__(self, values: Iterable[float], start: float, end: float) -> None:
+    def __init__(
+        self, values: Iterable[float], start: float, end: float, *, least_step: float = LEAST_STEP
+    ) -> None:
         covered = list(values)
-        numbers = even_numbers(min(covered), max(covered))
+        numbers = even_numbers(min(covered), max(covered), least_step)
         self._low, self._high = numbers[0], numbers[-1]
         self._start, self._end = start, end
         decimals = max(len(f"{number:g}".partition(".")[2]) for number in numbers)
@@ -58,12 +61,12 @@ class LinearAxis:
         return round(self._start + part * (self._end - self._start), 1)
 
 
-def even_numbers(low: float, high: float) -> list[float]:
+def even_numbers(low: float, high: float, least_step: float = LEAST_STEP) -> list[float]:
     """Return rising round numbers in equal steps that cover the range from `low` to `high`; at least two."""
-    width = max(high - low, 1e-4)
+    width = max(high - low, least_step)
     power = math.floor(math.log10(width / MOST_TICKS))
     steps = (step * 10.0 ** (power + more) for more in range(3) for step in STEPS)
-    step = next(step for step in steps if width / step <= MOST_TICKS - 2)
+    step = next(step for step in steps if width / step <= MOST_TICKS - 2 and step >= 0.999 * least_step)
     first, last = math.floor(low / step), math.ceil(high / step)
     return [round(number * step, 10) for number in range(first, max(last, first + 1) + 1)]
 

@@ -182,14 +182,15 @@ class TestTrackPage:
         with django_assert_num_queries(10):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows, and the intervals beside theirs. And whether the test set is split. The plot is cached.
-        with django_assert_num_queries(9):
+        # rows, the intervals beside theirs, and whether ranks of last week are known. And whether the test set is split.
+        # The plot is cached.
+        with django_assert_num_queries(10):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
         # And the reasons of rejections, and for the plot the first of two boards and the best without privacy.
-        with django_assert_num_queries(9 + 1 + 3):
+        with django_assert_num_queries(10 + 1 + 3):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.contrib.auth.models import Permission
@@ -15,6 +16,7 @@ from portal.accounts.services import create_token, vouch_for_address
 from portal.challenge.models import Phase, Track
 from portal.downloads.models import Terms
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, TestSet, Worker
+from portal.leaderboard.models import RankRecord
 from portal.news.models import NewsItem
 from portal.notifications.kinds import Kind
 from portal.notifications.models import Notification
@@ -135,6 +137,9 @@ def make_submissions(team: Team, reviewer: User) -> dict[str, Submission]:
     public = private_submission(make_team(name="Public", slug="public"), publishes_proof=True)
     for person in (reviewer, make_reviewer()):
         accept(public, person)
+    for run, ranks in ((scored.runs.get(), (4, 2)), (public.runs.get(), (1, 3))):
+        for days, rank in zip((30, 8), ranks, strict=True):
+            RankRecord.objects.create(run=run, day=timezone.localdate() - timedelta(days=days), rank=rank)
     Notification.objects.create(user=owner_of(team), kind=Kind.RESULTS, subject="DP-FedAvg is scored")
     return {
         "draft": draft,

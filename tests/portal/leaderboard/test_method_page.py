@@ -1,4 +1,4 @@
-"""ANLS by type of question where people read it: the page of a method, the API, and nowhere on the boards."""
+"""The page of a method: where its description stands, and ANLS by question type there, in the API, and on no board."""
 
 import pytest
 
@@ -50,3 +50,14 @@ def test_the_api_has_them_and_the_tables_of_many_runs_leave_them_out(client, sub
         "/leaderboard/privacy/?epsilon=4",
     ):
         assert "total_amount" not in client.get(address).text
+
+
+@pytest.mark.parametrize(("text", "is_first"), [("What it is.", True), ("What it is. " * 100, False)])
+def test_a_short_description_stands_above_the_results_and_a_long_one_below(
+    client, submission, text, is_first
+):
+    submission.description = text
+    submission.save()
+    page = client.get(submission.get_absolute_url()).text
+    assert page.count('<h2 id="description">') == 1
+    assert (page.index('id="description"') < page.index('id="results"')) == is_first
