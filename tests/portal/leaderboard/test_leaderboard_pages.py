@@ -182,7 +182,7 @@ class TestTrackPage:
         with django_assert_num_queries(10):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
-        # rows, the intervals beside theirs, and whether ranks of last week are known. And whether the test set is split.
+        # rows, the intervals beside theirs, whether ranks of last week are known, and whether the test set is split.
         # The plot is cached.
         with django_assert_num_queries(10):
             client.get("/leaderboard/privacy/?epsilon=1")
