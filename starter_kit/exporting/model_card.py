@@ -75,8 +75,8 @@ def model_card(summary: RunSummary, settings: str, origin: Origin, *, adapter: b
     parts = [
         f"---\n{front}---",
         f"# {summary.experiment}",
-        f"A VT5 for questions about documents, trained federatedly with `{summary.method}` of the PFL-DocVQA "
-        f"benchmark's starter kit{', as low-rank adapters' if adapter else ''}.",
+        f"A VT5 for questions about documents, trained with federated learning by the method "
+        f"`{summary.method}` of the PFL-DocVQA benchmark's starter kit{', as low-rank adapters' if adapter else ''}.",
         "\n".join(["| | |", "| --- | --- |", *rows]),
         "## Privacy",
         _privacy(summary),

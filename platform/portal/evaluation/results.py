@@ -17,7 +17,8 @@ from portal.submissions.models import Run
 from portal.ui.rounding import epsilon_text
 
 TRUST = {
-    TrustLevel.RECOMPUTED: "Every number follows from the files. Whether the files are true has not been verified.",
+    TrustLevel.RECOMPUTED: "Every number was recomputed from the submitted files. "
+    "Nobody has confirmed that the training ran as these files describe.",
     TrustLevel.CONFORMING: "The attached method, run on synthetic data in a sandbox, kept what its ε is computed "
     "from. That this code made the checkpoint has not been verified.",
     TrustLevel.REPLAYED: "One round, drawn after the record was uploaded, was trained again by the organizers on their "
