@@ -41,6 +41,8 @@ PAGES = (
     "news:list",
     "about:contact",
     "about:cite",
+    "about:privacy",
+    "about:conduct",
 )
 
 

@@ -6,4 +6,6 @@ app_name = "about"
 urlpatterns = [
     path("contact/", views.contact, name="contact"),
     path("cite/", views.cite, name="cite"),
+    path("privacy/", views.privacy, name="privacy"),
+    path("conduct/", views.conduct, name="conduct"),
 ]

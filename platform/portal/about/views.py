@@ -7,6 +7,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from portal.about.citations import bibtex, in_words
+from portal.accounts.sign_in import offered_providers
+from portal.notifications.retention import MOST_KEPT
 
 
 @require_safe
@@ -21,3 +23,25 @@ def cite(request: HttpRequest) -> HttpResponse:
     year = timezone.now().year
     context = {"bibtex": bibtex(settings.SITE_URL, year), "in_words": in_words(settings.SITE_URL, year)}
     return render(request, "about/cite.html", context)
+
+
+@require_safe
+def privacy(request: HttpRequest) -> HttpResponse:
+    """Say what the site stores about people, who sees it, and how long it is kept."""
+    context = {
+        "organizers": settings.ORGANIZERS,
+        "remembered_hours": settings.SESSION_COOKIE_AGE // 3600,
+        "providers": list(offered_providers().values()),
+        "upload_days": settings.RETENTION_UPLOAD_DAYS,
+        "draft_days": settings.RETENTION_DRAFT_DAYS,
+        "checkpoint_days": settings.RETENTION_CHECKPOINT_DAYS,
+        "notification_days": settings.RETENTION_NOTIFICATION_DAYS,
+        "most_notifications": MOST_KEPT,
+    }
+    return render(request, "about/privacy.html", context)
+
+
+@require_safe
+def conduct(request: HttpRequest) -> HttpResponse:
+    """Say how people treat each other and the benchmark here, and where to report what goes wrong."""
+    return render(request, "about/conduct.html")

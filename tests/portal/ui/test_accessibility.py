@@ -60,6 +60,8 @@ PAGES = {
         "/docs/formats/",
         "/about/contact/",
         "/about/cite/",
+        "/about/privacy/",
+        "/about/conduct/",
         "/news/",
         "/news/open/",
         "/data/",
