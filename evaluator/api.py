@@ -226,6 +226,16 @@ class ChangedText(Request):
     publishes_proof: bool | None = None
 
 
+class Withdrawal(Request):
+    """Withdraw a submission.
+
+    Attributes:
+        reason: Public for good, where the submission was; at most 300 characters, and may be empty.
+    """
+
+    reason: str = ""
+
+
 class NewRun(Request):
     """Add the run at a budget to a draft; the budget is null where ε plays no part."""
 

@@ -16,6 +16,7 @@ from evaluator.api import (
     SubmissionPage,
     SubmissionStatus,
     SubmissionSummary,
+    Withdrawal,
 )
 from evaluator.errors import ErrorCode, ProblemError
 from portal.api.authentication import ApiRequest, team_in
@@ -27,7 +28,7 @@ from portal.evaluation.examinations import ShownExamination
 from portal.evaluation.services import cancel as cancel_submission
 from portal.paging import DEFAULT_LIMIT, ListLimit, ListOffset
 from portal.submissions import publication, services
-from portal.submissions.forms import SubmissionForm, TextForm
+from portal.submissions.forms import SubmissionForm, TextForm, WithdrawalForm
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import own_submission, quota_of, submissions_of
@@ -142,9 +143,16 @@ def give_name(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
 
 
 @router.post("/{submission_id}/withdraw", response=SubmissionStatus, summary="Withdraw, or discard a draft")
-def withdraw(request: ApiRequest, submission_id: UUID) -> SubmissionStatus:
-    """For good. Of what is submitted only an owner of the team can do it, and the quota slot stays used."""
-    services.withdraw(own_submission(team_in(request), submission_id), request.auth)
+def withdraw(request: ApiRequest, submission_id: UUID, body: Withdrawal | None = None) -> SubmissionStatus:
+    """For good. Of what is submitted only an owner of the team can do it, and the quota slot stays used.
+
+    What was public leaves a page that says so, with the reason if there is one.
+    """
+    form = WithdrawalForm(body.model_dump() if body else {})
+    if not form.is_valid():
+        raise invalid_form(form)
+    submission = own_submission(team_in(request), submission_id)
+    services.withdraw(submission, request.auth, form.cleaned_data["reason"])
     return get_submission(request, submission_id)
 
 

@@ -28,6 +28,7 @@ from portal.reviews.models import Decision
 from portal.reviews.publication import public_proof_url
 from portal.reviews.selectors import verdict_on
 from portal.reviews.verdict import ResultStatus, Verdict
+from portal.submissions.forms import WithdrawalForm
 from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
@@ -83,6 +84,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "names_team": names_team(submission, is_insider=bool(status["is_insider"])),
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
+        "withdrawal": WithdrawalForm(),
         "verdict": verdict,
         "proof_url": public_proof_url(submission, verdict.status),
         "decided_at": decided_at(submission),
@@ -120,7 +122,8 @@ def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     if submission is None:
         raise Http404("no such submission")
     entry = AuditEntry.objects.filter(action="submission.withdrawn", object_id=str(submission.pk)).first()
-    context = {"submission": submission, "withdrawn_at": entry and entry.at}
+    reason = entry.details.get("reason", "") if entry else ""
+    context = {"submission": submission, "withdrawn_at": entry and entry.at, "reason": reason}
     return render(request, "leaderboard/withdrawn.html", context, status=410)
 
 

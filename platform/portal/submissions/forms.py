@@ -28,6 +28,16 @@ class TextForm(forms.ModelForm[Submission]):
         widgets = {"description": forms.Textarea(attrs={"rows": 8})}
 
 
+class WithdrawalForm(forms.Form):
+    """Why a team withdraws a submission, if it says so. The API validates with it."""
+
+    reason = forms.CharField(
+        max_length=300,
+        required=False,
+        help_text="Public for good, on the page that says that it was withdrawn.",
+    )
+
+
 class SubmissionForm(TextForm):
     """What a team says about its method, and what of it stays private. The API validates with it."""
 

@@ -277,8 +277,10 @@ def submit(submission: Submission, actor: User, now: datetime | None = None) -> 
 
 
 @transaction.atomic
-def withdraw(submission: Submission, actor: User) -> None:
+def withdraw(submission: Submission, actor: User, reason: str = "") -> None:
     """Take a submission off the boards for good. A draft's files are deleted; a used quota slot stays used.
+
+    The reason, where there is one, is in the audit entry, from which the public page of what was withdrawn has it.
 
     Raises `ProblemError`: `E_SUBMISSION_STATE` when it is withdrawn already; `E_TEAM_OWNER` when it is submitted and
     the actor doesn't own its team.
@@ -290,7 +292,8 @@ def withdraw(submission: Submission, actor: User) -> None:
         raise ProblemError.of(ErrorCode.TEAM_OWNER)
     if current.state == SubmissionState.DRAFT:
         _discard_files(current.artifacts.all(), current.pending_artifacts.all(), actor)
-    move_submission(current, SubmissionState.WITHDRAWN, actor=actor)
+    details = {"reason": reason} if reason else {}
+    move_submission(current, SubmissionState.WITHDRAWN, actor=actor, details=details)
     submission.state = current.state
 
 

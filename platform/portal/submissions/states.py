@@ -1,5 +1,6 @@
 """The states of submissions and runs: the allowed transitions, which `portal.audit.transitions.move` makes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from portal.accounts.models import User
@@ -26,14 +27,21 @@ RUN_TRANSITIONS: Transitions = {
 
 
 def move_submission(
-    submission: Submission, state: SubmissionState, *, actor: User | None, **fields: Any
+    submission: Submission,
+    state: SubmissionState,
+    *,
+    actor: User | None,
+    details: Mapping[str, str] | None = None,
+    **fields: Any,
 ) -> None:
-    """Move a submission to `state`, setting `fields` with it. The caller holds the row's lock.
+    """Move a submission to `state`, setting `fields` with it; `details` go into the audit entry.
+
+    The caller holds the row's lock.
 
     Raises `IllegalTransitionError` as `portal.audit.transitions.move`.
     """
     was_listed = submission.state == SubmissionState.SUBMITTED
-    move(submission, state, SUBMISSION_TRANSITIONS, actor, fields)
+    move(submission, state, SUBMISSION_TRANSITIONS, actor, fields, **(details or {}))
     if was_listed:
         boards_changed(submission.track_id)
 

@@ -19,7 +19,7 @@ from portal.submissions import publication, services
 from portal.submissions.draft_files import files_of
 from portal.submissions.draft_problems import problems_of
 from portal.submissions.draft_progress import draft_steps
-from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm
+from portal.submissions.forms import DraftForm, NewSubmissionForm, TextForm, WithdrawalForm
 from portal.submissions.models import Submission, SubmissionState
 from portal.submissions.proof_consent import publish_or_not
 from portal.submissions.selectors import has_unused_token, own_submission, quota_of, visible_submissions
@@ -164,9 +164,12 @@ def publish_proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @require_POST
 def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Withdraw a submission, or delete a draft."""
-    submission = own_or_404(request, submission_id)
+    submission, form = own_or_404(request, submission_id), WithdrawalForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"Not withdrawn. The reason: {' '.join(form.errors['reason'])}")
+        return redirect(submission)
     done = f"“{submission.title}” is withdrawn."
-    attempt(request, lambda: services.withdraw(submission, request.user), done)
+    attempt(request, lambda: services.withdraw(submission, request.user, form.cleaned_data["reason"]), done)
     return redirect("submissions:list")
 
 

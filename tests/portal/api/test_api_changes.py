@@ -2,6 +2,7 @@
 
 import pytest
 
+from portal.audit.models import AuditEntry
 from portal.evaluation.models import Evaluation
 from portal.submissions.models import RunState, Submission
 from portal.teams.models import Membership
@@ -81,6 +82,14 @@ def test_only_an_owner_withdraws_what_is_submitted(client, api, team, submitted)
     response = Caller(client, member)("POST", f"{submitted}/withdraw")
     assert (response.status_code, codes(response)) == (403, ["E_TEAM_OWNER"])
     assert api.post(f"{submitted}/withdraw")["state"] == "withdrawn"
+
+
+def test_a_reason_for_withdrawing_is_public(client, api, submitted):
+    response = api("POST", f"{submitted}/withdraw", {"reason": "x" * 301})
+    assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])
+    api.post(f"{submitted}/withdraw", {"reason": "The log missed a round."})
+    entry = AuditEntry.objects.get(action="submission.withdrawn")
+    assert entry.details["reason"] == "The log missed a round."
 
 
 def test_a_run_of_a_draft_is_removed(api, team):

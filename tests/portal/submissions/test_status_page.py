@@ -5,6 +5,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from evaluator.contracts import Step
+from portal.audit.models import AuditEntry
 from portal.evaluation.models import EvaluationState
 from portal.evaluation.polling import REFRESH_S
 from portal.submissions.models import RunState, SubmissionState
@@ -140,3 +141,37 @@ class TestStatusPage:
         assert "withdrawn" in page(member, "detail", submission.pk)
         member.logout()
         assert "was withdrawn" in page(client, "detail", submission.pk, status=410)
+
+    @pytest.fixture
+    def published(self, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        make_run(submission, state=RunState.SCORED)
+        return submission
+
+    def test_the_page_gives_the_reason_that_the_team_gave(self, member, client, published):
+        assert 'name="reason"' in page(member, "detail", published.pk)
+        post(member, "withdraw", published.pk, reason="  A client trained on the <test> set. ")
+        member.logout()
+        shown = page(client, "detail", published.pk, status=410)
+        assert "A client trained on the &lt;test&gt; set." in shown
+        entry = AuditEntry.objects.get(action="submission.withdrawn")
+        assert entry.details["reason"] == "A client trained on the <test> set."
+
+    def test_without_a_reason_the_page_has_none(self, member, client, published):
+        post(member, "withdraw", published.pk, reason=" ")
+        member.logout()
+        shown = page(client, "detail", published.pk, status=410)
+        assert "was withdrawn" in shown
+        assert "reason" not in shown.lower()
+        assert "reason" not in AuditEntry.objects.get(action="submission.withdrawn").details
+
+    @pytest.mark.parametrize("reason", ["x" * 301, "a null \0 character"], ids=["too long", "null"])
+    def test_a_reason_that_cannot_be_shown_withdraws_nothing(self, member, published, reason):
+        answer = post(member, "withdraw", published.pk, reason=reason, follow=True)
+        published.refresh_from_db()
+        assert published.state == SubmissionState.SUBMITTED
+        assert "notice-error" in answer.content.decode()
+
+    def test_a_draft_is_discarded_without_being_asked_for_a_reason(self, member, team):
+        draft = make_submission(team)
+        assert 'name="reason"' not in page(member, "detail", draft.pk)
