@@ -19,6 +19,7 @@ from portal.operations import figures
 from portal.organizers import needs
 from portal.organizers.days import Bars, bars, daily_submissions
 from portal.organizers.failures import Failure, failures
+from portal.organizers.quotas import NearQuota, near_quota
 from portal.reviews.deadlines import REVIEW_TIME
 from portal.reviews.selectors import awaiting_decisions, judgeable_submissions
 from portal.submissions.models import Run, Submission
@@ -26,6 +27,7 @@ from portal.submissions.models import Run, Submission
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
 MOST_FLAGGED = 20
+MOST_NEAR_QUOTA = 20
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Desk:
     failures: list[Failure]
     flagged: Sequence[Run]
     near_copies: Sequence[NearCopy]
+    near_quota: Sequence[NearQuota]
     backlogs: dict[str, figures.Backlog]
     workers: list[WorkerRow]
     days: Bars
@@ -66,15 +69,17 @@ def desk_of(organizer: User) -> Desk:
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
+    tracks = list(Track.objects.prefetch_related("phases"))
     return Desk(
         needs=found,
         failures=failures(),
         flagged=list(flagged_runs(judged, now)[:MOST_FLAGGED]),
         near_copies=list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
+        near_quota=near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         backlogs=backlogs,
         workers=workers,
         days=bars(daily_submissions(today), today),
-        tracks=list(Track.objects.prefetch_related("phases")),
+        tracks=tracks,
         split_test_sets=list(TestSet.objects.exclude(split_sha256="").order_by("name")),
     )
 

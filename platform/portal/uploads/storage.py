@@ -33,6 +33,14 @@ def storage_of(team: Team) -> StorageUse:
     return StorageUse(_total(team.uploads.filter(STORED).exclude(SUBMITTED)), settings.TEAM_STORAGE_BYTES)
 
 
+def nearly_full(part: float, most: int) -> list[tuple[int, StorageUse]]:
+    """Return the keys of teams that use this part of their storage or more, the fullest first, `most` at most."""
+    limit: int = settings.TEAM_STORAGE_BYTES
+    uses = Upload.objects.filter(STORED).exclude(SUBMITTED).order_by().values("team")
+    full = uses.annotate(used=Sum("size_bytes")).filter(used__gte=part * limit).order_by("-used", "team")
+    return [(team, StorageUse(used, limit)) for team, used in full.values_list("team", "used")[:most]]
+
+
 def reject_beyond_quota(team: Team, size_bytes: int) -> None:
     """Raise `ProblemError` (`E_STORAGE_QUOTA`) if the team has no room for a file of this size."""
     use = storage_of(team)

@@ -6,17 +6,19 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from evaluator.contracts import Check, CheckStatus, Outcome, Step
+from evaluator.contracts import ArtifactKind, Check, CheckStatus, Outcome, Step
 from portal.challenge.models import Ranking
 from portal.evaluation.models import Evaluation, EvaluationState, StepQueue, StepReport, Worker
 from portal.mail.models import OutgoingMail
 from portal.submissions.models import RunState, SubmissionState
 from tests.portal.factories import (
+    make_artifact,
     make_organizer,
     make_run,
     make_submission,
     make_team,
     make_track,
+    make_upload,
     make_user,
 )
 
@@ -146,6 +148,48 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     assert "Flagged checks" not in page
 
 
+class TestTeamsNearTheirQuota:
+    def test_who_has_no_submission_left_in_an_open_track_is_listed(self, client: Client, organizer) -> None:
+        track = make_track(name="Few bytes", submissions_per_day=2)
+        spent, spare, refunded, yesterday = (make_team(name=f"Team {number}") for number in range(4))
+        now = timezone.now()
+        day = timedelta(hours=24)
+        for team, changes in (
+            (spent, {}),
+            (spare, {"submitted_at": now - day - timedelta(minutes=1)}),
+            (refunded, {"refunded_at": now}),
+            (yesterday, {"submitted_at": now - day - timedelta(minutes=1)}),
+        ):
+            make_submission(team, track, state=SubmissionState.SUBMITTED, **changes)
+            make_submission(team, track, state=SubmissionState.SUBMITTED)
+        page = desk(client)
+        assert "Teams near their quota" in page
+        assert ">Team 0</a>: 2 of 2 submissions of 24 hours in Few bytes" in page
+        assert not [number for number in (1, 2, 3) if f">Team {number}</a>:" in page]
+        track.paused = True
+        track.save()
+        assert "Teams near their quota" not in desk(client)
+
+    def test_a_track_in_which_the_organizer_competes_is_left_out(self, client: Client, organizer) -> None:
+        track = make_track(submissions_per_day=1)
+        make_submission(track=track, state=SubmissionState.SUBMITTED)
+        assert "Teams near their quota" in desk(client)
+        make_submission(make_team(organizer), track, state=SubmissionState.SUBMITTED)
+        assert "Teams near their quota" not in desk(client)
+
+    def test_who_has_nearly_used_up_the_storage_is_listed(self, client: Client, organizer, settings) -> None:
+        settings.TEAM_STORAGE_BYTES = 1000
+        full, roomy = make_team(name="Full"), make_team(name="Roomy")
+        make_upload(full, b"x" * 450)
+        make_upload(full, b"y" * 450)
+        make_upload(roomy, b"z" * 890)
+        submitted = make_run(make_submission(roomy, state=SubmissionState.SUBMITTED), state=RunState.QUEUED)
+        make_artifact(submitted, ArtifactKind.CHECKPOINT, b"s" * 500)
+        page = desk(client)
+        assert ">Full</a>: 900 B of 1.00 kB of storage for drafts" in page
+        assert ">Roomy</a>:" not in page
+
+
 def test_the_submissions_of_each_day_are_drawn_with_their_numbers(client: Client, organizer) -> None:
     for _ in range(3):
         make_submission(state=SubmissionState.SUBMITTED)
@@ -158,5 +202,6 @@ def test_the_number_of_queries_is_constant(
     for _ in range(5):
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(25):
-        desk(client)
+        make_submission(track=make_track(submissions_per_day=1), state=SubmissionState.SUBMITTED)
+    with django_assert_max_num_queries(28):
+        assert "Teams near their quota" in desk(client)
