@@ -15,10 +15,11 @@ from portal.submissions.required import submission_artifacts
 from portal.submissions.selectors import quota_of
 from portal.teams.selectors import team_of
 
-router = Router(tags=["overview"])
+router = Router()
+TRACKS, ACCOUNT = ["tracks"], ["account"]
 
 
-@router.get("/tracks", response=list[TrackInfo], summary="The tracks and their rules")
+@router.get("/tracks", response=list[TrackInfo], summary="The tracks and their rules", tags=TRACKS)
 def list_tracks(request: ApiRequest) -> list[TrackInfo]:  # noqa: ARG001  (ninja knows it by its name)
     now = timezone.now()
     return [
@@ -61,14 +62,14 @@ def _phase(phase: Phase) -> PhaseInfo:
     )
 
 
-@router.get("/tracks/{slug}/quota", response=QuotaStatus, summary="Your team's quota in a track")
+@router.get("/tracks/{slug}/quota", response=QuotaStatus, summary="Your team's quota in a track", tags=TRACKS)
 def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
     """What its members submitted in other teams within 24 hours counts as well."""
     quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
     return QuotaStatus.model_validate(quota)
 
 
-@router.get("/me", response=Account, summary="Whose token this is")
+@router.get("/me", response=Account, summary="Whose token this is", tags=ACCOUNT)
 def me(request: ApiRequest) -> Account:
     team = team_of(request.auth)
     user = request.auth
@@ -82,7 +83,7 @@ def me(request: ApiRequest) -> Account:
     )
 
 
-@router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING)
+@router.patch("/me", response=Account, summary="Change your name and ORCID iD", auth=MANAGING, tags=ACCOUNT)
 def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
     """Password, address, second factors and tokens can be changed on the site's pages alone."""
     current = {name: getattr(request.auth, name) for name in ProfileForm.Meta.fields}
@@ -94,7 +95,11 @@ def change_me(request: ApiRequest, body: ChangedAccount) -> Account:
 
 
 @router.delete(
-    "/me/token", response={204: None}, summary="Revoke this token", auth=TokenOrSession(changing=Scope.READ)
+    "/me/token",
+    response={204: None},
+    summary="Revoke this token",
+    auth=TokenOrSession(changing=Scope.READ),
+    tags=ACCOUNT,
 )
 def revoke_me(request: ApiRequest) -> Status[None]:
     """Ends the token that the request is sent with, such as after a job, or when it has leaked."""

@@ -1,12 +1,23 @@
 """The API's documentation page."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The endpoints about one thing; `anchor` is where the page has them."""
+
+    name: str
+    anchor: str
+    about: str
+    endpoints: list[dict[str, Any]] = field(default_factory=list)
 
 
 def docs(api: NinjaAPI) -> Any:
@@ -15,14 +26,15 @@ def docs(api: NinjaAPI) -> Any:
     @require_safe
     def page(request: HttpRequest) -> HttpResponse:
         schema = api.get_openapi_schema()
-        groups: dict[str, list[dict[str, Any]]] = {}
+        groups = {
+            tag["name"]: Subject(tag["name"], slugify(tag["name"]), tag["description"])
+            for tag in schema["tags"]
+        }
         for path, operations in schema["paths"].items():
-            # What it is about, such as "submissions" of /api/v1/submissions/{submission_id}.
-            about = path.removeprefix(reverse("api:api-root")).partition("/")[0]
-            groups.setdefault(about, []).extend(
-                _endpoint(schema, method, path, operation) for method, operation in operations.items()
-            )
-        return render(request, "api/docs.html", {"groups": groups})
+            for method, operation in operations.items():
+                (name,) = operation["tags"]
+                groups[name].endpoints.append(_endpoint(schema, method, path, operation))
+        return render(request, "api/docs.html", {"subjects": groups.values()})
 
     return page
 

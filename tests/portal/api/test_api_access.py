@@ -1,5 +1,8 @@
 """The permission of every endpoint, for everyone who isn't the owner."""
 
+import re
+from html import unescape
+
 import pytest
 from django.test import Client
 
@@ -159,3 +162,22 @@ def test_the_description_of_the_api_is_public(client):
     assert '<a href="#uploads">' in html
     assert '<h3 id="uploads">' in html
     assert 'aria-label="Response of GET /api/v1/me"' in html
+
+
+def test_the_page_of_the_api_groups_all_of_it_by_subject(client):
+    schema = client.get("/api/v1/openapi.json").json()
+    subjects = {tag["name"]: tag["description"] for tag in schema["tags"]}
+    operations = [operation for path in schema["paths"].values() for operation in path.values()]
+    assert {tag for operation in operations for tag in operation["tags"]} == set(subjects)
+    html = client.get("/api/v1/docs").content.decode()
+    groups = re.findall(r'<h3 id="([^"]*)">([^<]*)</h3>\s*<p>([^<]*)</p>', html)
+    groups = [(key, name, unescape(about)) for key, name, about in groups]
+    assert [name.lower() for _, name, _ in groups] == list(subjects)
+    assert [about for _, _, about in groups] == list(subjects.values())
+    # A subject's endpoints are together, whatever their addresses begin with.
+    for key, name, _ in groups:
+        assert f'<a href="#{key}">{name}</a>' in html
+        part = html.partition(f'<h3 id="{key}">')[2].partition("<h3")[0]
+        shown = set(re.findall(r'<h4 id="([^"]*)">', part))
+        expected = {one["operationId"] for one in operations if one["tags"] == [name.lower()]}
+        assert shown == expected != set()
