@@ -146,8 +146,8 @@ class _HashedFile:
             if not _fill(chunk, self._file):
                 raise ProblemError.of(
                     ErrorCode.ARTIFACT_SIZE,
+                    message="The file got shorter while it was read.",
                     expected="the whole file",
-                    found="it got shorter while it was read",
                 )
             self._hashing.append((buffer, self._thread.submit(self._digest.update, chunk.data)))
             yield chunk

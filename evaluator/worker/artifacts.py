@@ -172,6 +172,7 @@ def _check_size(ref: ArtifactRef, found_bytes: int) -> None:
     if found_bytes != ref.size_bytes:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
+            message="The stored file is not as long as was announced.",
             where=ref.kind,
             expected=f"{ref.size_bytes} bytes",
             found=f"{found_bytes} bytes",

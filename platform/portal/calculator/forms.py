@@ -72,7 +72,7 @@ class ScenarioForm(forms.Form):
         initial=Adjacency.ADD_REMOVE,
         choices=[
             (Adjacency.ADD_REMOVE.value, "add or remove one provider"),
-            (Adjacency.REPLACE.value, "replace one provider by another of the same client"),
+            (Adjacency.REPLACE.value, "replace one provider of a client"),
         ],
     )
     placement = forms.ChoiceField(
@@ -96,7 +96,11 @@ class ScenarioForm(forms.Form):
         label="Clients", initial=10, min_value=1, max_value=MAX_CLIENTS, help_text=f"1 to {MAX_CLIENTS}"
     )
     colluding_clients = forms.IntegerField(
-        label="Colluding clients", initial=0, min_value=0, max_value=MAX_CLIENTS
+        label="Colluding clients",
+        initial=0,
+        min_value=0,
+        max_value=MAX_CLIENTS,
+        help_text=f"0 to {MAX_CLIENTS}",
     )
 
     def target(self) -> float | None:

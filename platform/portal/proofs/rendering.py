@@ -94,6 +94,7 @@ def _require_size(content: bytes, filename: str) -> None:
     if len(content) > MAX_PROOF_BYTES:
         raise ProblemError.of(
             ErrorCode.ARTIFACT_SIZE,
+            message="The proof is too large to be shown here.",
             where=filename,
             expected=f"at most {MAX_PROOF_BYTES:,} bytes",
             found=f"{len(content):,} bytes or more",

@@ -409,6 +409,7 @@ def test_a_file_that_gets_shorter_while_it_is_read_is_rejected(reference: Path, 
         checkpoint, reference, on_progress=lambda _done, _total: os.truncate(checkpoint, CHUNK_BYTES)
     )
     assert problem.code is ErrorCode.ARTIFACT_SIZE
+    assert problem.message == "The file got shorter while it was read."
 
 
 def test_base_weights_that_get_shorter_are_not_blamed_on_the_participant(

@@ -142,6 +142,7 @@ def test_another_length_than_announced_is_rejected(
         fetch(ref(server, size_bytes=announced), tmp_path)
     assert len(server.ranges) == 1
     assert caught.value.problem.code is ErrorCode.ARTIFACT_SIZE
+    assert caught.value.problem.message == "The stored file is not as long as was announced."
     assert list(tmp_path.iterdir()) == []
 
 

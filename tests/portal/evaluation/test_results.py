@@ -253,6 +253,12 @@ class TestChecks:
             assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)
             assert shown.meaning
 
+    def test_names_of_fields_in_its_meaning_are_code(self, run):
+        change_results(run, checks=[{"id": "C6", "status": "passed"}])
+        html = page(run)
+        assert "<code>fewest_providers</code>" in html
+        assert "`fewest_providers`" not in html
+
     def test_a_check_that_is_not_made_any_more_is_still_shown(self, run):
         change_results(run, checks=[{"id": "C99", "status": "passed"}])
         assert "C99" in page(run)

@@ -73,7 +73,9 @@ class TestMarkdown:
         assert (problem.code, problem.where) == (ErrorCode.PROOF_FORMAT, "proof.md, byte 3")
 
     def test_a_huge_file_is_a_problem(self):
-        assert problem_of(b"x" * (MAX_PROOF_BYTES + 1), "proof.md").code == ErrorCode.ARTIFACT_SIZE
+        too_large = problem_of(b"x" * (MAX_PROOF_BYTES + 1), "proof.md")
+        assert too_large.code == ErrorCode.ARTIFACT_SIZE
+        assert too_large.message == "The proof is too large to be shown here."
         assert (
             problem_of(b"x" * (rendering.MAX_TEXT_CHARACTERS + 1), "proof.md").code == ErrorCode.PROOF_FORMAT
         )
