@@ -166,7 +166,7 @@ def withdraw(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Withdraw a submission, or delete a draft."""
     submission, form = own_or_404(request, submission_id), WithdrawalForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"Not withdrawn. The reason: {' '.join(form.errors['reason'])}")
+        messages.error(request, f"Not withdrawn. The reason: {' '.join(map(str, form.errors['reason']))}")
         return redirect(submission)
     done = f"“{submission.title}” is withdrawn."
     attempt(request, lambda: services.withdraw(submission, request.user, form.cleaned_data["reason"]), done)
