@@ -247,6 +247,10 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     is_named = Q(submission__anonymous=False)
     if selection.phase:
         runs = runs.filter(submission__phase__name=selection.phase)
+    if selection.since:
+        runs = runs.filter(submission__submitted_at__date__gte=selection.since)
+    if selection.until:
+        runs = runs.filter(submission__submitted_at__date__lte=selection.until)
     if selection.open_code:
         runs = runs.filter(is_named).exclude(submission__code_url="")
     if selection.baselines is not Baselines.ALL:
