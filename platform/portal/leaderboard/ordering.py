@@ -152,8 +152,14 @@ POINT = (
 
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs with a rank."""
-    return list(_ranked(track, budget).values_list(*POINT)[:length])
+    """Return `POINT` of the first runs with a rank, and on a private track whether each is verified."""
+    runs = _ranked(track, budget)
+    if not track.is_private:
+        return list(runs.values_list(*POINT)[:length])
+    is_verified = Case(
+        When(verified(track.required_reviews, "submission__"), then=Value(True)), default=Value(False)
+    )
+    return list(runs.annotate(is_verified=is_verified).values_list(*POINT, "is_verified")[:length])
 
 
 def nearest_points(track: Track, length: int) -> list[tuple[Any, ...]]:

@@ -256,11 +256,15 @@ class TestDeadlineAndQuota:
         track.phases.update(ends_at=timezone.now() + timedelta(days=3, minutes=1))
         assert "(in 3\xa0days)</time>." in client.get(self.ADDRESS).text
         make_phase(track, name="Final", starts_at=timezone.now() + timedelta(days=5))
-        assert f"Phase {track.phases.get(ends_at__isnull=False).name}: open for" in client.get(self.ADDRESS).text
+        assert (
+            f"Phase {track.phases.get(ends_at__isnull=False).name}: open for" in client.get(self.ADDRESS).text
+        )
 
     def test_it_says_why_none_is_taken(self, client, track):
         track.phases.update(ends_at="2026-02-01T12:00Z")
-        assert "No submissions now: it closed on 1 February 2026 at 12:00 UTC." in client.get(self.ADDRESS).text
+        assert (
+            "No submissions now: it closed on 1 February 2026 at 12:00 UTC." in client.get(self.ADDRESS).text
+        )
 
     def test_a_visitor_with_an_older_distance_is_sent_the_page_again(self, client, track, monkeypatch):
         track.phases.update(ends_at=timezone.now() + timedelta(hours=5, minutes=1))
