@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth import get_user
 from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
@@ -290,11 +289,12 @@ class TestDeadlineAndQuota:
         assert "Your team has used" not in client.get(self.ADDRESS).text
 
     def test_the_quota_takes_one_query(self, client, track, django_assert_num_queries):
-        client.force_login(make_user())
+        user = make_user()
+        client.force_login(user)
         client.get(self.ADDRESS)
         with CaptureQueriesContext(connection) as without:
             client.get(self.ADDRESS)
-        make_team(get_user(client))
+        make_team(user)
         with django_assert_num_queries(len(without) + 1):
             client.get(self.ADDRESS)
 
