@@ -247,6 +247,13 @@ class TestVersions:
         assert "Method 0." not in second.text
 
 
+def test_a_score_has_a_bar_that_tells_no_more_than_its_digits(client, private_track):
+    run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.50499)
+    change_results(run, anls_low=0.4, anls_high=0.6)
+    for address in ("/leaderboard/privacy/", "/leaderboard/privacy/?epsilon=1"):
+        assert '<rect width="50" height="4"/></svg><strong>0.5049</strong>' in board(client, address)
+
+
 class TestDeadlineAndQuota:
     ADDRESS = "/leaderboard/communication/"
 
@@ -289,8 +296,7 @@ class TestDeadlineAndQuota:
         assert "Your team has used" not in client.get(self.ADDRESS).text
 
     def test_the_quota_takes_one_query(self, client, track, django_assert_num_queries):
-        user = make_user()
-        client.force_login(user)
+        client.force_login(user := make_user())
         client.get(self.ADDRESS)
         with CaptureQueriesContext(connection) as without:
             client.get(self.ADDRESS)
