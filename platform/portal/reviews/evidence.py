@@ -111,8 +111,8 @@ def _facts(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
     """Return what is known of one run, without its budget: each fact once, with the item that it bears on."""
     result = _accounting(status)
     stated = recorded(result) if result else {}
-    told = ((key, Evidence(text)) for key, texts in stated.items() for text in texts)
-    return dict.fromkeys([*told, *_checked(status)])
+    pairs = ((key, Evidence(text)) for key, texts in stated.items() for text in texts)
+    return dict.fromkeys([*pairs, *_checked(status)])
 
 
 def _checked(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
