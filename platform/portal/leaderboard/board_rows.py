@@ -7,13 +7,14 @@ template ten times as long, and most of the time of a page that is not cached.
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
+from evaluator.scoring.metrics import cut
 from portal.evaluation.results import leakage_text
 from portal.leaderboard.boards import MethodRow
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ranking import Entry, Row
 from portal.ui.markup import markup
 from portal.ui.templatetags.bounds import epsilon
-from portal.ui.templatetags.ui import MISSING, bytes_tag, score, score_interval
+from portal.ui.templatetags.ui import MISSING, bar, bytes_tag, score, score_interval
 
 LINK = ' · <a href="{}" rel="nofollow noopener noreferrer">{}<span class="visually-hidden"> {} {}</span></a>'
 PROOF = ' · <a href="{}">proof<span class="visually-hidden"> of {}</span></a>'
@@ -43,11 +44,11 @@ def board_row(row: Row, columns: Columns) -> SafeString:
     sent = bytes_tag(results.bytes_total)
     cells = [_rank(row), _method(row.entry, has_pick=columns.picks)]
     if columns.is_private:
-        cells += [_number("ANLS", _strong(score(results.anls)), _interval(row.entry))]
+        cells += [_score("ANLS", _strong(score(results.anls)), row.entry)]
         cells += [_number("ε", epsilon(results.epsilon)), _number("Communication", sent)]
     else:
         cells += [_number("Communication", _strong(sent))]
-        cells += [_number("ANLS", score(results.anls), _interval(row.entry))]
+        cells += [_score("ANLS", score(results.anls), row.entry)]
     if columns.more:
         cells += _more(row.entry, columns)
     if columns.leakage:
@@ -92,9 +93,7 @@ def _run(label: str, row: Row | None) -> SafeString:
     if row is None:
         return _number(label, NO_RUN)
     rank = f"#{row.rank}" if row.rank else row.short_reason
-    interval = _interval(row.entry)
-    below = f"{rank} · {interval}" if interval else rank
-    return _number(label, _strong(score(row.entry.results.anls)), below)
+    return _score(label, _strong(score(row.entry.results.anls)), row.entry, rank)
 
 
 def _rank(row: Row) -> SafeString:
@@ -128,6 +127,13 @@ def _move(rank: int, was: int | None) -> SafeString:
 def _number(label: str, value: str, below: str = "") -> SafeString:
     more = markup('<div class="muted small">{}</div>', below) if below else EMPTY
     return markup('<td class="num" data-label="{}">{}{}</td>', label, value, more)
+
+
+def _score(label: str, value: str, entry: Entry, rank: str = "") -> SafeString:
+    """Return the cell of a score: the score with a bar, and below it its rank, where it is given, and its interval."""
+    anls = entry.results.anls
+    drawn = markup("{}{}", EMPTY if anls is None else bar(float(cut(anls))), value)
+    return _number(label, drawn, " · ".join(filter(None, [rank, _interval(entry)])))
 
 
 def _interval(entry: Entry) -> str:

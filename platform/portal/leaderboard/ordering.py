@@ -152,8 +152,14 @@ POINT = (
 
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs with a rank."""
-    return list(_ranked(track, budget).values_list(*POINT)[:length])
+    """Return `POINT` of the first runs with a rank, and on a private track whether each is verified."""
+    runs = _ranked(track, budget)
+    if not track.is_private:
+        return list(runs.values_list(*POINT)[:length])
+    is_verified = Case(
+        When(verified(track.required_reviews, "submission__"), then=Value(True)), default=Value(False)
+    )
+    return list(runs.annotate(is_verified=is_verified).values_list(*POINT, "is_verified")[:length])
 
 
 def nearest_points(track: Track, length: int) -> list[tuple[Any, ...]]:
@@ -247,6 +253,10 @@ def _filtered(runs: QuerySet[Run], track: Track, selection: Selection) -> QueryS
     is_named = Q(submission__anonymous=False)
     if selection.phase:
         runs = runs.filter(submission__phase__name=selection.phase)
+    if selection.since:
+        runs = runs.filter(submission__submitted_at__date__gte=selection.since)
+    if selection.until:
+        runs = runs.filter(submission__submitted_at__date__lte=selection.until)
     if selection.open_code:
         runs = runs.filter(is_named).exclude(submission__code_url="")
     if selection.baselines is not Baselines.ALL:

@@ -10,7 +10,7 @@ from portal.ui.markup import markup
 # A plot with the mark of one method picked out finds its links by how they begin: see `plot_pages.plot_with_mark`.
 MARK = (
     '<a href="{}" aria-label="{}"><title>{}</title>'
-    '<circle class="plot-mark plot-{}" cx="{}" cy="{}" r="{}"/></a>'
+    '<circle class="plot-mark plot-{}{}" cx="{}" cy="{}" r="{}"/></a>'
 )
 NAME = '<text class="plot-text plot-name plot-mark-name" x="{}" y="{}" dx="{}" dy="-7"{} aria-hidden="true">{}</text>'
 AT_THE_END = SafeString(' text-anchor="end"')
@@ -30,7 +30,8 @@ def table_rows(chart: Chart) -> SafeString:
 def _drawn(mark: Mark) -> SafeString:
     x, y = mark.at
     radius = 4 if mark.kind == "other" else 6
-    circle = markup(MARK, mark.url, mark.label, mark.label, mark.kind, x, y, radius)
+    hollow = " plot-hollow" if mark.is_hollow else ""
+    circle = markup(MARK, mark.url, mark.label, mark.label, mark.kind, hollow, x, y, radius)
     if not mark.name:
         return circle
     offset, anchor = (-9, AT_THE_END) if mark.is_right else (9, NOTHING)

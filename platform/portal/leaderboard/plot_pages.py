@@ -24,7 +24,7 @@ from portal.leaderboard.ordering import (
     record_points,
 )
 from portal.leaderboard.plot_marks import drawn_marks, table_rows
-from portal.leaderboard.plots import Chart, budgets_chart, bytes_chart, plotted, progress_chart
+from portal.leaderboard.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
 
@@ -129,15 +129,18 @@ def _of_budgets(
     track: Track, tracks: Sequence[Track], first: Sequence[tuple[float | None, Sequence[Point]]]
 ) -> Chart | None:
     scores: dict[UUID, list[float | None]] = {}
-    names: dict[UUID, str] = {}
+    known: dict[UUID, tuple[str, bool]] = {}
     for number, (_, rows) in enumerate(first):
-        for submission, title, _, _, _, anls in rows:
-            names[submission] = title
+        for submission, title, _, _, _, anls, is_verified in rows:
+            known[submission] = title, is_verified
             scores.setdefault(submission, [None] * len(first))[number] = float(cut(anls))
     if not scores:
         return None
     address = submission_addresses(scores)
-    methods = [(names[key], address[key], values) for key, values in scores.items()]
+    methods = [
+        PlottedMethod(title, address[key], scores[key], is_verified)
+        for key, (title, is_verified) in known.items()
+    ]
     best = [float(cut(rows[0][5])) if rows else None for _, rows in first]
     budgets = [budget for budget, _ in first if budget is not None]
     return budgets_chart(methods, best, budgets, _without_privacy(track, tracks))

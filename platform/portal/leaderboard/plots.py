@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from evaluator.scoring.metrics import cut
+from portal.reviews.verdict import ResultStatus
 from portal.ui.axes import LinearAxis, LogAxis, Point, Tick
 from portal.ui.templatetags.ui import readable_bytes
 
@@ -41,13 +42,18 @@ class PlottedRun:
 
 @dataclass(frozen=True)
 class Mark:
-    """A run in a plot: a link with a label, and its name where it is written beside the mark."""
+    """A run in a plot: a link with a label, and its name where it is written beside the mark.
+
+    Attributes:
+        is_hollow: Whether its result is still under review.
+    """
 
     at: Point
     kind: str
     label: str
     url: str
     name: str = ""
+    is_hollow: bool = False
 
     @property
     def is_right(self) -> bool:
@@ -125,8 +131,23 @@ def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: s
     )
 
 
+@dataclass(frozen=True)
+class PlottedMethod:
+    """What the plot of budgets shows of a method; of `scores`, one at each budget, those without a rank are None."""
+
+    name: str
+    url: str
+    scores: Sequence[float | None]
+    is_verified: bool
+
+    @property
+    def status(self) -> str:
+        """Whether reviewers have accepted its proof, in words."""
+        return (ResultStatus.VERIFIED if self.is_verified else ResultStatus.PROVISIONAL).label
+
+
 def budgets_chart(
-    methods: Sequence[tuple[str, str, Sequence[float | None]]],
+    methods: Sequence[PlottedMethod],
     best: Sequence[float | None],
     budgets: Sequence[float],
     without_privacy: float | None,
@@ -134,11 +155,11 @@ def budgets_chart(
     """Return the plot of ANLS against ε.
 
     Args:
-        methods: Name, address, and the score at each budget, None where there is none.
+        methods: The methods in the order of the table.
         best: The best score at each budget.
         without_privacy: The best score where ε plays no part.
     """
-    known = [score for _, _, scores in methods for score in scores if score is not None]
+    known = [score for method in methods for score in method.scores if score is not None]
     y = LinearAxis([*known, *([] if without_privacy is None else [without_privacy])], HEIGHT - BOTTOM, TOP)
     room = (WIDTH - RIGHT - LEFT) / len(budgets)
     x = [round(LEFT + room * (number + 0.5), 1) for number in range(len(budgets))]
@@ -146,16 +167,18 @@ def budgets_chart(
     def corners(scores: Sequence[float | None]) -> list[Point]:
         return [(at, y.at(score)) for at, score in zip(x, scores, strict=True) if score is not None]
 
-    lines = [("thin", _line(corners(scores))) for _, _, scores in methods if len(corners(scores)) > 1]
+    of_methods = [corners(method.scores) for method in methods]
+    lines = [("thin", _line(places)) for places in of_methods if len(places) > 1]
     marks = [
         Mark(
             (at, y.at(score)),
             "front" if score == top else "other",
-            f"{name}: ANLS {cut(score)} at ε = {budget:g}",
-            url,
+            f"{method.name}: ANLS {cut(score)} at ε = {budget:g}, {method.status}",
+            method.url,
+            is_hollow=not method.is_verified,
         )
-        for name, url, scores in methods
-        for at, score, top, budget in zip(x, scores, best, budgets, strict=True)
+        for method in methods
+        for at, score, top, budget in zip(x, method.scores, best, budgets, strict=True)
         if score is not None
     ]
     level = (
@@ -173,10 +196,20 @@ def budgets_chart(
         lines=[*lines, ("front", _line(corners(best)))],
         marks=marks,
         level=level,
-        key=[("front", "best at each ε"), ("thin", "one method")],
-        columns=["Method", *(f"ANLS at ε = {budget:g}" for budget in budgets)],
+        key=[
+            ("front", "best at each ε"),
+            ("thin", "one method"),
+            ("verified", ResultStatus.VERIFIED.label),
+            ("hollow", ResultStatus.PROVISIONAL.label),
+        ],
+        columns=["Method", *(f"ANLS at ε = {budget:g}" for budget in budgets), "Status"],
         table=[
-            (name, *("–" if score is None else cut(score) for score in scores)) for name, _, scores in methods
+            (
+                method.name,
+                *("–" if score is None else cut(score) for score in method.scores),
+                method.status,
+            )
+            for method in methods
         ],
     )
 
@@ -226,7 +259,7 @@ def plotted(rows: Iterable[Sequence[Any]], addresses: Callable[[UUID], str], kin
     """Return the runs of a query of `portal.leaderboard.ordering.POINT`."""
     return [
         PlottedRun(title, addresses(key), at, sent, float(cut(anls)), _kind(kind, is_baseline))
-        for key, title, is_baseline, at, sent, anls in rows
+        for key, title, is_baseline, at, sent, anls, *_ in rows
         if sent is not None and anls is not None
     ]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from enum import StrEnum
 from urllib.parse import urlencode
 from uuid import UUID
@@ -50,6 +51,8 @@ class Selection:
         team: The slug of the only team.
         submissions: The only submissions, which no address of a board names; empty for all.
         phase: The name of the only phase in which they were submitted.
+        since: The first day of submission, in the time zone of the site.
+        until: The last one.
     """
 
     verified: bool = False
@@ -59,6 +62,8 @@ class Selection:
     text: str = ""
     team: str = ""
     phase: str = ""
+    since: date | None = None
+    until: date | None = None
     sort: Sort = Sort.RANK
     submissions: tuple[UUID, ...] = ()
 
@@ -74,6 +79,8 @@ class Selection:
             text=" ".join(query.get("q", "").split())[:MAX_TEXT_CHARACTERS],
             team=query.get("team", ""),
             phase=query.get("phase", ""),
+            since=_day(query.get("since", "")),
+            until=_day(query.get("until", "")),
             sort=Sort(sort) if sort in set(Sort) else Sort.RANK,
         )
 
@@ -81,6 +88,11 @@ class Selection:
     def is_filter(self) -> bool:
         """Whether it leaves rows out."""
         return replace(self, sort=Sort.RANK) != Selection()
+
+    @property
+    def is_of_visitors_making(self) -> bool:
+        """Whether it has a value that a visitor makes up, of which there is no end."""
+        return bool(self.text or self.team or self.since or self.until)
 
     @property
     def query(self) -> str:
@@ -93,9 +105,19 @@ class Selection:
             "q": self.text,
             "team": self.team,
             "phase": self.phase,
+            "since": self.since.isoformat() if self.since else "",
+            "until": self.until.isoformat() if self.until else "",
             "sort": self.sort.value,
         }
         return urlencode({name: value for name, value in values.items() if value})
+
+
+def _day(text: str) -> date | None:
+    """Return the day as a form sends it; None for anything else."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 EVERYTHING = Selection()

@@ -5,7 +5,7 @@ What it shows of the boards is rendered once for each version of them, except wh
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.timezone import localdate
+from django.utils.timezone import localdate, now
 from django.views.decorators.http import require_safe
 
 from portal.audit.versions import boards_versions
@@ -31,9 +31,11 @@ from portal.leaderboard.rank_history import ranks_before
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
 from portal.leaderboard.uncertainty import RankRanges
-from portal.submissions.selectors import public_runs
+from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
+from portal.ui.markup import markup
+from portal.ui.templatetags.ui import at
 
 PAGE_LENGTH = 50
 # Of the runs without a rank on the board's first page, and of the methods of each budget on the overview.
@@ -120,7 +122,8 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     if shown is None:
         raise Http404("no such track")
     asked = BoardQuery.of(shown, request.GET)
-    versions, today = boards_versions([one.pk for one in tracks]), localdate()
+    versions, today, moment = boards_versions([one.pk for one in tracks]), localdate(), now()
+    deadline = _deadline(shown, moment)
 
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
@@ -134,6 +137,8 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
             "own_team": team,
+            "deadline": deadline,
+            "quota": quota_of(team, shown, moment) if team else None,
             "phases": shown.phases.all(),
             "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if _has_sort(shown, sort)],
             "baseline_choices": [
@@ -144,7 +149,19 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         }
         return render(request, "leaderboard/track.html", context)
 
-    return page_unless_unchanged(request, f"{versions} {today}", respond)
+    # The time that is left is part of the version: it changes while the boards don't.
+    return page_unless_unchanged(request, f"{versions} {today} {deadline}", respond)
+
+
+def _deadline(track: Track, moment: datetime) -> str:
+    """Return until when the track takes submissions and how long that is, or why it takes none."""
+    closed, phase = track.closed_because(moment), track.phase_at(moment)
+    if closed or phase is None:
+        return f"No submissions now: {closed[:1].lower()}{closed[1:]}"
+    name = f"Phase {phase.name}: open" if len(track.phases.all()) > 1 else "Open"
+    if phase.ends_at is None:
+        return f"{name} for submissions, without a deadline."
+    return markup("{} for submissions until {}.", name, at(phase.ends_at))
 
 
 def _has_sort(track: Track, sort: Sort) -> bool:
@@ -186,8 +203,7 @@ def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, tod
 
 def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
     """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
-    is_own = asked.selection.text or asked.selection.team
-    return draw() if is_own else cached(version, name, draw)
+    return draw() if asked.selection.is_of_visitors_making else cached(version, name, draw)
 
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:

@@ -19,12 +19,16 @@ FULL = 0.9
 
 @dataclass(frozen=True)
 class Need:
-    """Something to act on: `view` names the page where, and `link` what it is called."""
+    """Something to act on: `view` names the page where, `link` what it is called, and `runbook` what to do.
+
+    `runbook` is the id of a heading of docs/operations.md.
+    """
 
     heading: str
     text: str
     view: str = ""
     link: str = ""
+    runbook: str = ""
 
 
 def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workforce]) -> list[Need]:
@@ -36,17 +40,22 @@ def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workfo
         waiting = f"{backlog.waiting} step{pluralize(backlog.waiting)} waiting"
         if force.is_paused:
             needs.append(
-                Need(f"The queue {name} is paused", f"Steps of many runs failed; {waiting}.", **page)
+                Need(
+                    f"The queue {name} is paused",
+                    f"Steps of many runs failed; {waiting}.",
+                    **page,
+                    runbook="queuepaused",
+                )
             )
         if backlog.waiting and not force.alive:
             text = f"{waiting}, and no worker has sent a heartbeat in the last minute."
-            needs.append(Need(f"No worker takes steps from {name}", text, **page))
+            needs.append(Need(f"No worker takes steps from {name}", text, **page, runbook="queuestalled"))
         if force.sick:
             text = f"{force.sick} worker{pluralize(force.sick)} at which steps of many runs fail while others work."
-            needs.append(Need(f"Sick workers in {name}", text, **page))
+            needs.append(Need(f"Sick workers in {name}", text, **page, runbook="workersick"))
         if backlog.oldest_s > QUEUE_TIME.total_seconds():
             text = f"{waiting}, the oldest for {in_hours(backlog.oldest_s)}."
-            needs.append(Need(f"The queue {name} is slow", text, **page))
+            needs.append(Need(f"The queue {name} is slow", text, **page, runbook="queuelong"))
     return needs
 
 
@@ -59,6 +68,7 @@ def process_needs(silences: Mapping[Process, timedelta | None]) -> list[Need]:
             "It has never been started."
             if silence is None
             else f"Silent for {in_hours(silence.total_seconds())}.",
+            runbook="processsilent",
         )
         for process, silence in silences.items()
         if silence is None or silence > limit
@@ -80,7 +90,11 @@ def mail_needs(outbox: Outbox) -> list[Need]:
     heading = f"{outbox.failed} mail{pluralize(outbox.failed)} not delivered"
     return [
         Need(
-            heading, "Delivery was given up.", "admin:mail_outgoingmail_changelist", "Mails and their errors"
+            heading,
+            "Delivery was given up.",
+            "admin:mail_outgoingmail_changelist",
+            "Mails and their errors",
+            runbook="mailfailed",
         )
     ]
 
@@ -90,7 +104,11 @@ def disk_needs(disk: Disk) -> list[Need]:
     if disk.free_bytes >= settings.DISK_RESERVE_BYTES and disk.used_part < FULL:
         return []
     return [
-        Need("The disk is nearly full", f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free.")
+        Need(
+            "The disk is nearly full",
+            f"{disk.used_part:.0%} used, {disk.free_bytes / 1e9:.1f} GB free.",
+            runbook="diskfills",
+        )
     ]
 
 

@@ -88,7 +88,7 @@ def preview(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime)
 def board_sentences(rows: Effect) -> list[str]:
     """Return the effect on a board in words."""
     kinds = {
-        "lose{s} their rank": rows.lost,
+        f"lose{{s}} {'its' if len(rows.lost) == 1 else 'their'} rank": rows.lost,
         "get{s} a rank": rows.gained,
         "change{s} rank": rows.moved,
     }

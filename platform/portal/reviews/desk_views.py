@@ -25,7 +25,7 @@ from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import open_appeals, verdict_on
-from portal.reviews.services import decide, may_review, save_draft
+from portal.reviews.services import decide, may_review, missing_for, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
 from portal.submissions.models import Submission
 
@@ -56,7 +56,9 @@ def desk(request: UserRequest, submission: Submission) -> HttpResponse:
     if form.is_valid():
         written = form.draft()
         try:
-            review = _decide(request, submission, written)
+            review = _decide(
+                request, submission, written, is_new=own is None or own.decision == Decision.PENDING
+            )
         except ValidationError as error:
             # What was written isn't lost with the page.
             own = save_draft(submission, written, actor=request.user)
@@ -69,15 +71,16 @@ def desk(request: UserRequest, submission: Submission) -> HttpResponse:
     return _desk(request, submission, own, form)
 
 
-def _decide(request: UserRequest, submission: Submission, draft: Draft) -> ProofReview:
-    decision = request.POST.get("decision")
+def _decide(request: UserRequest, submission: Submission, draft: Draft, *, is_new: bool) -> ProofReview:
+    posted = request.POST.get("decision")
+    decision = Decision(posted) if posted in Decision.values else Decision.PENDING
     if not draft.declares_no_conflict:
-        raise ValidationError(
-            {"no_conflict": "Who has a conflict of interest leaves the proof to another reviewer."}
-        )
+        # Beside all else that is missing, so that nobody mends the page twice.
+        unticked = {"no_conflict": "Who has a conflict of interest leaves the proof to another reviewer."}
+        raise ValidationError({**missing_for(decision, draft, is_new=is_new), **unticked})
     return decide(
         submission,
-        Decision(decision) if decision in Decision.values else Decision.PENDING,
+        decision,
         draft.reason,
         draft.answers,
         actor=request.user,

@@ -4,7 +4,7 @@ It never answers a question. A passed check is evidence with limits, which its t
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Count
 from pydantic import ValidationError
@@ -49,14 +49,15 @@ class Evidence:
 
 def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, list[Evidence]]:
     """Return the evidence by item of the checklist, in one query beside those of `runs`."""
-    found: dict[str, list[Evidence]] = {}
+    # What is the same in several runs is said once, with the budgets of them all.
+    budgets: dict[str, dict[Evidence, list[str]]] = {}
     for status in runs:
-        run = f"ε = {status.run.budget:g}"
-        if result := _accounting(status):
-            for key, texts in recorded(result).items():
-                found.setdefault(key, []).extend(Evidence(f"{run}: {text}") for text in texts)
-        for key, evidence in _checked(status, run):
-            found.setdefault(key, []).append(evidence)
+        for key, fact in _facts(status):
+            budgets.setdefault(key, {}).setdefault(fact, []).append(f"{status.run.budget:g}")
+    found = {
+        key: [replace(fact, text=f"ε = {', '.join(of)}: {fact.text}") for fact, of in facts.items()]
+        for key, facts in budgets.items()
+    }
     own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
     tokens = own.aggregate(issued=Count("pk"), used=Count("run"))
     if tokens["issued"]:
@@ -106,7 +107,15 @@ def _accounting(status: RunStatus) -> AccountingResult | None:
         return None
 
 
-def _checked(status: RunStatus, run: str) -> Iterable[tuple[str, Evidence]]:
+def _facts(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
+    """Return what is known of one run, without its budget: each fact once, with the item that it bears on."""
+    result = _accounting(status)
+    stated = recorded(result) if result else {}
+    pairs = ((key, Evidence(text)) for key, texts in stated.items() for text in texts)
+    return dict.fromkeys([*pairs, *_checked(status)])
+
+
+def _checked(status: RunStatus) -> Iterable[tuple[str, Evidence]]:
     shown = {check.check.id: check for check in shown_checks(status.run)}
     for key, ids in CHECKS_OF.items():
         for check in (shown[id_] for id_ in ids if id_ in shown):
@@ -114,7 +123,7 @@ def _checked(status: RunStatus, run: str) -> Iterable[tuple[str, Evidence]]:
             yield (
                 key,
                 Evidence(
-                    f"{run}: {check.check.id} {check.name}{found}",
+                    f"{check.check.id} {check.name}{found}",
                     check.status,
                     check.check.status,
                     check.check.id,

@@ -18,6 +18,14 @@ ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place on the page where something is missing or wrong: its id and its name."""
+
+    anchor: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Question:
     """An item of the checklist on the page: its fields, what the platform knows, and what was written about it."""
 
@@ -86,6 +94,21 @@ class ReviewForm(forms.Form):
             changes_due=given["changes_due"],
             declares_no_conflict=given["no_conflict"],
         )
+
+    def places(self) -> list[Place]:
+        """Return where something is missing or wrong, in the order of the page."""
+        questions = {item.key: item.question for item in CHECKLIST}
+        notes = {note_name(key): f"Note on “{question}”" for key, question in questions.items()}
+        order = [name for key in questions for name in (key, note_name(key))]
+        order += [name for name in self.fields if name not in order]
+        return [
+            Place(
+                f"item-{name}" if name in questions else self[name].id_for_label,
+                notes.get(name) or str(self[name].label),
+            )
+            for name in order
+            if self[name].errors
+        ]
 
     def groups(
         self, evidence: Mapping[str, list[Evidence]], threads: Iterable[Thread]

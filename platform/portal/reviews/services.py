@@ -189,6 +189,12 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
         raise ValidationError(f"This submission is {submission.state}; only submitted ones are reviewed.")
     if decision == Decision.PENDING:
         raise ValidationError("Accept, ask for changes, or reject.")
+    if missing := missing_for(decision, given, is_new=is_new):
+        raise ValidationError(missing)
+
+
+def missing_for(decision: Decision, given: Draft, *, is_new: bool) -> dict[str, str]:
+    """Return what the decision still needs, by field; `is_new` if the reviewer has made none so far."""
     missing: dict[str, str] = {}
     if not given.reason and (decision != Decision.ACCEPTED or not is_new):
         missing["reason"] = "Give the reason: the team needs to know what to fix or what changed."
@@ -198,8 +204,7 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
     missing |= dict.fromkeys(given.unexplained, "A “no” needs a note: the team reads there what is missing.")
-    if missing:
-        raise ValidationError(missing)
+    return missing
 
 
 def _newest_version(submission: Submission, read: int | None) -> int | None:

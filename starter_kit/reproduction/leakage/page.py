@@ -182,7 +182,7 @@ def _order(results: LeakageResults) -> Iterator[str]:
 
 
 def _in_order(found: Sequence[tuple[float, float]]) -> str:
-    """Return whether means with standard errors rise, and if not, whether that can be told from chance."""
+    """Return whether means with standard errors rise, and if not, whether that may be chance."""
     falls = [
         (before - after) / max(sqrt(error**2 + next_error**2), 1e-12)
         for place, (before, error) in enumerate(found)

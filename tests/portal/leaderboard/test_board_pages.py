@@ -1,8 +1,12 @@
 """Long boards come in pages, and whoever has the current version of one isn't sent it again."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from portal.audit.versions import boards_changed
@@ -138,6 +142,40 @@ class TestPages:
         ]
         assert "No run matches these filters" in client.get("/leaderboard/communication/?q=nothing").text
 
+    @pytest.mark.parametrize(
+        ("query", "methods"),
+        [
+            ("since=2026-03-02", [1, 2]),
+            ("until=2026-03-02", [0, 1]),
+            ("since=2026-03-02&until=2026-03-02", [1]),
+            ("since=2026-03-03&until=2026-03-01", []),
+            ("since=0001-01-01&until=9999-12-31", [0, 1, 2]),
+        ],
+    )
+    def test_days_of_submission_are_a_filter_that_keeps_the_ranks(self, client, query, methods):
+        track = make_track(Ranking.BYTES, slug="dated", anls_threshold=0.5)
+        for number, at in enumerate(["2026-03-01T23:59Z", "2026-03-02T23:59Z", "2026-03-03T00:00Z"]):
+            run = add_run(track, number)
+            type(run.submission).objects.filter(pk=run.submission_id).update(submitted_at=at)
+        address = f"/leaderboard/dated/?{query}"
+        assert shown(client, address) == methods
+        html = board(client, address)
+        assert [int(rank) for rank in re.findall(r"board-top\"><strong>(\d)", html)] == [
+            number + 1 for number in methods
+        ]
+        for name, value in (pair.split("=") for pair in query.split("&")):
+            assert f'name="{name}" value="{value}"' in html
+        assert f"more=1&amp;{query.replace('&', '&amp;')}" in html
+
+    def test_days_that_a_visitor_asks_for_fill_no_cache(self, client, track, monkeypatch):
+        kept = []
+        monkeypatch.setattr(track_page, "cached", lambda _, name, draw: kept.append(name) or draw())
+        client.get("/leaderboard/communication/?since=2026-03-02")
+        client.get("/leaderboard/communication/?until=2026-03-02")
+        assert not kept
+        client.get("/leaderboard/communication/?since=2026-02-30")
+        assert kept
+
     def test_what_the_best_run_saves_beside_the_best_baseline_is_at_the_head(self, client, track):
         assert "fewer bytes than" not in client.get("/leaderboard/communication/").text
         for number, size in ((8, 250_000), (9, 2500)):
@@ -207,6 +245,64 @@ class TestVersions:
         second = client.get(address, headers={"If-None-Match": first["ETag"]})
         assert second.status_code == 200
         assert "Method 0." not in second.text
+
+
+def test_a_score_has_a_bar_that_tells_no_more_than_its_digits(client, private_track):
+    run = add_run(private_track, 7, budget=1.0, epsilon=0.5, anls=0.50499)
+    change_results(run, anls_low=0.4, anls_high=0.6)
+    for address in ("/leaderboard/privacy/", "/leaderboard/privacy/?epsilon=1"):
+        assert '<rect width="50" height="4"/></svg><strong>0.5049</strong>' in board(client, address)
+
+
+class TestDeadlineAndQuota:
+    ADDRESS = "/leaderboard/communication/"
+
+    def test_it_says_how_long_the_phase_is_open(self, client, track):
+        assert "Open for submissions, without a deadline." in client.get(self.ADDRESS).text
+        track.phases.update(ends_at=timezone.now() + timedelta(days=3, minutes=1))
+        assert "(in 3\xa0days)</time>." in client.get(self.ADDRESS).text
+        make_phase(track, name="Final", starts_at=timezone.now() + timedelta(days=5))
+        assert (
+            f"Phase {track.phases.get(ends_at__isnull=False).name}: open for" in client.get(self.ADDRESS).text
+        )
+
+    def test_it_says_why_none_is_taken(self, client, track):
+        track.phases.update(ends_at="2026-02-01T12:00Z")
+        assert (
+            "No submissions now: it closed on 1 February 2026 at 12:00 UTC." in client.get(self.ADDRESS).text
+        )
+
+    def test_a_visitor_with_an_older_distance_is_sent_the_page_again(self, client, track, monkeypatch):
+        track.phases.update(ends_at=timezone.now() + timedelta(hours=5, minutes=1))
+        known = {"If-None-Match": client.get(self.ADDRESS)["ETag"]}
+        assert client.get(self.ADDRESS, headers=known).status_code == 304
+        # An hour less is left, and nothing else has changed.
+        track.phases.update(ends_at=F("ends_at") - timedelta(hours=1))
+        again = client.get(self.ADDRESS, headers=known)
+        assert "(in 4\xa0h)" in again.text
+
+    def test_only_members_see_their_quota(self, client, track):
+        team = make_team()
+        track.phases.update(submissions_per_day=2)
+        assert "Your team has used" not in client.get(self.ADDRESS).text
+        client.force_login(owner_of(team))
+        assert "Your team has used 0 of 2 submissions" in client.get(self.ADDRESS).text
+        for _ in range(2):
+            make_submission(team, track, state="submitted", submitted_at=timezone.now())
+        html = client.get(self.ADDRESS).text
+        assert "Your team has used 2 of 2 submissions" in html
+        assert "the next is possible from" in html
+        client.logout()
+        assert "Your team has used" not in client.get(self.ADDRESS).text
+
+    def test_the_quota_takes_one_query(self, client, track, django_assert_num_queries):
+        client.force_login(user := make_user())
+        client.get(self.ADDRESS)
+        with CaptureQueriesContext(connection) as without:
+            client.get(self.ADDRESS)
+        make_team(user)
+        with django_assert_num_queries(len(without) + 1):
+            client.get(self.ADDRESS)
 
 
 def test_a_page_of_someone_who_logged_in_is_their_own(client, track):

@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from portal.audit.versions import boards_changed
 from portal.challenge.models import Ranking
+from portal.reviews.models import Decision, ProofReview
 from portal.submissions.models import RunState, SubmissionState
-from tests.portal.factories import make_run, make_submission, make_track
+from tests.portal.factories import make_run, make_submission, make_track, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -25,6 +26,12 @@ def add(track, title, day=0, budget=None, **fields):
 
 def marks(html):
     return re.findall(r'<a href="/submissions/[^"]+" aria-label="([^"]+)">.*?plot-mark plot-(\w+)', html)
+
+
+def hollow(html):
+    """Whether the mark of each method is drawn hollow."""
+    found = re.findall(r'aria-label="(\w+): [^"]+"><title>[^<]*</title><circle class="([^"]*)"', html)
+    return {name: "plot-hollow" in kinds for name, kinds in found}
 
 
 @pytest.fixture
@@ -86,8 +93,8 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
     html = client.get("/leaderboard/private/").text
     assert "without privacy 0.9000" in html
     assert sorted(marks(html)) == [
-        ("One: ANLS 0.4000 at ε = 1", "front"),
-        ("Two: ANLS 0.6000 at ε = 4", "front"),
+        ("One: ANLS 0.4000 at ε = 1, under review", "front"),
+        ("Two: ANLS 0.6000 at ε = 4, under review", "front"),
     ]
     etag = client.get("/leaderboard/private/")["ETag"]
     add(track, "Newer", bytes_total=1, anls=0.95)
@@ -95,6 +102,29 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
     second = client.get("/leaderboard/private/", headers={"If-None-Match": etag})
     assert "without privacy 0.9500" in second.text
     assert client.get("/leaderboard/private/progress/").text.count("<figure") == 2
+
+
+def test_marks_are_filled_when_verified_and_hollow_under_review(client):
+    track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4], required_reviews=2)
+    add(track, "Open", budget=1.0, epsilon=0.9, anls=0.4)
+    checked = add(track, "Checked", budget=1.0, epsilon=0.9, anls=0.3).submission
+    html = client.get("/leaderboard/private/").text
+    assert hollow(html) == {"Open": True, "Checked": True}
+    for _ in range(track.required_reviews):
+        ProofReview.objects.create(
+            submission=checked,
+            reviewer=make_user(is_staff=True),
+            decision=Decision.ACCEPTED,
+            decided_at=timezone.now(),
+        )
+    boards_changed(track.pk)
+    html = client.get("/leaderboard/private/").text
+    assert hollow(html) == {"Open": True, "Checked": False}
+    assert "Checked: ANLS 0.3000 at ε = 1, verified" in html
+    rows = re.findall(r'<tr><th scope="row">(\w+)</th>.*?<td class="num">([a-z ]+)</td></tr>', html)
+    assert rows == [("Open", "under review"), ("Checked", "verified")]
+    key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)
+    assert key == [("verified", "verified"), ("hollow", "under review")]
 
 
 def test_nothing_is_plotted_where_there_is_nothing(client):

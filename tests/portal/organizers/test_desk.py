@@ -109,6 +109,9 @@ def test_what_is_wrong_with_the_platform_is_named(client: Client, organizer) -> 
     assert "The queue evaluator.scoring is slow" in page
     assert "1 mail not delivered" in page
     assert "The process “clock” is silent" in page
+    for heading in ("queuestalled", "queuelong", "mailfailed", "processsilent"):
+        assert f'<a href="/docs/operations/#{heading}">What to do</a>' in page
+        assert f'id="{heading}"' in client.get("/docs/operations/").text
 
 
 def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organizer) -> None:

@@ -76,7 +76,7 @@ def test_organizers_see_both_scores_their_difference_and_what_revealing_does(
     assert cells(text, "Fitted") == ["0.9000", "0.4000", "-0.5000", "1", "–"]
     assert cells(text, "Steady") == ["0.7000", "0.7200", "+0.0200", "2", "1"]
     assert cells(text, "Low") == ["0.4000", "0.6000", "+0.2000", "–", "2"]
-    for sentence in ("1 run loses their rank", "1 run gets a rank", "1 run changes rank"):
+    for sentence in ("1 run loses its rank", "1 run gets a rank", "1 run changes rank"):
         assert f"{track}: {sentence}." in text
 
 
@@ -119,7 +119,7 @@ def test_whoever_competes_sees_no_private_score_of_the_track(client: Client, org
     assert "0.7200" not in text
     # The mean of all differences, and whose rank changes, would give them away.
     assert "with the mean, and" in text
-    assert "loses their rank" not in text
+    assert "loses its rank" not in text
     assert "isn’t shown to you" in text
 
 

@@ -33,7 +33,7 @@ def test_a_threshold_is_previewed_and_changed_and_the_boards_are_frozen_and_veri
         page.get_by_label("ANLS threshold").fill("0.8")
         page.get_by_label("Reason").fill("As announced.")
         page.get_by_role("button", name="Show the effect").click()
-        expect(page.get_by_text("1 run loses their rank.")).to_be_visible()
+        expect(page.get_by_text("1 run loses its rank.")).to_be_visible()
         expect(page.get_by_role("row", name="Weak")).to_contain_text("below the threshold 0.8")
         page.get_by_role("button", name="Make the change").click()
         expect(page.get_by_text("the rules are changed")).to_be_visible()

@@ -236,6 +236,16 @@ def test_the_tick_is_needed_and_stored(client, submission, reviewer):
     assert ProofReview.objects.get().declares_no_conflict
 
 
+def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission, reviewer):
+    page = client.post(address(submission), {**ACCEPT, "noise": "", "no_conflict": ""}).text
+    top = page[page.index("Nothing was decided") : page.index("“Yes” always speaks")]
+    assert '<a href="#item-noise">Are the noise' in top
+    assert '<a href="#id_no_conflict">I have no conflict of interest</a>' in top
+    assert top.count("<a ") == 2
+    assert 'id="item-noise"' in page
+    assert 'id="id_no_conflict"' in page
+
+
 def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
     asked = {"decision": "changes_requested", "reason": "State the sampling.", "no_conflict": "on"}
     assert client.post(address(submission), asked).context["form"].errors.keys() == {"changes_due"}

@@ -8,8 +8,9 @@ from portal.evaluation.models import Evaluation, StepReport
 from portal.evaluation.status import statuses
 from portal.reviews.checklist import CHECKLIST
 from portal.reviews.evidence import CHECKS_OF, evidence_on, in_words, recorded
+from portal.submissions.models import RunState
 from tests.portal.evaluation.messages import make_accounting
-from tests.portal.factories import change_results
+from tests.portal.factories import change_results, make_run
 from tests.portal.reviews.test_decisions import make_reviewer, scored_submission
 
 
@@ -72,3 +73,20 @@ def test_a_report_of_another_version_leaves_the_other_evidence(accounted):
     found = evidence_on(submission, statuses(submission.runs.all()))
     assert [one.status for one in found["sampling"]] == ["flagged"]
     assert "recomputed" not in found
+
+
+def test_what_is_the_same_in_several_runs_is_said_once(db):
+    submission = scored_submission()
+    first = submission.runs.get()
+    for budget, found in ((4, "18 providers"), (8, "17 providers")):
+        change_results(make_run(submission, budget=budget, state=RunState.SCORED), checks=[providers(found)])
+    change_results(first, checks=[providers("18 providers")])
+    texts = [one.text for one in evidence_on(submission, statuses(submission.runs.all()))["sampling"]]
+    assert texts == [
+        "ε = 1, 4: C6 providers of the clients: 18 providers",
+        "ε = 8: C6 providers of the clients: 17 providers",
+    ]
+
+
+def providers(found):
+    return {"id": "C6", "status": "passed", "found": found}

@@ -79,7 +79,8 @@ def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, d
 def test_the_menu_counts_what_needs_the_reviewer(client, reviewer):
     scored_submission()
     accept(scored_submission(), reviewer)
-    assert "Reviews (1)" in client.get("/tracks/").text
+    assert '<a href="/reviews/">Reviews (1)</a>' in client.get("/tracks/").text
+    assert '<a href="/reviews/" aria-current="page">Reviews (1)</a>' in client.get(QUEUE).text
     client.force_login(make_user())
     assert "Reviews (" not in client.get("/tracks/").text
 

@@ -50,6 +50,7 @@ PAGES = {
         "/leaderboard/track-2/compare/?method={private}&method={public}",
         "/leaderboard/track-2/",
         "/leaderboard/track-2/?epsilon=1",
+        "/leaderboard/track-2/?epsilon=1&more=1",
         "/leaderboard/track-2/?epsilon=4",
         "/tracks/",
         "/tracks/track-1/",
@@ -302,6 +303,33 @@ def test_no_row_that_has_the_focus_is_below_the_head_of_its_board(
         page.close()
     assert is_sticky == ("sticky" if width > 390 else "static")
     assert covered == []
+
+
+def test_the_methods_stay_in_sight_where_a_board_scrolls_sideways(
+    browser: Browser, client: Client, world: World
+) -> None:
+    page = browser.new_page(viewport={"width": 820, "height": 900}, reduced_motion="reduce")
+    page.route("**/*", answer_nothing_but_static_files)
+    body = client.get("/leaderboard/track-2/?epsilon=1&more=1").getvalue()
+    page.route(
+        f"{SITE}/board/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    try:
+        page.goto(f"{SITE}/board/", timeout=20_000)
+        scrolled, *from_edge = page.evaluate(SCROLLED_SIDEWAYS)
+    finally:
+        page.close()
+    assert scrolled > 50
+    assert from_edge == pytest.approx([0, 0], abs=1)
+
+
+# How far a board was scrolled to its end, and how far from its left edge the head and the first method then are.
+SCROLLED_SIDEWAYS = """() => {
+    const frame = document.querySelector(".board-wrap"), cells = frame.querySelectorAll(".board-method");
+    frame.scrollLeft = frame.scrollWidth;
+    const edge = frame.getBoundingClientRect().left + frame.clientLeft;
+    return [frame.scrollLeft, ...[...cells].slice(0, 2).map((cell) => cell.getBoundingClientRect().left - edge)];
+}"""
 
 
 # What has the focus, where a head that stays in sight lies above it.

@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 from starter_kit.commands.train import app
 from starter_kit.settings.official_keys import FLAGS
 
-FOLDERS = ["--data", "nowhere", "--base", "nowhere", "--out", "nowhere"]
+# A folder with neither data nor weights.
+NEITHER = str(Path(__file__).parent)
+FOLDERS = ["--data", NEITHER, "--base", NEITHER, "--out", "nowhere"]
 
 
 def train(*arguments: str) -> Result:

@@ -13,6 +13,12 @@ register = template.Library()
 register.simple_tag(queue_rows.queue_rows)
 
 
+@register.filter
+def in_menu(waiting: int) -> str:
+    """Return the label of the queue's link, with how many proofs need the visitor's review."""
+    return f"Reviews ({waiting})"
+
+
 @register.simple_tag(takes_context=True)
 def proofs_to_review(context: Context) -> int | None:
     """Return how many proofs need the visitor's review; None for those who review none."""
