@@ -9,7 +9,10 @@ from typing_extensions import override
 
 
 class AuditEntry(models.Model):
-    """One change. `actor` is empty for changes by the platform itself."""
+    """One change. `actor` is empty for changes by the platform itself.
+
+    Triggers in the database keep entries as they are.
+    """
 
     at = models.DateTimeField(default=timezone.now, db_index=True)
     actor = models.ForeignKey(
