@@ -15,6 +15,7 @@ from portal.about.citations import bibtex
 from portal.accounts.models import User
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
+from portal.downloads.kit import install_command
 from portal.downloads.models import Download, Kind
 from portal.leaderboard.boards import heads_of, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
@@ -24,7 +25,6 @@ from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
 NEWS = 3
-PACKAGE = "pfl-docvqa-benchmark"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "organizers": settings.ORGANIZERS,
             "open_track": next((track for track in tracks if not track.closed_because()), None),
             "news": news,
-            "install": install_command(list(Download.objects.filter(kind=Kind.KIT, is_offered=True))),
+            "install": install_command(Download.objects.filter(kind=Kind.KIT, is_offered=True)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "own_team": _own_team(request),
@@ -76,18 +76,6 @@ def index(request: HttpRequest) -> HttpResponse:
         return render(request, "leaderboard/index.html", {"cards": _cards(tracks, versions)})
 
     return page_unless_unchanged(request, _version(versions, []), respond)
-
-
-def install_command(kit: Sequence[Download]) -> str:
-    """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
-    wheel = next((file for file in kit if file.filename.endswith(".whl")), None)
-    pins = next((file for file in kit if file.filename == "constraints.txt"), None)
-    if wheel:
-        constraints = f"-c {settings.SITE_URL}{pins.get_absolute_url()} " if pins else ""
-        return f'pip install {constraints}"{PACKAGE}[kit] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
-    if settings.SOURCE_URL:
-        return f'pip install "{PACKAGE}[kit] @ git+{settings.SOURCE_URL}"'
-    return "pip install -c constraints.txt -e '.[kit]'   # in a clone of the repository"
 
 
 def _cards(tracks: Sequence[Track], versions: dict[int, str]) -> list[TrackCard]:
