@@ -3,6 +3,7 @@
 Scores are plotted as they are shown, cut to four decimals: a position must not tell more than the table.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 56
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
+# Between the place of runs that sent nothing and the beginning of a logarithmic axis; their ticks fit beside each other.
+ZERO_GAP = 64
 
 
 @dataclass(frozen=True)
@@ -97,21 +100,28 @@ class Chart:
         return 0 if self.level is None else self.bottom - self.level[0]
 
 
+class BytesAxis:
+    """A logarithmic axis of bytes. It has no zero: what sent nothing lies at its start, apart from the other values."""
+
+    def __init__(self, sizes: Sequence[int], start: float, end: float) -> None:
+        zero = [Tick("0 bytes", start)] if 0 in sizes else []
+        begin = start + math.copysign(ZERO_GAP, end - start) if zero else start
+        self._start = start
+        self._sent = LogAxis([size for size in sizes if size] or [1], begin, end, _bytes_text)
+        self.ticks = [*zero, *self._sent.ticks]
+
+    def at(self, size: float) -> float:
+        """Return the position of a number of bytes."""
+        return self._sent.at(size) if size else self._start
+
+
 def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: str) -> Chart:
     """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
-    # A run that sent nothing has its place at one byte: a logarithmic axis has no zero.
-    x = LogAxis(
-        [max(1, run.bytes_total) for run in runs],
-        LEFT,
-        WIDTH - RIGHT,
-        lambda value: readable_bytes(int(value)),
-    )
+    x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT)
     y = LinearAxis([threshold, *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
-    front = [(x.at(max(1, run.bytes_total)), y.at(run.anls)) for run in runs if run.kind == "front"]
+    front = [(x.at(run.bytes_total), y.at(run.anls)) for run in runs if run.kind == "front"]
     marks = [
-        Mark(
-            (x.at(max(1, run.bytes_total)), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number)
-        )
+        Mark((x.at(run.bytes_total), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number))
         for number, run in enumerate(runs)
     ]
     return Chart(
@@ -222,19 +232,12 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
     ticks = [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)]
     zone = runs[0].at.tzinfo
     days = [Tick(f"{datetime.fromtimestamp(at, zone):%d %b %Y}".lstrip("0"), x_of(at)) for at in ticks]
-    y: LogAxis | LinearAxis = (
-        LogAxis(
-            [max(1, run.bytes_total) for run in runs],
-            HEIGHT - BOTTOM,
-            TOP,
-            lambda value: readable_bytes(int(value)),
-        )
+    y: BytesAxis | LinearAxis = (
+        BytesAxis([run.bytes_total for run in runs], HEIGHT - BOTTOM, TOP)
         if by_bytes
         else LinearAxis([run.anls for run in runs], HEIGHT - BOTTOM, TOP)
     )
-    places = [
-        (x_of(run.at.timestamp()), y.at(max(1, run.bytes_total) if by_bytes else run.anls)) for run in runs
-    ]
+    places = [(x_of(run.at.timestamp()), y.at(run.bytes_total if by_bytes else run.anls)) for run in runs]
     return Chart(
         name=name,
         title=title,

@@ -69,6 +69,30 @@ def test_a_table_has_the_numbers_of_the_plot(client, track):
     assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
 
 
+def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client, track):
+    add(track, "Untrained", day=5, bytes_total=0, anls=0.85)
+    html = client.get("/leaderboard/bytes/").text
+    assert ("Untrained: 0 B, ANLS 0.8500", "front") in marks(html)
+    ticks = [
+        (float(at), text)
+        for at, text in re.findall(r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html)
+    ]
+    assert ticks[0][1] == "0 bytes"
+    at = {name: float(x) for name, x in re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', html)}
+    assert at["Untrained"] == ticks[0][0]
+    # Between it and the fewest bytes of the others is a gap.
+    assert min(x for name, x in at.items() if name != "Untrained") >= ticks[1][0] > at["Untrained"] + 50
+    progress = client.get("/leaderboard/bytes/progress/").text
+    assert ">0 bytes</text>" in progress
+
+
+def test_where_all_sent_nothing_there_is_a_plot_all_the_same(client):
+    alone = make_track(Ranking.BYTES, slug="silent", anls_threshold=0.8)
+    add(alone, "Untrained", bytes_total=0, anls=0.85)
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/").text
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/progress/").text
+
+
 def test_progress_has_those_that_were_better_than_all_before(client, track):
     html = client.get("/leaderboard/bytes/progress/").text
     found = [label.split(":")[0] for label, _ in marks(html)]
