@@ -17,6 +17,7 @@ from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.phases import closed_because
+from portal.evaluation.results import threshold_text
 from portal.leaderboard.boards import boards_of
 from portal.leaderboard.effects import Effect, effect
 from portal.leaderboard.ordering import counts
@@ -205,6 +206,9 @@ def in_words(value: object) -> str:
             return "yes" if value else "no"
         case datetime():
             return f"{value.day} {value:%b %Y, %H:%M} UTC"
+        # Of what is changed here, a threshold alone is a number with decimals.
+        case float():
+            return threshold_text(value)
         case list():
             return ", ".join(f"{number:g}" for number in value)
         case _:

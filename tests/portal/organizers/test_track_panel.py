@@ -49,8 +49,8 @@ def confirmed(client: Client, address: str, data: dict[str, object]):
 def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, organizer, track) -> None:
     page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).content.decode()
     assert "2 runs lose their rank." in page
-    assert "ANLS threshold: 0.5 → 0.8." in page
-    assert "is below the threshold 0.8" in page
+    assert "ANLS threshold: 0.5000 → 0.8000." in page
+    assert "is below the threshold 0.8000" in page
     track.refresh_from_db()
     assert track.anls_threshold == 0.5
 
@@ -61,7 +61,7 @@ def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, o
     track.refresh_from_db()
     assert track.anls_threshold == 0.8
     page = client.get(f"/tracks/{track.slug}/").content.decode()
-    assert "ANLS threshold: 0.5 → 0.8. As announced." in page
+    assert "ANLS threshold: 0.5000 → 0.8000. As announced." in page
     entry = AuditEntry.objects.get(action="track.changed")
     assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
 
