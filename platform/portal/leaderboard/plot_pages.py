@@ -27,6 +27,7 @@ from portal.leaderboard.plot_marks import drawn_marks, table_rows
 from portal.leaderboard.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
+from portal.ui.budgets import budget_text
 
 # A row of `portal.leaderboard.ordering.POINT`.
 Point = Sequence[Any]
@@ -162,7 +163,7 @@ def _progress(track: Track) -> list[Chart]:
     for budget in track.run_budgets():
         rows = record_points(track, budget, MOST_RECORDS)
         runs = plotted(rows, _addresses(rows), "front")
-        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at ε = {budget:g}"
+        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at {budget_text(budget)}"
         name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
         charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
     return charts

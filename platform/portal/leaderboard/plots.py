@@ -13,6 +13,7 @@ from uuid import UUID
 from evaluator.scoring.metrics import cut
 from portal.reviews.verdict import ResultStatus
 from portal.ui.axes import LinearAxis, LogAxis, Point, Tick
+from portal.ui.budgets import budget_text
 from portal.ui.templatetags.ui import readable_bytes
 
 WIDTH, HEIGHT = 560, 330
@@ -183,7 +184,7 @@ def budgets_chart(
         Mark(
             (at, y.at(score)),
             "front" if score == top else "other",
-            f"{method.name}: ANLS {cut(score)} at ε = {budget:g}, {method.status}",
+            f"{method.name}: ANLS {cut(score)} at {budget_text(budget)}, {method.status}",
             method.url,
             is_hollow=not method.is_verified,
         )
@@ -201,7 +202,7 @@ def budgets_chart(
         title="ANLS against ε",
         x_title="privacy budget",
         y_title="ANLS",
-        x_ticks=[Tick(f"ε = {budget:g}", at) for budget, at in zip(budgets, x, strict=True)],
+        x_ticks=[Tick(budget_text(budget), at) for budget, at in zip(budgets, x, strict=True)],
         y_ticks=y.ticks,
         lines=[*lines, ("front", _line(corners(best)))],
         marks=marks,
@@ -212,7 +213,7 @@ def budgets_chart(
             ("verified", ResultStatus.VERIFIED.label),
             ("hollow", ResultStatus.PROVISIONAL.label),
         ],
-        columns=["Method", *(f"ANLS at ε = {budget:g}" for budget in budgets), "Status"],
+        columns=["Method", *(f"ANLS at {budget_text(budget)}" for budget in budgets), "Status"],
         table=[
             (
                 method.name,

@@ -34,6 +34,7 @@ from portal.leaderboard.uncertainty import RankRanges
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
+from portal.ui.budgets import budget_text
 from portal.ui.markup import markup
 from portal.ui.templatetags.ui import at
 
@@ -182,7 +183,7 @@ def _tabs(track: Track, asked: BoardQuery) -> list[tuple[str, str, bool]]:
     budgets = [f"{budget:g}" for budget in track.run_budgets()]
     return [
         (name, "?" + replace(asked, budget=budget, only_unranked=False).query, budget == asked.budget)
-        for name, budget in [("All ε", ALL), *((f"ε = {budget}", budget) for budget in budgets)]
+        for name, budget in [("All ε", ALL), *((budget_text(float(budget)), budget) for budget in budgets)]
     ]
 
 

@@ -26,6 +26,7 @@ from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
+from portal.ui.budgets import budget_text
 
 # The rules that the desk changes, with their public names.
 NAMES = {
@@ -125,7 +126,7 @@ def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[
         ranked, others = counts(track, budget)
         runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
         verb = "disappears; its results stay stored" if budget in old else "appears"
-        found.append(f"The board at ε = {budget:g} ({runs}) {verb}.")
+        found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
     removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
     if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
         found.append(

@@ -129,8 +129,8 @@ class TestTrackPage:
         assert "PLD, evaluator 1" in page
         assert page.count("<strong><data") == 1
         assert '<strong><data value="0.987654"' in page
-        assert "ε = 1" in page
-        assert "ε = 4" in page
+        assert "ε\xa0=\xa01" in page
+        assert "ε\xa0=\xa04" in page
 
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)

@@ -117,8 +117,8 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
     html = client.get("/leaderboard/private/").text
     assert "without privacy 0.9000" in html
     assert sorted(marks(html)) == [
-        ("One: ANLS 0.4000 at ε = 1, under review", "front"),
-        ("Two: ANLS 0.6000 at ε = 4, under review", "front"),
+        ("One: ANLS 0.4000 at ε\xa0=\xa01, under review", "front"),
+        ("Two: ANLS 0.6000 at ε\xa0=\xa04, under review", "front"),
     ]
     etag = client.get("/leaderboard/private/")["ETag"]
     add(track, "Newer", bytes_total=1, anls=0.95)
@@ -144,7 +144,7 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     boards_changed(track.pk)
     html = client.get("/leaderboard/private/").text
     assert hollow(html) == {"Open": True, "Checked": False}
-    assert "Checked: ANLS 0.3000 at ε = 1, verified" in html
+    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
     rows = re.findall(r'<tr><th scope="row">(\w+)</th>.*?<td class="num">([a-z ]+)</td></tr>', html)
     assert rows == [("Open", "under review"), ("Checked", "verified")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)

@@ -105,8 +105,8 @@ def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, priv
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
     page = client.post(address, data).content.decode()
-    assert "The board at ε = 2 (0 runs, 0 with a rank) appears." in page
-    assert "The board at ε = 4 (1 run, 1 with a rank) disappears; its results stay stored." in page
+    assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) disappears; its results stay stored." in page
     assert "1 run of drafts must be removed" in page
     confirmed(client, address, data)
     private_track.refresh_from_db()
