@@ -104,9 +104,9 @@ class Chart:
 class BytesAxis:
     """A logarithmic axis of bytes. It has no zero: what sent nothing lies at its start, apart from the other values."""
 
-    def __init__(self, sizes: Sequence[int], start: float, end: float) -> None:
+    def __init__(self, sizes: Sequence[int], start: float, end: float, gap: float = ZERO_GAP) -> None:
         zero = [Tick("0 bytes", start)] if 0 in sizes else []
-        begin = start + math.copysign(ZERO_GAP, end - start) if zero else start
+        begin = start + math.copysign(gap, end - start) if zero else start
         self._start = start
         self._sent = LogAxis([size for size in sizes if size] or [1], begin, end, _bytes_text)
         self.ticks = [*zero, *self._sent.ticks]
@@ -132,7 +132,7 @@ def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: s
         y_title="ANLS",
         x_ticks=x.ticks,
         y_ticks=y.ticks,
-        lines=[("front", _stepped(front, WIDTH - RIGHT))] if front else [],
+        lines=[("front", stepped(front, WIDTH - RIGHT))] if front else [],
         marks=marks,
         level=(y.at(threshold), f"threshold {threshold_words}"),
         is_shaded=True,
@@ -179,7 +179,7 @@ def budgets_chart(
         return [(at, y.at(score)) for at, score in zip(x, scores, strict=True) if score is not None]
 
     of_methods = [corners(method.scores) for method in methods]
-    lines = [("thin", _line(places)) for places in of_methods if len(places) > 1]
+    lines = [("thin", line(places)) for places in of_methods if len(places) > 1]
     marks = [
         Mark(
             (at, y.at(score)),
@@ -204,7 +204,7 @@ def budgets_chart(
         y_title="ANLS",
         x_ticks=[Tick(budget_text(budget), at) for budget, at in zip(budgets, x, strict=True)],
         y_ticks=y.ticks,
-        lines=[*lines, ("front", _line(corners(best)))],
+        lines=[*lines, ("front", line(corners(best)))],
         marks=marks,
         level=level,
         key=[
@@ -246,7 +246,7 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
         y_title="fewest bytes, logarithmic" if by_bytes else "best ANLS",
         x_ticks=days,
         y_ticks=y.ticks,
-        lines=[("front", _stepped(places, WIDTH - RIGHT))],
+        lines=[("front", stepped(places, WIDTH - RIGHT))],
         marks=[
             Mark(at, "front", run.label, run.url, _short(run.method))
             for at, run in zip(places, runs, strict=True)
@@ -284,16 +284,17 @@ def _between(low: float, high: float, start: float, end: float) -> Callable[[flo
     return lambda value: round(start + (value - low) / (high - low) * (end - start), 1)
 
 
-def _line(places: Sequence[Point]) -> str:
+def line(places: Sequence[Point]) -> str:
+    """Return the corners of a line through these places, as SVG's polyline has them."""
     return " ".join(f"{x},{y}" for x, y in places)
 
 
-def _stepped(places: Sequence[Point], end: float) -> str:
+def stepped(places: Sequence[Point], end: float) -> str:
     """Return the corners of a line that keeps each value until the next one, and the last to the end."""
     corners = [places[0]]
     for x, y in places[1:]:
         corners += [(x, corners[-1][1]), (x, y)]
-    return _line([*corners, (end, corners[-1][1])])
+    return line([*corners, (end, corners[-1][1])])
 
 
 def _short(method: str) -> str:

@@ -3,6 +3,8 @@
 What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
 """
 
+import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -25,7 +27,8 @@ from portal.leaderboard.board_rows import board_row, overview_row
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.columns import Columns
-from portal.leaderboard.ordering import overlapping_scores
+from portal.leaderboard.mini_plots import tab_line
+from portal.leaderboard.ordering import overlapping_scores, records_of_budgets
 from portal.leaderboard.plot_pages import track_plot
 from portal.leaderboard.rank_history import ranks_before
 from portal.leaderboard.ranking import Row
@@ -43,6 +46,7 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+ALL_BUDGETS = "All ε"
 OWN = '<span class="badge badge-own">your team</span>'
 
 
@@ -66,6 +70,16 @@ class ShownBoard:
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
         return [board_row(row, self.columns) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One of a track's boards: its name, its address, whether it is shown, and how its best score has risen."""
+
+    name: str
+    address: str
+    is_current: bool
+    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked),
+            "tabs": _tabs(shown, asked, versions[shown.pk]),
             "plot": track_plot(shown, tracks, versions),
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
@@ -176,15 +190,28 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery) -> list[tuple[str, str, bool]]:
-    """Return the label of each board of the track, its address, and whether it is shown."""
+def _tabs(track: Track, asked: BoardQuery, version: str) -> list[Tab]:
+    """Return the tabs of the track's boards."""
     if not track.is_private:
         return []
-    budgets = [f"{budget:g}" for budget in track.run_budgets()]
+    lines = json.loads(cached(version, f"tabs {track.pk}", lambda: json.dumps(_tab_lines(track))))
     return [
-        (name, "?" + replace(asked, budget=budget, only_unranked=False).query, budget == asked.budget)
-        for name, budget in [("All ε", ALL), *((budget_text(float(budget)), budget) for budget in budgets)]
+        Tab(
+            name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
+            address="?" + replace(asked, budget=budget, only_unranked=False).query,
+            is_current=budget == asked.budget,
+            plot=mark_safe(lines.get(budget, "")),  # noqa: S308  (`tab_line` made it)
+        )
+        for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
     ]
+
+
+def _tab_lines(track: Track) -> dict[str, str]:
+    """Return the small plot of each budget that has a rank."""
+    records: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for budget, moment, score in records_of_budgets(track):
+        records[f"{budget:g}"].append((moment.timestamp(), score))
+    return {budget: tab_line(found) for budget, found in records.items()}
 
 
 def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
