@@ -10,7 +10,7 @@ from django.db.models.functions import TruncDate
 from portal.submissions.models import Submission
 
 DAYS = 30
-STEP, HEIGHT, TOP, BOTTOM = 20, 140, 18, 22
+STEP, HEIGHT, TOP, BOTTOM = 20, 148, 18, 30
 
 
 @dataclass(frozen=True)
