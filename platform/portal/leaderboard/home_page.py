@@ -95,7 +95,9 @@ def _leaders(track: Track, version: str) -> SafeString:
             Leader(board.budget, head[0] if head and head[0].rank else None)
             for board, head in zip(boards, heads, strict=True)
         ]
-        plot = budgets_plot(_best(leaders)) if track.is_private else bytes_plot(heads[0], track.anls_threshold)
+        plot = (
+            budgets_plot(_best(leaders)) if track.is_private else bytes_plot(heads[0], track.anls_threshold)
+        )
         context = {"track": track, "leaders": leaders, "plot": plot}
         return render_to_string("leaderboard/leaders.html", context)
 

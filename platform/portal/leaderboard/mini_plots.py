@@ -114,10 +114,7 @@ def budgets_plot(best: Sequence[tuple[float, float | None]]) -> SafeString:
             [("front", place) for place in places],
             [
                 *(Label(budget_text(budget), x[budget], HEIGHT - 6) for budget, _ in best),
-                *(
-                    Label(cut(score), at, up - 9)
-                    for (_, score), (at, up) in zip(known, places, strict=True)
-                ),
+                *(Label(cut(score), at, up - 9) for (_, score), (at, up) in zip(known, places, strict=True)),
             ],
             line(places),
         )

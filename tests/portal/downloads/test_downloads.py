@@ -59,9 +59,7 @@ def test_where_the_kit_is_stated_with_or_without_its_wheel(
     assert "in a clone of the repository" in page
     wheel = tmp_path / "pfl_docvqa_benchmark-1.0-py3-none-any.whl"
     wheel.write_bytes(b"wheel")
-    call_command(
-        "add_download", wheel, "--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0"
-    )
+    call_command("add_download", wheel, "--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0")
     download = Download.objects.get(kind="kit")
     page = client.get("/data/").text
     assert "This site offers no wheel" not in page

@@ -27,7 +27,9 @@ def test_a_link_to_the_evidence_of_a_run_unfolds_it(client: Client) -> None:
     track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     one, four = (
-        make_run(submission, state=RunState.SCORED, budget=budget, epsilon=0.9 * budget, anls=0.5, accuracy=0.4)
+        make_run(
+            submission, state=RunState.SCORED, budget=budget, epsilon=0.9 * budget, anls=0.5, accuracy=0.4
+        )
         for budget in (1.0, 4.0)
     )
     body = client.get(submission.get_absolute_url()).getvalue()
@@ -35,7 +37,8 @@ def test_a_link_to_the_evidence_of_a_run_unfolds_it(client: Client) -> None:
         page = browser.new_page(java_script_enabled=False, viewport={"width": 1280, "height": 600})
         page.route("**/*", answer_static_files)
         page.route(
-            f"{SITE}/method/*", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+            f"{SITE}/method/*",
+            lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body),
         )
         page.goto(f"{SITE}/method/")
         first, second = page.locator(f"[id='run-{one.pk}']"), page.locator(f"[id='run-{four.pk}']")

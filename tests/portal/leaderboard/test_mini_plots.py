@@ -79,7 +79,9 @@ def test_tabs_show_how_the_best_score_has_risen(client: Client) -> None:
     add(track, 1, budget=8.0, epsilon=7.9, anls=0.6)
     for address in ("/leaderboard/private/", "/leaderboard/private/?epsilon=4"):
         html = client.get(address).text
-        tabs = html[html.index('aria-label="Privacy budget"') : html.index("<form", html.index("Privacy budget"))]
+        tabs = html[
+            html.index('aria-label="Privacy budget"') : html.index("<form", html.index("Privacy budget"))
+        ]
         found = re.findall(r'<svg class="mini-tab".*?</svg>', tabs)
         assert [label(svg) for svg in found] == [
             "best ANLS so far 0.5123, from 0.2000",

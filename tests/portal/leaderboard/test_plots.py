@@ -75,7 +75,9 @@ def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client
     assert ("Untrained: 0 B, ANLS 0.8500", "front") in marks(html)
     ticks = [
         (float(at), text)
-        for at, text in re.findall(r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html)
+        for at, text in re.findall(
+            r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html
+        )
     ]
     assert ticks[0][1] == "0 bytes"
     at = {name: float(x) for name, x in re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', html)}
