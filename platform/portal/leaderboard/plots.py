@@ -23,7 +23,7 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 56
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
-# Between the place of runs that sent nothing and the beginning of a logarithmic axis; their ticks fit beside each other.
+# Between the place of runs that sent nothing and the beginning of a logarithmic axis: room for both ticks.
 ZERO_GAP = 64
 
 

@@ -1,4 +1,4 @@
-"""The main menu has one line at every width, for whoever has most entries, and never cuts the number of what is unread."""
+"""The main menu has one line at every width, for whoever has most entries, and never cuts the number of unread."""
 
 import pytest
 from django.contrib.auth.models import Permission
