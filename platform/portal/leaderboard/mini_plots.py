@@ -3,7 +3,7 @@
 They have no links and no table: the plots of `portal.leaderboard.plots` on the track's page have both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.template.loader import render_to_string
@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from evaluator.scoring.metrics import cut
 from portal.evaluation.results import threshold_text
-from portal.leaderboard.plots import BytesAxis, line, stepped
+from portal.leaderboard.plots import BytesAxis, line
 from portal.leaderboard.ranking import Row
 from portal.ui.axes import LinearAxis, Point
 from portal.ui.budgets import budget_text
@@ -22,13 +22,13 @@ WIDTH, HEIGHT = 320, 104
 LEFT, RIGHT, TOP, BOTTOM = 12, 12, 20, 24
 # Between a run that sent nothing and the others.
 GAP = 40
-# A tab's line.
-TAB_WIDTH, TAB_HEIGHT, TAB_MARGIN = 60, 18, 3
+# In a tab.
+TAB_WIDTH, TAB_HEIGHT, TAB_MARGIN = 64, 14, 5
 TAB = (
     '<svg class="mini-tab" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">'
-    '<polyline class="plot-line plot-front" points="{}"/>'
-    '<circle class="plot-mark plot-front" cx="{}" cy="{}" r="3"/></svg>'
+    '<line class="plot-grid" x1="{}" x2="{}" y1="{}" y2="{}"/>{}{}</svg>'
 )
+TAB_DOT = '<circle class="plot-mark plot-{}" cx="{}" cy="{}" r="{}"/>'
 
 
 @dataclass(frozen=True)
@@ -121,27 +121,26 @@ def budgets_plot(best: Sequence[tuple[float, float | None]]) -> SafeString:
     )
 
 
-def tab_line(records: Sequence[tuple[float, float]]) -> SafeString:
-    """Return the line of the best ANLS so far over time, of `records` as time and score; empty without any."""
-    if not records:
-        return SafeString("")
-    times, scores = [at for at, _ in records], [float(cut(score)) for _, score in records]
-    low, high = min(scores), max(scores)
-    end = TAB_WIDTH - TAB_MARGIN - 1
-    # The last record keeps a part of the width, as the best until today.
-    width = 0.8 * (end - TAB_MARGIN) / ((times[-1] - times[0]) or 1)
-    height = (TAB_HEIGHT - 2 * TAB_MARGIN) / ((high - low) or 1)
-    places = [
-        (
-            round(TAB_MARGIN + (at - times[0]) * width, 1),
-            round(TAB_HEIGHT - TAB_MARGIN - (score - low) * height, 1),
-        )
-        for at, score in zip(times, scores, strict=True)
-    ]
-    rise = f", from {cut(scores[0])}" if len(scores) > 1 else ""
-    words = f"best ANLS so far {cut(high)}{rise}"
+def tab_plots(boards: Mapping[str, Sequence[float]]) -> dict[str, SafeString]:
+    """Return the plot of the first scores of each board, best first, on one axis for all; none of a board without."""
+    shown = {name: [float(cut(score)) for score in scores] for name, scores in boards.items() if scores}
+    every = [score for scores in shown.values() for score in scores]
+    return {name: _tab(scores, min(every), max(every)) for name, scores in shown.items()}
+
+
+def _tab(scores: Sequence[float], low: float, high: float) -> SafeString:
+    scale = (TAB_WIDTH - 2 * TAB_MARGIN) / ((high - low) or 1)
+    middle = TAB_HEIGHT / 2
+    x = [round(TAB_MARGIN + (score - low) * scale, 1) for score in scores]
+    others = SafeString("".join(markup(TAB_DOT, "other", at, middle, 2.5) for at in x[1:]))
+    words = f"best ANLS {cut(scores[0])}"
+    if len(scores) > 1:
+        words += f", the first {len(scores)} from {cut(scores[-1])}"
     sizes = (TAB_WIDTH, TAB_HEIGHT)
-    return markup(TAB, *sizes, *sizes, words, stepped(places, end), end, places[-1][1])
+    best = markup(TAB_DOT, "front", x[0], middle, 4)
+    return markup(
+        TAB, *sizes, *sizes, words, TAB_MARGIN, TAB_WIDTH - TAB_MARGIN, middle, middle, others, best
+    )
 
 
 def _drawn(plot: MiniPlot) -> SafeString:

@@ -183,21 +183,6 @@ def record_points(track: Track, budget: float | None, length: int) -> list[tuple
     return _points(runs.order_by(*BY_AGE).reverse(), length)[::-1]
 
 
-def records_of_budgets(track: Track) -> list[tuple[float, datetime, float]]:
-    """Return budget, time and ANLS of the runs that were better than all earlier ones at their budget, oldest first."""
-    before = Window(Max("anls"), partition_by="budget", order_by=BY_AGE, frame=RowRange(None, -1))
-    runs = public_runs().filter(
-        ~rejected("submission__"),
-        submission__track=track,
-        budget__in=track.budgets,
-        disqualified_because="",
-        anls__isnull=False,
-        epsilon__lte=F("budget"),
-    )
-    better = runs.annotate(before=before).filter(Q(before__isnull=True) | Q(anls__gt=F("before")))
-    return list(better.order_by(*BY_AGE).values_list("budget", "submission__submitted_at", "anls"))
-
-
 def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
     keys = list(_keys(runs, 0, length))

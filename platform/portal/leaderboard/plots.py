@@ -132,7 +132,7 @@ def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: s
         y_title="ANLS",
         x_ticks=x.ticks,
         y_ticks=y.ticks,
-        lines=[("front", stepped(front, WIDTH - RIGHT))] if front else [],
+        lines=[("front", _stepped(front, WIDTH - RIGHT))] if front else [],
         marks=marks,
         level=(y.at(threshold), f"threshold {threshold_words}"),
         is_shaded=True,
@@ -246,7 +246,7 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
         y_title="fewest bytes, logarithmic" if by_bytes else "best ANLS",
         x_ticks=days,
         y_ticks=y.ticks,
-        lines=[("front", stepped(places, WIDTH - RIGHT))],
+        lines=[("front", _stepped(places, WIDTH - RIGHT))],
         marks=[
             Mark(at, "front", run.label, run.url, _short(run.method))
             for at, run in zip(places, runs, strict=True)
@@ -289,7 +289,7 @@ def line(places: Sequence[Point]) -> str:
     return " ".join(f"{x},{y}" for x, y in places)
 
 
-def stepped(places: Sequence[Point], end: float) -> str:
+def _stepped(places: Sequence[Point], end: float) -> str:
     """Return the corners of a line that keeps each value until the next one, and the last to the end."""
     corners = [places[0]]
     for x, y in places[1:]:

@@ -3,8 +3,6 @@
 What it shows of the boards is rendered once for each version of them, except where a visitor searches for text.
 """
 
-import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -27,9 +25,8 @@ from portal.leaderboard.board_rows import board_row, overview_row
 from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.columns import Columns
-from portal.leaderboard.mini_plots import tab_line
-from portal.leaderboard.ordering import overlapping_scores, records_of_budgets
-from portal.leaderboard.plot_pages import track_plot
+from portal.leaderboard.ordering import overlapping_scores
+from portal.leaderboard.plot_pages import track_plots
 from portal.leaderboard.rank_history import ranks_before
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
@@ -74,7 +71,7 @@ class ShownBoard:
 
 @dataclass(frozen=True)
 class Tab:
-    """One of a track's boards: its name, its address, whether it is shown, and how its best score has risen."""
+    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
 
     name: str
     address: str
@@ -143,11 +140,12 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        plots = track_plots(shown, tracks, versions)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked, versions[shown.pk]),
-            "plot": track_plot(shown, tracks, versions),
+            "tabs": _tabs(shown, asked, plots.tabs),
+            "plot": plots.plot,
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
@@ -190,28 +188,19 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery, version: str) -> list[Tab]:
+def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
     """Return the tabs of the track's boards."""
     if not track.is_private:
         return []
-    lines = json.loads(cached(version, f"tabs {track.pk}", lambda: json.dumps(_tab_lines(track))))
     return [
         Tab(
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
             address="?" + replace(asked, budget=budget, only_unranked=False).query,
             is_current=budget == asked.budget,
-            plot=mark_safe(lines.get(budget, "")),  # noqa: S308  (`tab_line` made it)
+            plot=plots.get(budget, SafeString("")),
         )
         for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
     ]
-
-
-def _tab_lines(track: Track) -> dict[str, str]:
-    """Return the small plot of each budget that has a rank."""
-    records: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for budget, moment, score in records_of_budgets(track):
-        records[f"{budget:g}"].append((moment.timestamp(), score))
-    return {budget: tab_line(found) for budget, found in records.items()}
 
 
 def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:

@@ -71,7 +71,7 @@ def test_a_card_of_a_private_track_has_the_best_score_of_each_budget(client: Cli
     assert "ε\xa0=\xa04</text>" in figure
 
 
-def test_tabs_show_how_the_best_score_has_risen(client: Client) -> None:
+def test_tabs_show_the_first_scores_of_each_budget_on_one_axis(client: Client) -> None:
     track = make_track(Ranking.ANLS, slug="private", budgets=[1, 4, 8])
     for day, score in enumerate((0.2, 0.1, 0.51239, 0.3)):
         add(track, day, budget=4.0, epsilon=3.9, anls=score)
@@ -79,14 +79,14 @@ def test_tabs_show_how_the_best_score_has_risen(client: Client) -> None:
     add(track, 1, budget=8.0, epsilon=7.9, anls=0.6)
     for address in ("/leaderboard/private/", "/leaderboard/private/?epsilon=4"):
         html = client.get(address).text
-        tabs = html[
-            html.index('aria-label="Privacy budget"') : html.index("<form", html.index("Privacy budget"))
-        ]
-        found = re.findall(r'<svg class="mini-tab".*?</svg>', tabs)
+        start = html.index('aria-label="Privacy budget"')
+        found = re.findall(r'<svg class="mini-tab".*?</svg>', html[start : html.index("</nav>", start)])
         assert [label(svg) for svg in found] == [
-            "best ANLS so far 0.5123, from 0.2000",
-            "best ANLS so far 0.6000",
+            "best ANLS 0.5123, the first 4 from 0.1000",
+            "best ANLS 0.6000",
         ]
+        best = [re.findall(r'plot-front" cx="([\d.]+)"', svg) for svg in found]
+        assert float(best[0][0]) < float(best[1][0])
         assert sum(len(svg.encode()) for svg in found) < MOST_BYTES
 
 
