@@ -36,6 +36,7 @@ def privacy(request: HttpRequest) -> HttpResponse:
         "draft_days": settings.RETENTION_DRAFT_DAYS,
         "checkpoint_days": settings.RETENTION_CHECKPOINT_DAYS,
         "notification_days": settings.RETENTION_NOTIFICATION_DAYS,
+        "mail_days": settings.RETENTION_MAIL_DAYS,
         "most_notifications": MOST_KEPT,
     }
     return render(request, "about/privacy.html", context)

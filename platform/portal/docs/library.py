@@ -4,6 +4,7 @@ An installed package has them beside this module; in a checkout they are in `doc
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,64 +20,103 @@ TITLE = re.compile(r"^# (.+)$", re.M)
 
 @dataclass(frozen=True)
 class Group:
-    """Documents for one purpose. Their names are paths below the documentation's folder, without `.md`."""
+    """Documents for one purpose: the name of each, its path below the documentation's folder without `.md`, and a line.
+
+    The line says what the document is for, where its title alone doesn't.
+    """
 
     title: str
-    names: tuple[str, ...]
+    lines: Mapping[str, str]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the documents, in their order."""
+        return list(self.lines)
 
 
 GROUPS = (
     Group(
-        "Take part",
-        (
-            "faq",
-            "tracks",
-            "starter-kit",
-            "notebooks/first-submission",
-            "notebooks/own-method",
-            "notebooks/private-training",
-            "notebooks/reading-evidence",
-            "notebooks/attacking-a-model",
-            "full-size",
-            "data",
-            "methods",
-            "settings",
-            "reports",
-            "distributed",
-            "secure-aggregation",
-            "formats",
-            "api",
-            "errors",
-        ),
+        "Begin here",
+        {
+            "faq": "What people ask first: who may take part, what it takes, what is published.",
+            "starter-kit": "Install `pfl`, train, check and submit, and write plug-ins.",
+            "tracks": "When a track takes submissions, and who sees them and their scores.",
+            "leaderboards": "How to read the boards, their plots and intervals, and how to cite a result.",
+        },
+    ),
+    Group(
+        "Notebooks",
+        {
+            "notebooks/first-submission": "From the data to a submission that passes its checks.",
+            "notebooks/own-method": "A method as one file, and its tests.",
+            "notebooks/private-training": "What noise, clipping and sampling do to ε and to the score.",
+            "notebooks/reading-evidence": "What a page of a method shows, number by number.",
+            "notebooks/attacking-a-model": "Whether a model tells whose invoices it was trained on.",
+        },
+    ),
+    Group(
+        "Train",
+        {
+            "data": "The format of a data set, and how to import the official files or your own receipts.",
+            "methods": "Every method of the papers, with its config.",
+            "settings": "Every setting of a run, with its default.",
+            "full-size": "The real model and the competition's data: what it takes, and how long.",
+            "distributed": "One process for each client, on several machines.",
+            "secure-aggregation": "Sums of updates that show the server no single one.",
+            "reports": "The numbers and plots that a run leaves in its folder.",
+            "reproduction": "How the papers' methods compare on a task that a small model learns.",
+            "published-settings": "The papers' settings, accounted by both rules.",
+        },
+    ),
+    Group(
+        "Submit",
+        {
+            "formats": "Checkpoint, communication log, training record and annex, field by field.",
+            "api": "Submit and read results from a program.",
+            "errors": "Each code with its meaning and the next step.",
+        },
     ),
     Group(
         "How results are verified",
-        (
-            "privacy",
-            "checks",
-            "trust-levels",
-            "genuine-runs",
-            "false-alarms",
-            "reviews",
-            "leaderboards",
-            "replay",
-            "conformance",
-            "leakage",
-            "auditing",
-            "reproduction",
-            "published-settings",
-            "proofs/README",
-            "proofs/fl-provider-dp",
-            "proofs/client-dp",
-            "proofs/dp-clgecl",
-            "proofs/centralized-dp",
-            "proofs/laplace-fedavg",
-            "proofs/laplace-iadmm",
-            "proofs/adaptive-clipping",
-        ),
+        {
+            "privacy": "What ε is promised for, how it is computed, and what the checks know.",
+            "checks": "What each check compares, and what it can't detect.",
+            "reviews": "Who reads a privacy proof, by which checklist, and how to appeal.",
+            "trust-levels": "What each level says, and how a run gets one.",
+            "replay": "One round, drawn after the training, is computed again.",
+            "conformance": "Tests of a method's code against what its record promises.",
+            "leakage": "Membership attacks on submitted models.",
+            "auditing": "Measuring a run's privacy with made-up providers.",
+            "genuine-runs": "Counts of honest runs of the kit.",
+            "false-alarms": "Counts of honest noise with signals as strong as allowed.",
+        },
     ),
-    Group("Run a site", ("operations", "workers", "storage", "reliability", "performance")),
-    Group("How it is built", ("architecture", "glossary", "decisions/README")),
+    Group(
+        "Privacy proofs of the kit's methods",
+        {
+            "proofs/README": "What a proof covers, and how it is kept up to date.",
+            "proofs/fl-provider-dp": "",
+            "proofs/client-dp": "",
+            "proofs/dp-clgecl": "",
+            "proofs/centralized-dp": "",
+            "proofs/laplace-fedavg": "",
+            "proofs/laplace-iadmm": "",
+            "proofs/adaptive-clipping": "",
+        },
+    ),
+    Group(
+        "Run and extend a site",
+        {
+            "operations": "Set up a public site, watch it, and what to do when an alert fires.",
+            "workers": "The machines that evaluate, and their accounts.",
+            "storage": "A folder or a bucket for files, and when they are removed.",
+            "reliability": "What becomes of submissions while parts of the site fail.",
+            "performance": "How long pages, uploads and evaluations take.",
+            "architecture": "Where is what in the code, and the path of a checkpoint through it.",
+            "glossary": "One meaning for each word.",
+            "decisions/README": "What was chosen, over what, and why.",
+        },
+    ),
 )
 
 

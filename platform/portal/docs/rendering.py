@@ -18,6 +18,7 @@ from markdown_it.token import Token
 
 from portal.docs import library
 from portal.ui import math
+from portal.ui.budgets import unbroken
 from portal.ui.front_matter import split_front_matter
 from portal.ui.markdown import MATH_TOKENS, parser
 
@@ -112,6 +113,8 @@ def _adapt(token: Token, name: str) -> None:
     """Make a token fit for a page of the site."""
     if token.type in MATH_TOKENS:
         token.content = math.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
+    if token.type == "text":
+        token.content = unbroken(token.content)
     # The policy of the site's pages allows no style.
     if "text-align:right" in str(token.attrs.pop("style", "")):
         token.attrSet("class", "num")

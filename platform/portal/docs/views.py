@@ -14,10 +14,11 @@ from portal.docs.rendering import document
 
 @dataclass(frozen=True)
 class Entry:
-    """A document in the list: its address below `/docs/`, and its title."""
+    """A document in the list: its address below `/docs/`, its title, and a line about it."""
 
     address: str
     title: str
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,11 @@ def send_file(_request: HttpRequest, path: str) -> HttpResponseBase:
 
 
 def _sections() -> list[Section]:
-    return [Section(group.title, [_entry(name) for name in group.names]) for group in library.GROUPS]
+    return [
+        Section(group.title, [_entry(name, line) for name, line in group.lines.items()])
+        for group in library.GROUPS
+    ]
 
 
-def _entry(name: str) -> Entry:
-    return Entry(library.address(name), library.title(name))
+def _entry(name: str, line: str = "") -> Entry:
+    return Entry(library.address(name), library.title(name), line)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.accounts.models import User
 from portal.accounts.services import authenticate_token
 from portal.challenge.models import Track
+from portal.downloads.kit import install_command
 from portal.downloads.models import Acceptance, Download, Kind, Terms
 from portal.downloads.services import accept, has_accepted
 from portal.uploads.stores import current_store
@@ -29,7 +30,13 @@ def data(request: HttpRequest) -> HttpResponse:
         key=lambda download: Kind.values.index(download.kind),
     )
     groups = [(Kind(kind).label, list(group)) for kind, group in groupby(offered, key=lambda one: one.kind)]
-    context = {"groups": groups, "tracks": Track.objects.all(), "data_url": settings.DATA_URL}
+    context = {
+        "groups": groups,
+        "has_kit": any(download.kind == Kind.KIT for download in offered),
+        "install": install_command(offered),
+        "tracks": Track.objects.all(),
+        "data_url": settings.DATA_URL,
+    }
     return render(request, "downloads/data.html", context)
 
 

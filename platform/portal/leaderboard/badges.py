@@ -13,6 +13,7 @@ from portal.leaderboard.ordering import ranks_of
 from portal.reviews.selectors import verdict_on
 from portal.submissions.models import Run, Submission
 from portal.submissions.selectors import public_submissions
+from portal.ui.budgets import budget_text
 
 # About the width of a character of the badge's font, and the space around a text.
 CHARACTER, SPACE = 6.6, 12
@@ -43,7 +44,7 @@ def _run(submission: Submission, epsilon: str) -> Run:
 
 def _drawn(submission: Submission, run: Run) -> str:
     rank = ranks_of(submission.track, run.budget, [run.pk]).get(run.pk)
-    label = "PFL-DocVQA" + (f" ε = {run.budget:g}" if run.budget else "")
+    label = "PFL-DocVQA" + (f" {budget_text(run.budget)}" if run.budget else "")
     status = verdict_on(submission).status.label
     value = f"#{rank}, {status}" if rank else "not ranked"
     left, right = (round(len(text) * CHARACTER + SPACE) for text in (label, value))

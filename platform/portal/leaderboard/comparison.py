@@ -17,6 +17,7 @@ from portal.leaderboard.question_types import TypeRow, type_rows
 from portal.leaderboard.ranking import Entry, Row
 from portal.leaderboard.selection import EVERYTHING, Selection
 from portal.leaderboard.uncertainty import JOINT_LEVEL, difference
+from portal.ui.budgets import budget_text
 
 # Of each board; any other is picked on its board or its own page.
 OFFERED = 50
@@ -48,7 +49,7 @@ class Pair:
     @property
     def types_caption(self) -> str:
         """What a table of these is."""
-        return "ANLS by question type" + ("" if self.budget is None else f" at ε = {self.budget:g}")
+        return "ANLS by question type" + ("" if self.budget is None else f" at {budget_text(self.budget)}")
 
     @property
     def bytes(self) -> str:

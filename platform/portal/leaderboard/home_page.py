@@ -15,16 +15,19 @@ from portal.about.citations import bibtex
 from portal.accounts.models import User
 from portal.audit.versions import boards_versions
 from portal.challenge.models import Track
+from portal.downloads.kit import install_command
 from portal.downloads.models import Download, Kind
 from portal.leaderboard.boards import heads_of, stored_boards
 from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.mini_plots import budgets_plot, bytes_plot
 from portal.leaderboard.ranking import Row
 from portal.news.models import NewsItem, published
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
 
 NEWS = 3
-PACKAGE = "pfl-docvqa-benchmark"
+# Runs in the small plot of bytes.
+PLOTTED = 12
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "organizers": settings.ORGANIZERS,
             "open_track": next((track for track in tracks if not track.closed_because()), None),
             "news": news,
-            "install": install_command(list(Download.objects.filter(kind=Kind.KIT, is_offered=True))),
+            "install": install_command(Download.objects.filter(kind=Kind.KIT, is_offered=True)),
             "site_url": settings.SITE_URL,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
             "own_team": _own_team(request),
@@ -78,18 +81,6 @@ def index(request: HttpRequest) -> HttpResponse:
     return page_unless_unchanged(request, _version(versions, []), respond)
 
 
-def install_command(kit: Sequence[Download]) -> str:
-    """Return how to install the starter kit: the wheel that the site offers, else from the source code."""
-    wheel = next((file for file in kit if file.filename.endswith(".whl")), None)
-    pins = next((file for file in kit if file.filename == "constraints.txt"), None)
-    if wheel:
-        constraints = f"-c {settings.SITE_URL}{pins.get_absolute_url()} " if pins else ""
-        return f'pip install {constraints}"{PACKAGE}[kit] @ {settings.SITE_URL}{wheel.get_absolute_url()}"'
-    if settings.SOURCE_URL:
-        return f'pip install "{PACKAGE}[kit] @ git+{settings.SOURCE_URL}"'
-    return "pip install -c constraints.txt -e '.[kit]'   # in a clone of the repository"
-
-
 def _cards(tracks: Sequence[Track], versions: dict[int, str]) -> list[TrackCard]:
     return [TrackCard(track, _leaders(track, versions[track.pk])) for track in tracks]
 
@@ -99,13 +90,27 @@ def _leaders(track: Track, version: str) -> SafeString:
 
     def draw() -> str:
         boards = stored_boards(track)
+        heads = heads_of(boards, 1 if track.is_private else PLOTTED)
         leaders = [
             Leader(board.budget, head[0] if head and head[0].rank else None)
-            for board, head in zip(boards, heads_of(boards, 1), strict=True)
+            for board, head in zip(boards, heads, strict=True)
         ]
-        return render_to_string("leaderboard/leaders.html", {"track": track, "leaders": leaders})
+        plot = (
+            budgets_plot(_best(leaders)) if track.is_private else bytes_plot(heads[0], track.anls_threshold)
+        )
+        context = {"track": track, "leaders": leaders, "plot": plot}
+        return render_to_string("leaderboard/leaders.html", context)
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
+
+
+def _best(leaders: Sequence[Leader]) -> list[tuple[float, float | None]]:
+    """Return the best score at each budget."""
+    return [
+        (leader.budget, leader.row.entry.results.anls if leader.row else None)
+        for leader in leaders
+        if leader.budget is not None
+    ]
 
 
 def _own_team(request: HttpRequest) -> Team | None:

@@ -11,6 +11,7 @@ from portal.leaderboard.plot_marks import drawn_marks, table_rows
 from portal.leaderboard.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Mark
 from portal.submissions.models import Run
 from portal.ui.axes import LinearAxis, Point, Tick
+from portal.ui.budgets import IN_ONE_PIECE
 from portal.ui.rounding import epsilon_text
 
 GUESSING = 0.5
@@ -51,7 +52,7 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
         x_title="recomputed ε",
         y_title="balanced accuracy of an attack",
         x_ticks=[
-            Tick(f"ε = {epsilon_text(run.results.epsilon or 0)}", x)
+            Tick(f"{IN_ONE_PIECE}{epsilon_text(run.results.epsilon or 0)}", x)
             for x, (run, _, _) in zip(places, measured, strict=True)
         ],
         y_ticks=y.ticks,
@@ -60,7 +61,7 @@ def leakage_chart(runs: Sequence[Run]) -> Chart | None:
             Mark(
                 (x, y.at(found.balanced_accuracy)),
                 "measured",
-                f"{found.balanced_accuracy:.2f} measured at ε = {epsilon_text(run.results.epsilon or 0)}",
+                f"{found.balanced_accuracy:.2f} measured at {IN_ONE_PIECE}{epsilon_text(run.results.epsilon or 0)}",
                 f"#run-{run.pk}",
             )
             for x, (run, found, _) in zip(places, measured, strict=True)

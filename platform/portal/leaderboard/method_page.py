@@ -33,6 +33,7 @@ from portal.submissions.models import Run, Submission, SubmissionState
 from portal.submissions.publication import may_publish
 from portal.submissions.selectors import withdrawn_submissions
 from portal.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
+from portal.ui.budgets import budget_text
 
 # A description of up to so many characters stands above the results.
 SHORT_CHARACTERS = 700
@@ -90,7 +91,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "decided_at": decided_at(submission),
         "runs": runs,
         "types": type_rows([one.status.run.results for one in runs]),
-        "heads": [f"ε = {run.budget:g}" if (run := one.status.run).budget else "ANLS" for one in runs],
+        "heads": [budget_text(run.budget) if (run := one.status.run).budget else "ANLS" for one in runs],
         "has_leakage": any(one.status.run.results.leakage for one in runs),
         "leakage_plot": mark_safe(leakage_plot([one.status.run for one in runs])),  # noqa: S308  (a template made it)
         "joint_exceeds": any(_joint_exceeds(one.status.run) for one in runs),

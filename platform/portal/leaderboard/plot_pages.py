@@ -1,6 +1,8 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from portal.audit.versions import boards_versions
 from portal.challenge.models import Ranking, Track
 from portal.evaluation.results import threshold_text
 from portal.leaderboard.caching import cached, page_unless_unchanged
+from portal.leaderboard.mini_plots import tab_plots
 from portal.leaderboard.ordering import (
     best_baseline,
     best_score,
@@ -27,6 +30,7 @@ from portal.leaderboard.plot_marks import drawn_marks, table_rows
 from portal.leaderboard.plots import Chart, PlottedMethod, budgets_chart, bytes_chart, plotted, progress_chart
 from portal.submissions.models import Submission
 from portal.submissions.selectors import submission_addresses
+from portal.ui.budgets import budget_text
 
 # A row of `portal.leaderboard.ordering.POINT`.
 Point = Sequence[Any]
@@ -41,19 +45,31 @@ MOST_RECORDS = 30
 MANY_TIMES = 100
 
 
-def track_plot(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> SafeString:
-    """Return the plot at the head of a track's page; empty while there is nothing to plot."""
+@dataclass(frozen=True)
+class TrackPlots:
+    """The plot at the head of a track's page, and the small one in the tab of each budget; empty without results."""
+
+    plot: SafeString
+    tabs: Mapping[str, SafeString]
+
+
+def track_plots(track: Track, tracks: Sequence[Track], versions: dict[int, str]) -> TrackPlots:
+    """Return the plots of a track's page."""
     # That of a private track has the best score of the track without privacy.
     version = str(versions) if track.is_private else versions[track.pk]
-
-    drawn = cached(version, f"plot {track.pk}", lambda: _plot_with_headline(track, tracks))
-    return mark_safe(drawn)  # noqa: S308  (a template made it)
+    drawn = json.loads(
+        cached(version, f"plots {track.pk}", lambda: json.dumps(_plot_with_headline(track, tracks)))
+    )
+    # Templates and `markup` made them.
+    return TrackPlots(
+        SafeString(drawn["plot"]), {name: SafeString(tab) for name, tab in drawn["tabs"].items()}
+    )
 
 
 def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
-    plot = track_plot(submission.track, tracks, boards_versions([track.pk for track in tracks]))
+    plot = track_plots(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
     link = f'<a href="{submission.get_absolute_url()}" aria-label'
     if link not in plot:
         return SafeString("")
@@ -82,8 +98,8 @@ def _drawn(chart: Chart | None) -> str:
     return render_to_string("leaderboard/plot.html", context)
 
 
-def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
-    """Return the plot with the best result of every board beside it; empty while there is nothing to plot."""
+def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]:
+    """Return the plot with the best result of every board beside it, and the tabs' plots of the same runs."""
     if track.is_private:
         first = [(budget, first_points(track, budget, METHODS)) for budget in track.run_budgets()]
         chart = _of_budgets(track, tracks, first)
@@ -91,7 +107,7 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
         points = first_points(track, None, FIRST)
         first, chart = [(None, points)], _of_bytes(track, points, front_points(track, MOST_OF_THE_FRONT))
     if chart is None:
-        return ""
+        return {"plot": "", "tabs": {}}
     best = [
         (budget, next(iter(plotted(rows[:1], _addresses(rows), "front")), None)) for budget, rows in first
     ]
@@ -100,7 +116,9 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> str:
         "boards": best,
         "saving": "" if track.is_private else _saving(track, first[0][1]),
     }
-    return _drawn(chart) + render_to_string("leaderboard/headline.html", context)
+    plot = _drawn(chart) + render_to_string("leaderboard/headline.html", context)
+    scores = {f"{budget:g}": [row[5] for row in rows] for budget, rows in first if budget is not None}
+    return {"plot": plot, "tabs": tab_plots(scores)}
 
 
 def _saving(track: Track, points: Sequence[Point]) -> str:
@@ -162,7 +180,7 @@ def _progress(track: Track) -> list[Chart]:
     for budget in track.run_budgets():
         rows = record_points(track, budget, MOST_RECORDS)
         runs = plotted(rows, _addresses(rows), "front")
-        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at ε = {budget:g}"
+        title = "Fewest bytes so far" if budget is None else f"Best ANLS so far at {budget_text(budget)}"
         name = "progress" if budget is None else f"progress-{budget:g}".replace(".", "-")
         charts += [progress_chart(name, title, runs, by_bytes=budget is None)] if runs else []
     return charts

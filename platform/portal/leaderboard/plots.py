@@ -3,6 +3,7 @@
 Scores are plotted as they are shown, cut to four decimals: a position must not tell more than the table.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,7 @@ from uuid import UUID
 from evaluator.scoring.metrics import cut
 from portal.reviews.verdict import ResultStatus
 from portal.ui.axes import LinearAxis, LogAxis, Point, Tick
+from portal.ui.budgets import budget_text
 from portal.ui.templatetags.ui import readable_bytes
 
 WIDTH, HEIGHT = 560, 330
@@ -21,6 +23,8 @@ LEFT, RIGHT, TOP, BOTTOM = 58, 36, 30, 56
 NAMED = 6
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
+# Between the place of runs that sent nothing and the beginning of a logarithmic axis: room for both ticks.
+ZERO_GAP = 64
 
 
 @dataclass(frozen=True)
@@ -97,21 +101,28 @@ class Chart:
         return 0 if self.level is None else self.bottom - self.level[0]
 
 
+class BytesAxis:
+    """A logarithmic axis of bytes. It has no zero: what sent nothing lies at its start, apart from the other values."""
+
+    def __init__(self, sizes: Sequence[int], start: float, end: float, gap: float = ZERO_GAP) -> None:
+        zero = [Tick("0 bytes", start)] if 0 in sizes else []
+        begin = start + math.copysign(gap, end - start) if zero else start
+        self._start = start
+        self._sent = LogAxis([size for size in sizes if size] or [1], begin, end, _bytes_text)
+        self.ticks = [*zero, *self._sent.ticks]
+
+    def at(self, size: float) -> float:
+        """Return the position of a number of bytes."""
+        return self._sent.at(size) if size else self._start
+
+
 def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: str) -> Chart:
     """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
-    # A run that sent nothing has its place at one byte: a logarithmic axis has no zero.
-    x = LogAxis(
-        [max(1, run.bytes_total) for run in runs],
-        LEFT,
-        WIDTH - RIGHT,
-        lambda value: readable_bytes(int(value)),
-    )
+    x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT)
     y = LinearAxis([threshold, *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
-    front = [(x.at(max(1, run.bytes_total)), y.at(run.anls)) for run in runs if run.kind == "front"]
+    front = [(x.at(run.bytes_total), y.at(run.anls)) for run in runs if run.kind == "front"]
     marks = [
-        Mark(
-            (x.at(max(1, run.bytes_total)), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number)
-        )
+        Mark((x.at(run.bytes_total), y.at(run.anls)), run.kind, run.label, run.url, _name(run, number))
         for number, run in enumerate(runs)
     ]
     return Chart(
@@ -168,12 +179,12 @@ def budgets_chart(
         return [(at, y.at(score)) for at, score in zip(x, scores, strict=True) if score is not None]
 
     of_methods = [corners(method.scores) for method in methods]
-    lines = [("thin", _line(places)) for places in of_methods if len(places) > 1]
+    lines = [("thin", line(places)) for places in of_methods if len(places) > 1]
     marks = [
         Mark(
             (at, y.at(score)),
             "front" if score == top else "other",
-            f"{method.name}: ANLS {cut(score)} at ε = {budget:g}, {method.status}",
+            f"{method.name}: ANLS {cut(score)} at {budget_text(budget)}, {method.status}",
             method.url,
             is_hollow=not method.is_verified,
         )
@@ -191,9 +202,9 @@ def budgets_chart(
         title="ANLS against ε",
         x_title="privacy budget",
         y_title="ANLS",
-        x_ticks=[Tick(f"ε = {budget:g}", at) for budget, at in zip(budgets, x, strict=True)],
+        x_ticks=[Tick(budget_text(budget), at) for budget, at in zip(budgets, x, strict=True)],
         y_ticks=y.ticks,
-        lines=[*lines, ("front", _line(corners(best)))],
+        lines=[*lines, ("front", line(corners(best)))],
         marks=marks,
         level=level,
         key=[
@@ -202,7 +213,7 @@ def budgets_chart(
             ("verified", ResultStatus.VERIFIED.label),
             ("hollow", ResultStatus.PROVISIONAL.label),
         ],
-        columns=["Method", *(f"ANLS at ε = {budget:g}" for budget in budgets), "Status"],
+        columns=["Method", *(f"ANLS at {budget_text(budget)}" for budget in budgets), "Status"],
         table=[
             (
                 method.name,
@@ -222,19 +233,12 @@ def progress_chart(name: str, title: str, runs: Sequence[PlottedRun], *, by_byte
     ticks = [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)]
     zone = runs[0].at.tzinfo
     days = [Tick(f"{datetime.fromtimestamp(at, zone):%d %b %Y}".lstrip("0"), x_of(at)) for at in ticks]
-    y: LogAxis | LinearAxis = (
-        LogAxis(
-            [max(1, run.bytes_total) for run in runs],
-            HEIGHT - BOTTOM,
-            TOP,
-            lambda value: readable_bytes(int(value)),
-        )
+    y: BytesAxis | LinearAxis = (
+        BytesAxis([run.bytes_total for run in runs], HEIGHT - BOTTOM, TOP)
         if by_bytes
         else LinearAxis([run.anls for run in runs], HEIGHT - BOTTOM, TOP)
     )
-    places = [
-        (x_of(run.at.timestamp()), y.at(max(1, run.bytes_total) if by_bytes else run.anls)) for run in runs
-    ]
+    places = [(x_of(run.at.timestamp()), y.at(run.bytes_total if by_bytes else run.anls)) for run in runs]
     return Chart(
         name=name,
         title=title,
@@ -280,7 +284,8 @@ def _between(low: float, high: float, start: float, end: float) -> Callable[[flo
     return lambda value: round(start + (value - low) / (high - low) * (end - start), 1)
 
 
-def _line(places: Sequence[Point]) -> str:
+def line(places: Sequence[Point]) -> str:
+    """Return the corners of a line through these places, as SVG's polyline has them."""
     return " ".join(f"{x},{y}" for x, y in places)
 
 
@@ -289,7 +294,7 @@ def _stepped(places: Sequence[Point], end: float) -> str:
     corners = [places[0]]
     for x, y in places[1:]:
         corners += [(x, corners[-1][1]), (x, y)]
-    return _line([*corners, (end, corners[-1][1])])
+    return line([*corners, (end, corners[-1][1])])
 
 
 def _short(method: str) -> str:

@@ -12,6 +12,7 @@ from portal.leaderboard.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TIME_TICKS, TO
 from portal.leaderboard.rank_history import histories
 from portal.submissions.models import Run
 from portal.ui.axes import LinearAxis, Point, Tick
+from portal.ui.budgets import budget_text
 
 XOf = Callable[[date], float]
 # Of a run's changes the last ones.
@@ -45,7 +46,7 @@ def rank_chart(run: Run, records: Sequence[RankRecord], today: date) -> Chart | 
     def x(day: date) -> float:
         return round(LEFT + 12 + (day - first).days / days * (WIDTH - RIGHT - LEFT - 24), 1)
 
-    place = f" at ε = {run.budget:g}" if run.budget else ""
+    place = f" at {budget_text(run.budget)}" if run.budget else ""
     board = reverse("leaderboard:track", args=[run.submission.track.slug])
     query = f"?epsilon={run.budget:g}" if run.budget else ""
     return Chart(

@@ -26,7 +26,7 @@ from portal.leaderboard.boards import MethodRow, StoredBoard, leading_methods, s
 from portal.leaderboard.caching import cached, page_unless_unchanged
 from portal.leaderboard.columns import Columns
 from portal.leaderboard.ordering import overlapping_scores
-from portal.leaderboard.plot_pages import track_plot
+from portal.leaderboard.plot_pages import track_plots
 from portal.leaderboard.rank_history import ranks_before
 from portal.leaderboard.ranking import Row
 from portal.leaderboard.selection import SORT_LABELS, Baselines, Selection, Sort
@@ -34,6 +34,7 @@ from portal.leaderboard.uncertainty import RankRanges
 from portal.submissions.selectors import public_runs, quota_of
 from portal.teams.models import Team
 from portal.teams.selectors import team_of
+from portal.ui.budgets import budget_text
 from portal.ui.markup import markup
 from portal.ui.templatetags.ui import at
 
@@ -42,6 +43,7 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+ALL_BUDGETS = "All ε"
 OWN = '<span class="badge badge-own">your team</span>'
 
 
@@ -65,6 +67,16 @@ class ShownBoard:
     def lines(self) -> list[SafeString]:
         """The rows of the table."""
         return [board_row(row, self.columns) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Tab:
+    """One of a track's boards: its name, its address, whether it is shown, and a small plot of its first scores."""
+
+    name: str
+    address: str
+    is_current: bool
+    plot: SafeString
 
 
 @dataclass(frozen=True)
@@ -128,11 +140,12 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        plots = track_plots(shown, tracks, versions)
         context = {
             "track": shown,
             "asked": asked,
-            "tabs": _tabs(shown, asked),
-            "plot": track_plot(shown, tracks, versions),
+            "tabs": _tabs(shown, asked, plots.tabs),
+            "plot": plots.plot,
             "boards": with_own_marked(boards, team),
             "threshold": threshold_text(shown.anls_threshold),
             "trust_levels": [(level.label, meaning) for level, meaning in TRUST.items()],
@@ -175,14 +188,18 @@ def with_own_marked(html: str, team: Team | None) -> SafeString:
     return mark_safe(html)  # noqa: S308  (a template made it)
 
 
-def _tabs(track: Track, asked: BoardQuery) -> list[tuple[str, str, bool]]:
-    """Return the label of each board of the track, its address, and whether it is shown."""
+def _tabs(track: Track, asked: BoardQuery, plots: Mapping[str, SafeString]) -> list[Tab]:
+    """Return the tabs of the track's boards."""
     if not track.is_private:
         return []
-    budgets = [f"{budget:g}" for budget in track.run_budgets()]
     return [
-        (name, "?" + replace(asked, budget=budget, only_unranked=False).query, budget == asked.budget)
-        for name, budget in [("All ε", ALL), *((f"ε = {budget}", budget) for budget in budgets)]
+        Tab(
+            name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
+            address="?" + replace(asked, budget=budget, only_unranked=False).query,
+            is_current=budget == asked.budget,
+            plot=plots.get(budget, SafeString("")),
+        )
+        for budget in [ALL, *(f"{budget:g}" for budget in track.budgets)]
     ]
 
 

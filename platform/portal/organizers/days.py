@@ -10,18 +10,22 @@ from django.db.models.functions import TruncDate
 from portal.submissions.models import Submission
 
 DAYS = 30
-STEP, HEIGHT, TOP, BOTTOM = 20, 140, 18, 22
+STEP, HEIGHT, TOP, BOTTOM = 20, 148, 18, 30
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A day with its number of submissions, and where its bar lies in the view box."""
+    """A day with its number of submissions, and where its bar lies in the view box.
+
+    Of bars that are narrow on the screen, only those with `is_most` have their number beside them.
+    """
 
     day: date
     count: int
     x: int
     y: float
     height: float
+    is_most: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,14 @@ def bars(counts: Mapping[date, int], today: date) -> Bars:
     room = HEIGHT - BOTTOM - TOP
     heights = [round(room * counts.get(day, 0) / max(most, 1), 1) for day in days]
     drawn = [
-        Bar(day, counts.get(day, 0), place * STEP + 2, round(TOP + room - height, 1), height)
+        Bar(
+            day,
+            count := counts.get(day, 0),
+            place * STEP + 2,
+            round(TOP + room - height, 1),
+            height,
+            is_most=count == most,
+        )
         for place, (day, height) in enumerate(zip(days, heights, strict=True))
     ]
     return Bars(drawn, most, DAYS * STEP)

@@ -80,7 +80,11 @@ def worker_needs(silent: Iterable[str]) -> list[Need]:
     names = sorted(set(silent))
     text = "No heartbeat for a minute, during a step: " + ", ".join(names) + "."
     page = {"view": "admin:evaluation_evaluation_changelist", "link": "Evaluations"}
-    return [Need(f"{len(names)} silent worker{pluralize(names)}", text, **page)] if names else []
+    return (
+        [Need(f"{len(names)} silent worker{pluralize(names)}", text, **page, runbook="workersilent")]
+        if names
+        else []
+    )
 
 
 def mail_needs(outbox: Outbox) -> list[Need]:
@@ -118,7 +122,8 @@ def proof_needs(overdue: int, *, reads_queue: bool) -> list[Need]:
         return []
     heading = f"{overdue} overdue proof{pluralize(overdue)}"
     text = f"Public for more than {REVIEW_TIME.days} days, and not decided on by enough reviewers."
-    return [Need(heading, text, "reviews:queue", "Proof reviews") if reads_queue else Need(heading, text)]
+    page = {"view": "reviews:queue", "link": "Proof reviews"} if reads_queue else {}
+    return [Need(heading, text, **page, runbook="proofsoverdue")]
 
 
 def in_hours(seconds: float) -> str:

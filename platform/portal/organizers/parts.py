@@ -16,6 +16,7 @@ from portal.leaderboard.effects import Effect, effect
 from portal.leaderboard.ranking import Entry, Row, rank_by_anls, rank_by_bytes
 from portal.organizers.track_changes import Preview, board_sentences
 from portal.submissions.results_field import with_shown_scores
+from portal.ui.budgets import budget_text
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def both_parts(test_set: TestSet, now: datetime) -> BothParts:
     sentences: list[str] = []
     for track in tracks:
         for board in boards_of(track):
-            name = f"{track}, ε = {board.budget:g}" if board.budget else f"{track}"
+            name = f"{track}, {budget_text(board.budget)}" if board.budget else f"{track}"
             public, private = _on_both(track, board, test_set)
             rows += _paired(name, public, private)
             sentences += _sentences(name, effect(public, private))

@@ -17,6 +17,7 @@ from portal.audit.models import record
 from portal.audit.versions import boards_changed
 from portal.challenge.models import RuleChange, Track
 from portal.challenge.phases import closed_because
+from portal.evaluation.results import threshold_text
 from portal.leaderboard.boards import boards_of
 from portal.leaderboard.effects import Effect, effect
 from portal.leaderboard.ordering import counts
@@ -25,6 +26,7 @@ from portal.reviews.selectors import decisions_on
 from portal.reviews.verdict import ResultStatus, verdict
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.submissions.quota import WINDOW, quota
+from portal.ui.budgets import budget_text
 
 # The rules that the desk changes, with their public names.
 NAMES = {
@@ -124,7 +126,7 @@ def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[
         ranked, others = counts(track, budget)
         runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
         verb = "disappears; its results stay stored" if budget in old else "appears"
-        found.append(f"The board at ε = {budget:g} ({runs}) {verb}.")
+        found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
     removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
     if drafts := removed.filter(submission__state=SubmissionState.DRAFT).count():
         found.append(
@@ -205,6 +207,9 @@ def in_words(value: object) -> str:
             return "yes" if value else "no"
         case datetime():
             return f"{value.day} {value:%b %Y, %H:%M} UTC"
+        # Of what is changed here, a threshold alone is a number with decimals.
+        case float():
+            return threshold_text(value)
         case list():
             return ", ".join(f"{number:g}" for number in value)
         case _:

@@ -14,6 +14,7 @@ from evaluator.mechanisms.events import Event, TwoStage
 from portal.evaluation.results import shown_checks
 from portal.evaluation.status import RunStatus
 from portal.submissions.models import RunToken, Submission
+from portal.ui.budgets import IN_ONE_PIECE
 from portal.ui.rounding import rounded_up
 
 # The checks that bear on a question. C1 to C24 are those of `evaluator.checks`.
@@ -55,7 +56,7 @@ def evidence_on(submission: Submission, runs: Iterable[RunStatus]) -> dict[str, 
         for key, fact in _facts(status):
             budgets.setdefault(key, {}).setdefault(fact, []).append(f"{status.run.budget:g}")
     found = {
-        key: [replace(fact, text=f"ε = {', '.join(of)}: {fact.text}") for fact, of in facts.items()]
+        key: [replace(fact, text=f"{IN_ONE_PIECE}{', '.join(of)}: {fact.text}") for fact, of in facts.items()]
         for key, facts in budgets.items()
     }
     own = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)

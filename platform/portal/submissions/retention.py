@@ -8,6 +8,7 @@
 | `leftovers` | what a store that was away didn't delete | an hour later | |
 | `sessions` | expired sessions | at once | |
 | `notifications` | those on the site, read or not | after 90 days | `PFL_RETENTION_NOTIFICATION_DAYS` |
+| `mails` | those that could not be delivered | 30 days after they were given up | `PFL_RETENTION_MAIL_DAYS` |
 
 A setting of 0 days turns its rule off. Of one person, the newest 200 notifications are kept at most.
 The upload of a removed file stays, as expired, with its size and SHA-256, and an audit entry names the rule. Nothing is
@@ -27,6 +28,7 @@ from django.utils import timezone
 
 from evaluator.contracts import ArtifactKind
 from portal.challenge.models import Phase, Track
+from portal.mail.retention import remove_mails
 from portal.notifications.retention import remove_notifications
 from portal.submissions.models import Run, RunState, Submission, SubmissionState
 from portal.uploads import services as uploads
@@ -125,6 +127,7 @@ RULES: dict[str, Callable[[datetime, int], int]] = {
     "leftovers": remove_leftovers,
     "sessions": remove_sessions,
     "notifications": remove_notifications,
+    "mails": remove_mails,
 }
 
 

@@ -21,6 +21,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from portal.ui import math
+from portal.ui.budgets import unbroken
 
 # No images: a picture from elsewhere would reveal to its owner who looks at a page, and when. There is a link instead.
 TEXT_TAGS = {"h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "blockquote", "ul", "ol", "li"}
@@ -142,6 +143,8 @@ def _within(tokens: Iterable[Token], allowance: Allowance) -> Iterator[Token]:
     for token in tokens:
         if token.type in MATH_TOKENS:
             token.content = math.mathml(token.content.strip(), display=MATH_TOKENS[token.type])
+        if token.type == "text":
+            token.content = unbroken(token.content)
         if token.children:
             token.children = list(_within(_images_as_links(token.children), allowance))
         else:

@@ -60,6 +60,7 @@ class TestPrivacyNotice:
         settings.RETENTION_DRAFT_DAYS = 222
         settings.RETENTION_CHECKPOINT_DAYS = 333
         settings.RETENTION_NOTIFICATION_DAYS = 44
+        settings.RETENTION_MAIL_DAYS = 66
         settings.SESSION_COOKIE_AGE = 55 * 3600
         page = client.get("/about/privacy/").text
         for shown in (
@@ -67,17 +68,19 @@ class TestPrivacyNotice:
             "222 days after the last file",
             "333 days after the track closed",
             "44 days after they were written",
+            "66 days after they were given up",
             "55 hours",
             "200 newer ones",
         ):
             assert shown in page
 
     def test_a_rule_that_is_off_is_no_limit(self, client: Client, settings: Settings) -> None:
-        for name in ("UPLOAD", "DRAFT", "CHECKPOINT", "NOTIFICATION"):
+        for name in ("UPLOAD", "DRAFT", "CHECKPOINT", "NOTIFICATION", "MAIL"):
             setattr(settings, f"RETENTION_{name}_DAYS", 0)
         page = client.get("/about/privacy/").text
         assert "0 days" not in page
         assert page.count("<td>no limit</td>") == 3
+        assert "those that can't be, no limit" in page
 
     def test_it_names_other_sites_only_where_people_can_sign_in_with_them(
         self, client: Client, settings: Settings

@@ -102,3 +102,12 @@ def test_pictures_are_sent_within_a_sandbox(client: Client, db: None) -> None:
 )
 def test_headings_have_the_fragments_of_github(heading: str, slug: str) -> None:
     assert re.sub("`", "", slug_of(heading)) == slug
+
+
+def test_the_list_has_a_line_about_each_document_but_single_proofs(client: Client, db: None) -> None:
+    without = [name for group in library.GROUPS for name, line in group.lines.items() if not line]
+    assert all(name.startswith("proofs/") for name in without)
+    html = client.get("/docs/").text
+    assert "Each code with its meaning and the next step." in html
+    assert "Install <code>pfl</code>" in html
+    assert html.count('href="#section-') == html.count('id="section-') == len(library.GROUPS)

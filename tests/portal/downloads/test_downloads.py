@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError
 from django.test import Client
+from pytest_django import Settings
 
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
@@ -47,6 +48,22 @@ def test_the_page_lists_size_hash_and_license(client: Client, tmp_path: Path) ->
 def test_an_empty_page_says_what_needs_no_download(client: Client) -> None:
     check(client, "/data/")
     assert "pfl data forms" in client.get("/data/").text
+
+
+def test_where_the_kit_is_stated_with_or_without_its_wheel(
+    client: Client, settings: Settings, tmp_path: Path
+) -> None:
+    settings.SOURCE_URL = ""
+    page = client.get("/data/").text
+    assert "This site offers no wheel" in page
+    assert "in a clone of the repository" in page
+    wheel = tmp_path / "pfl_docvqa_benchmark-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    call_command("add_download", wheel, "--kind", "kit", "--title", "Starter kit", "--license", "Apache-2.0")
+    download = Download.objects.get(kind="kit")
+    page = client.get("/data/").text
+    assert "This site offers no wheel" not in page
+    assert f"{settings.SITE_URL}{download.get_absolute_url()}&quot;" in page
 
 
 def test_a_file_is_sent_from_the_store_and_resumes(client: Client, tmp_path: Path) -> None:

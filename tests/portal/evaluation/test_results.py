@@ -132,9 +132,9 @@ class TestMembership:
 class TestRank:
     def test_what_keeps_a_run_from_a_rank_is_on_its_page(self, run):
         assert "not ranked" not in page(run)
-        assert "<strong>#1</strong> at ε = 4" in page(run)
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in page(run)
         change_results(run, epsilon=4.1)
-        assert "not ranked, since recomputed ε = 4.1000 exceeds the budget 4." in page(run)
+        assert "not ranked, since recomputed ε\xa0=\xa04.1000 exceeds the budget 4." in page(run)
         assert "ε 4.1000 &gt; 4" in page(run)
 
     def test_a_run_that_is_evaluated_again_keeps_its_result_meanwhile(self, run):
@@ -142,7 +142,7 @@ class TestRank:
         html = page(run)
         assert "re-evaluating" in html
         assert "this result stays until the new one is in" in html
-        assert "<strong>#1</strong> at ε = 4" in html
+        assert "<strong>#1</strong> at ε\xa0=\xa04" in html
 
 
 class TestVerdict:

@@ -71,7 +71,7 @@ def test_a_badge_has_the_rank_and_the_status(client, run):
     address = reverse("submissions:badge", args=[run.submission.pk])
     first = client.get(address + "?epsilon=4")
     assert first["Content-Type"] == "image/svg+xml"
-    assert "PFL-DocVQA ε = 4: #1, under review" in first.text
+    assert "PFL-DocVQA ε\xa0=\xa04: #1, under review" in first.text
     ElementTree.fromstring(first.text)
     run.submission.reviews.create(
         reviewer=make_organizer("review_proofs"), decision="accepted", decided_at=timezone.now()

@@ -129,8 +129,8 @@ class TestTrackPage:
         assert "PLD, evaluator 1" in page
         assert page.count("<strong><data") == 1
         assert '<strong><data value="0.987654"' in page
-        assert "ε = 1" in page
-        assert "ε = 4" in page
+        assert "ε\xa0=\xa01" in page
+        assert "ε\xa0=\xa04" in page
 
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)
@@ -178,12 +178,12 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions, the first of two boards, their runs, and the rows. Of the plot: the first of two
-        # boards. And whether the test set is split.
+        # boards, which the tabs show too. And whether the test set is split.
         with django_assert_num_queries(10):
             page_of(client, private_track)
         # The tracks, their versions, their phases, the counts, the levels, the first rows with a rank and without, the
         # rows, the intervals beside theirs, whether ranks of last week are known, and whether the test set is split.
-        # The plot is cached.
+        # The plot and the tabs are cached.
         with django_assert_num_queries(10):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
@@ -226,8 +226,8 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # The tracks, their versions, the news, the kit's files, the first run, its row.
-        with django_assert_num_queries(7):
+        # The tracks, their versions, the news, the kit's files, the first runs with a rank and without, their rows.
+        with django_assert_num_queries(8):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):

@@ -82,7 +82,7 @@ def test_a_private_method_shows_what_was_measured_below_what_its_epsilon_allows(
         )
     html = client.get(submission.get_absolute_url()).content.decode()
     assert "Leakage against ε" in html
-    assert 'aria-label="0.60 measured at ε = 7.9000"' in html
+    assert 'aria-label="0.60 measured at ε\xa0=\xa07.9000"' in html
     # Large and of a color of its own, both in the plot and in its key.
     assert re.findall(r'<circle class="plot-mark plot-measured"[^>]* r="(\d)"/>', html) == ["6", "4"]
     plot = html[html.index("Leakage against ε") :]

@@ -69,6 +69,32 @@ def test_a_table_has_the_numbers_of_the_plot(client, track):
     assert all(cell in table for cell in ("Small", "1.00 kB", "0.8100", "Weak", "10 B", "0.5000"))
 
 
+def test_a_run_that_sent_nothing_is_at_the_left_end_apart_from_the_others(client, track):
+    add(track, "Untrained", day=5, bytes_total=0, anls=0.85)
+    html = client.get("/leaderboard/bytes/").text
+    assert ("Untrained: 0 B, ANLS 0.8500", "front") in marks(html)
+    ticks = [
+        (float(at), text)
+        for at, text in re.findall(
+            r'<text class="plot-text" x="([\d.]+)"[^>]*text-anchor="middle">([^<]+)<', html
+        )
+    ]
+    assert ticks[0][1] == "0 bytes"
+    at = {name: float(x) for name, x in re.findall(r'aria-label="(\w+): [^>]*>.*?cx="([\d.]+)"', html)}
+    assert at["Untrained"] == ticks[0][0]
+    # Between it and the fewest bytes of the others is a gap.
+    assert min(x for name, x in at.items() if name != "Untrained") >= ticks[1][0] > at["Untrained"] + 50
+    progress = client.get("/leaderboard/bytes/progress/").text
+    assert ">0 bytes</text>" in progress
+
+
+def test_where_all_sent_nothing_there_is_a_plot_all_the_same(client):
+    alone = make_track(Ranking.BYTES, slug="silent", anls_threshold=0.8)
+    add(alone, "Untrained", bytes_total=0, anls=0.85)
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/").text
+    assert ">0 bytes</text>" in client.get("/leaderboard/silent/progress/").text
+
+
 def test_progress_has_those_that_were_better_than_all_before(client, track):
     html = client.get("/leaderboard/bytes/progress/").text
     found = [label.split(":")[0] for label, _ in marks(html)]
@@ -93,8 +119,8 @@ def test_the_score_without_privacy_is_that_of_the_track_with_the_same_test_set(c
     html = client.get("/leaderboard/private/").text
     assert "without privacy 0.9000" in html
     assert sorted(marks(html)) == [
-        ("One: ANLS 0.4000 at ε = 1, under review", "front"),
-        ("Two: ANLS 0.6000 at ε = 4, under review", "front"),
+        ("One: ANLS 0.4000 at ε\xa0=\xa01, under review", "front"),
+        ("Two: ANLS 0.6000 at ε\xa0=\xa04, under review", "front"),
     ]
     etag = client.get("/leaderboard/private/")["ETag"]
     add(track, "Newer", bytes_total=1, anls=0.95)
@@ -120,7 +146,7 @@ def test_marks_are_filled_when_verified_and_hollow_under_review(client):
     boards_changed(track.pk)
     html = client.get("/leaderboard/private/").text
     assert hollow(html) == {"Open": True, "Checked": False}
-    assert "Checked: ANLS 0.3000 at ε = 1, verified" in html
+    assert "Checked: ANLS 0.3000 at ε\xa0=\xa01, verified" in html
     rows = re.findall(r'<tr><th scope="row">(\w+)</th>.*?<td class="num">([a-z ]+)</td></tr>', html)
     assert rows == [("Open", "under review"), ("Checked", "verified")]
     key = re.findall(r'plot-(verified|hollow)"[^>]*></svg>([a-z ]+)<', html)

@@ -125,6 +125,7 @@ def test_workers_show_their_heartbeat_and_what_they_run(client: Client, organize
     )
     page = desk(client)
     assert "1 silent worker" in page
+    assert "#workersilent" in page
     assert "during a step: stuck@gpu." in page
     assert run.submission.title in page
 
@@ -139,6 +140,7 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     make_run(submission, state=RunState.SCORED, budget=1.0, checks=[flagged])
     page = desk(client)
     assert "1 overdue proof" in page
+    assert "#proofsoverdue" in page
     # Who reviews no proofs isn't led to a page that they may not read.
     assert '<p><a href="/reviews/">' not in page
     organizer.user_permissions.add(Permission.objects.get(codename="review_proofs"))

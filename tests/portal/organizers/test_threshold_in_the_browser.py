@@ -34,14 +34,14 @@ def test_a_threshold_is_previewed_and_changed_and_the_boards_are_frozen_and_veri
         page.get_by_label("Reason").fill("As announced.")
         page.get_by_role("button", name="Show the effect").click()
         expect(page.get_by_text("1 run loses its rank.")).to_be_visible()
-        expect(page.get_by_role("row", name="Weak")).to_contain_text("below the threshold 0.8")
+        expect(page.get_by_role("row", name="Weak")).to_contain_text("below the threshold 0.8000")
         page.get_by_role("button", name="Make the change").click()
         expect(page.get_by_text("the rules are changed")).to_be_visible()
         page.goto(f"{live_server.url}/leaderboard/bytes/")
         expect(page.get_by_role("row", name="Strong")).to_contain_text("1")
         expect(page.get_by_text("Not ranked (1)")).to_be_visible()
         page.goto(f"{live_server.url}/tracks/bytes/")
-        expect(page.get_by_text("ANLS threshold: 0.5 → 0.8. As announced.")).to_be_visible()
+        expect(page.get_by_text("ANLS threshold: 0.5000 → 0.8000. As announced.")).to_be_visible()
     call_command("freeze", str(tmp_path / "frozen"), stdout=StringIO())
     # Without the site, its libraries and its environment.
     verify = [sys.executable, "-I", "-S", str(tmp_path / "frozen" / "verify.py")]

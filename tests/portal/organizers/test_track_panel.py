@@ -49,8 +49,8 @@ def confirmed(client: Client, address: str, data: dict[str, object]):
 def test_a_new_threshold_shows_its_effect_and_changes_nothing(client: Client, organizer, track) -> None:
     page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).content.decode()
     assert "2 runs lose their rank." in page
-    assert "ANLS threshold: 0.5 → 0.8." in page
-    assert "is below the threshold 0.8" in page
+    assert "ANLS threshold: 0.5000 → 0.8000." in page
+    assert "is below the threshold 0.8000" in page
     track.refresh_from_db()
     assert track.anls_threshold == 0.5
 
@@ -61,7 +61,7 @@ def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, o
     track.refresh_from_db()
     assert track.anls_threshold == 0.8
     page = client.get(f"/tracks/{track.slug}/").content.decode()
-    assert "ANLS threshold: 0.5 → 0.8. As announced." in page
+    assert "ANLS threshold: 0.5000 → 0.8000. As announced." in page
     entry = AuditEntry.objects.get(action="track.changed")
     assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
 
@@ -105,8 +105,8 @@ def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, priv
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
     page = client.post(address, data).content.decode()
-    assert "The board at ε = 2 (0 runs, 0 with a rank) appears." in page
-    assert "The board at ε = 4 (1 run, 1 with a rank) disappears; its results stay stored." in page
+    assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) disappears; its results stay stored." in page
     assert "1 run of drafts must be removed" in page
     confirmed(client, address, data)
     private_track.refresh_from_db()

@@ -83,8 +83,8 @@ def test_what_is_the_same_in_several_runs_is_said_once(db):
     change_results(first, checks=[providers("18 providers")])
     texts = [one.text for one in evidence_on(submission, statuses(submission.runs.all()))["sampling"]]
     assert texts == [
-        "ε = 1, 4: C6 providers of the clients: 18 providers",
-        "ε = 8: C6 providers of the clients: 17 providers",
+        "ε\xa0=\xa01, 4: C6 providers of the clients: 18 providers",
+        "ε\xa0=\xa08: C6 providers of the clients: 17 providers",
     ]
 
 

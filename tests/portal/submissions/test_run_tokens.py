@@ -74,7 +74,7 @@ class TestListing:
         html = listing(client, owner)
         assert used.token in html
         assert unused.token in html
-        assert "FedDP at ε = 4</a>" in html
+        assert "FedDP at ε\xa0=\xa04</a>" in html
         assert f"{track}: 2 issued, 1 used" in html
         assert foreign.token not in html
 

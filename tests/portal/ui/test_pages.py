@@ -155,7 +155,7 @@ def test_a_page_names_its_one_address_and_what_others_show_of_it(client: Client,
 def test_the_account_menu_names_the_person(client: Client, db: None) -> None:
     client.force_login(make_user(name="Ada Lovelace"))
     html = client.get("/account/").content.decode()
-    assert "<summary>Ada Lovelace</summary>" in html
+    assert '<summary><span class="menu-name">Ada Lovelace</span></summary>' in html
     assert "Administration" not in html
 
 

@@ -5,6 +5,7 @@ from urllib.parse import urljoin
 
 from django import template
 from django.conf import settings
+from django.template.defaultfilters import stringfilter
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -13,6 +14,7 @@ from django.utils.timezone import localtime, now
 
 from evaluator.contracts import evaluator_version
 from evaluator.scoring.metrics import cut
+from portal.ui.budgets import budget_text, unbroken
 from portal.ui.markdown import TOP_HEADING, render_markdown
 from portal.ui.markup import markup
 from portal.ui.rounding import interval_text
@@ -55,6 +57,15 @@ def readable_bytes(size: int) -> str:
 def score(value: float | None) -> str:
     """Return a score in [0, 1] as `cut` shows it. Further digits would reveal more of the test set than they should."""
     return MISSING if value is None else cut(value)
+
+
+@register.filter
+def budget(value: float | str) -> str:
+    """Return a privacy budget, such as "ε = 8", in one piece."""
+    return budget_text(float(value))
+
+
+register.filter("unbroken", stringfilter(unbroken))
 
 
 @register.simple_tag
