@@ -95,9 +95,13 @@ class TrainableModel:
     @property
     def parameters(self) -> int:
         """How many numbers the model consists of, with its adapters; tied ones count once."""
+        return sum(weight.numel() for weight in self.weights)
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        """All weights of the model and its adapters, tied ones once."""
         adapters = self.adapters.parameters.values() if self.adapters else ()
-        known = {id(weight): weight.numel() for weight in (*self._model.parameters(), *adapters)}
-        return sum(known.values())
+        return list({id(weight): weight for weight in (*self._model.parameters(), *adapters)}.values())
 
     @property
     def device(self) -> torch.device:
