@@ -25,7 +25,9 @@ from starter_kit.compression.peft_files import write_adapter
 from starter_kit.learning.checkpointing import checkpoint_blocks
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.cross_attention import shorten_cross_attention
+from starter_kit.learning.dropout import use_fast_dropout
 from starter_kit.learning.linear import use_fast_linear
+from starter_kit.learning.self_attention import use_fast_self_attention
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
@@ -71,6 +73,8 @@ class TrainableModel:
         if fast_layers:
             use_fast_linear(model)
             shorten_cross_attention(model)
+            use_fast_self_attention(model)
+            use_fast_dropout(model)
         if compute.checkpoint_activations:
             checkpoint_blocks(model)
         parameters = model.trainable_parameters()

@@ -85,11 +85,12 @@ class Memory:
     Attributes:
         model_bytes: All weights of the model.
         gradient_bytes: The gradient: a vector of all trained numbers.
-        optimizer_bytes: The optimizer's state.
+        optimizer_bytes: The optimizer's state, but for preconditioners.
         activations_bytes: What a step keeps of its forward pass, with its temporary tensors.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
         states_bytes: What the clients of a round keep from it to later ones.
         texts_bytes: The names of all pages, and their questions.
+        preconditioners_bytes: Shampoo's matrices, which are there before the first step.
     """
 
     model_bytes: int
@@ -99,11 +100,13 @@ class Memory:
     vectors_bytes: int
     states_bytes: int
     texts_bytes: int
+    preconditioners_bytes: int = 0
 
     @property
     def device_bytes(self) -> int:
         """What is where the model is."""
-        return self.model_bytes + self.gradient_bytes + self.optimizer_bytes + self.activations_bytes
+        training = self.gradient_bytes + self.optimizer_bytes + self.preconditioners_bytes
+        return self.model_bytes + training + self.activations_bytes
 
     @property
     def host_bytes(self) -> int:
@@ -118,7 +121,11 @@ class Memory:
         are read are there twice.
         """
         vectors = TRAINING_VECTORS * self.gradient_bytes
-        step = self.gradient_bytes + max(self.activations_bytes, self.optimizer_bytes)
+        step = (
+            self.gradient_bytes
+            + self.preconditioners_bytes
+            + max(self.activations_bytes, self.optimizer_bytes)
+        )
         return PROGRAM_BYTES + self.model_bytes + max(self.model_bytes, self.texts_bytes + vectors + step)
 
 
@@ -204,11 +211,12 @@ class Forecast:
 
 def training_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
     """Return the bytes of the gradient and the optimizer's state, for trained tensors of these shapes."""
-    return FLOAT * sum(map(prod, shapes)) + optimizer_bytes(shapes, optimizer, momentum)
+    preconditioners = shampoo_bytes(shapes) if optimizer == "shampoo" else 0
+    return FLOAT * sum(map(prod, shapes)) + optimizer_bytes(shapes, optimizer, momentum) + preconditioners
 
 
 def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
-    """Return the bytes of the optimizer's state, for trained tensors of these shapes."""
+    """Return the bytes of the optimizer's state but for preconditioners, for trained tensors of these shapes."""
     size = sum(map(prod, shapes))
     match optimizer:
         case "adamw":
@@ -216,7 +224,7 @@ def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: f
         case "sgd":
             return FLOAT * size if momentum else 0
         case "shampoo":
-            return shampoo_bytes(shapes)
+            return 0
     return FLOAT * size
 
 

@@ -77,6 +77,7 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
             model_bytes=FLOAT * setup.model.parameters,
             gradient_bytes=FLOAT * setup.model.tensors.size,
             optimizer_bytes=_optimizer_bytes(setup, shapes),
+            preconditioners_bytes=_preconditioners_bytes(setup, shapes),
             activations_bytes=measured.activations_bytes if measured else 0,
             vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
             # Between rounds they are in files.
@@ -226,14 +227,18 @@ def _optimizer_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     return optimizer_bytes(shapes, str(local.optimizer), local.momentum) if local else 0
 
 
+def _preconditioners_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+    local = _local(setup)
+    return shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
+
+
 def _state_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     """What a client keeps: preconditioners, what a codec left out, or the vectors of a method that has them."""
-    local, codec = _local(setup), setup.wire.codec
+    codec = setup.wire.codec
     vectors = {"dp-clgecl": 2, "laplace-iadmm": 2, "scaffold": 1}.get(setup.settings.method, 0)
     if isinstance(codec, CodecPlugin) and codec.keeps_state:
         vectors += len(setup.wire.start) // setup.model.tensors.size
-    preconditioners = shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
-    return vectors * FLOAT * setup.model.tensors.size + preconditioners
+    return vectors * FLOAT * setup.model.tensors.size + _preconditioners_bytes(setup, shapes)
 
 
 def _run_bytes(setup: RunSetup) -> int:
@@ -248,7 +253,7 @@ def _run_bytes(setup: RunSetup) -> int:
         inside = 2 * setup.rounds * vector
     elif setup.guarantee is None:
         # The replies of clients, and the weights of one that trains with its optimizer's state.
-        saved = vector + _optimizer_bytes(setup, shapes)
+        saved = vector + _optimizer_bytes(setup, shapes) + _preconditioners_bytes(setup, shapes)
         inside = setup.plan.clients_in_a_round * vector + saved * (kept.local_steps > 0)
     # The new state of a client is written before its earlier one is deleted.
     states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup, shapes)
