@@ -116,4 +116,4 @@ def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
 
 
 def _parts(x: Tensor) -> Iterator[Tensor]:
-    return iter(x.view(-1).split(PART))
+    return iter(torch.split(x.view(-1), PART))
