@@ -120,7 +120,7 @@ class Documents:
     def _backward_in_parts(self, examples: Sequence[int], at_once: int) -> Tensor:
         parts, model = _parts(examples, at_once), self._replicas or self._model
         if len(parts) == 1:
-            (loss,) = model.losses(self._batch(examples), [len(examples)])
+            loss = model.losses(self._batch(examples), [len(examples)])[0]
             model.backward(loss)
             return loss.detach()
         total = sum(len(self._answers[example]) for example in examples)
@@ -128,7 +128,7 @@ class Documents:
         for part, following in zip(parts, [*parts[1:], []], strict=True):
             self.prepare(following)
             # The loss is a mean over tokens, so a part counts by its tokens.
-            (loss,) = model.losses(self._batch(part), [len(part)])
+            loss = model.losses(self._batch(part), [len(part)])[0]
             share = loss * (sum(len(self._answers[example]) for example in part) / total)
             model.backward(share)
             losses.append(share.detach())

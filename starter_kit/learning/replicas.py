@@ -159,13 +159,14 @@ def shares_of(batch: Batch, sizes: Sequence[int], devices: int) -> list[Share]:
     found = []
     for part in torch.arange(rows).tensor_split(min(devices, rows)):
         chosen = slice(int(part[0]), int(part[-1]) + 1)
-        groups, counts = group[chosen].unique_consecutive(return_counts=True)
+        counts = group[chosen].bincount(minlength=len(sizes))
+        groups = counts.nonzero().squeeze(1)
         own_tokens = torch.zeros(len(sizes), dtype=torch.long).index_add(0, group[chosen], tokens[chosen])
         found.append(
             Share(
                 _rows(batch, chosen),
                 groups.tolist(),
-                counts.tolist(),
+                counts[groups].tolist(),
                 (own_tokens[groups] / all_tokens[groups]).float(),
             )
         )

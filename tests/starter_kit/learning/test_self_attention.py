@@ -7,7 +7,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning import self_attention
-from starter_kit.learning.dropout import Masks
+from starter_kit.learning.dropout import PART, Masks
 from starter_kit.learning.self_attention import SelfAttention, use_fast_self_attention
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
@@ -49,7 +49,7 @@ def assert_close(found: Sequence[Tensor], expected: Sequence[Tensor], most: floa
 
 
 # Of eight rows, three at a time: a part then has heads of two examples.
-@pytest.mark.parametrize("part", [self_attention.PART, 3 * LENGTH**2 // 2 + 1])
+@pytest.mark.parametrize("part", [PART, 3 * LENGTH**2 // 2 + 1])
 @pytest.mark.parametrize("mask", [None, PADDED, PADDED.expand(2, 1, LENGTH, LENGTH)])
 def test_output_and_gradients_are_those_of_t5(
     monkeypatch: pytest.MonkeyPatch, part: int, mask: Tensor | None
@@ -85,7 +85,7 @@ def test_under_dropout_weights_are_masked_and_scaled(monkeypatch: pytest.MonkeyP
         torch.randn(2, HEADS, LENGTH, 64, generator=torch.Generator().manual_seed(n)) for n in range(3)
     ]
     given = [each.requires_grad_() for each in (*tensors, torch.randn(1, HEADS, LENGTH, LENGTH))]
-    found = self_attention._Attention.apply(*given, None, 0.25)  # type: ignore[no-untyped-call]
+    found = self_attention._Attention.apply(*given, None, 0.25)
     shares = torch.randn(found.shape)
     gradients = torch.autograd.grad((found * shares).sum(), given)
 
