@@ -14,7 +14,7 @@ from starter_kit.commands.options import BaseFolder, Changes, DataFolder
 from starter_kit.console import console, exit_on_problem, log, print_lines
 
 if TYPE_CHECKING:
-    from starter_kit.runs.forecast import Forecast, Privacy
+    from starter_kit.runs.forecast import Forecast, Memory, Privacy
 
 app = new_app()
 
@@ -84,6 +84,7 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
         ("a message", f"{size_text(traffic.down_bytes)} down, {size_text(traffic.up_bytes)} up"),
         ("all messages", f"{size_text(traffic.expected_bytes)}{most}"),
         ("memory", f"{size_text(found.host_bytes)} of {size_text(room.memory)}"),
+        ("its largest parts", ", ".join(f"{name} {size_text(size)}" for name, size in _parts(memory))),
     ]
     if room.device is not None:
         rows.append(
@@ -100,6 +101,13 @@ def _sizes(found: "Forecast") -> list[tuple[str, str]]:
             f"{size_text(disk.run_bytes)} for the run, {size_text(disk.features_bytes)} for image features of pages",
         ),
     ]
+
+
+def _parts(memory: "Memory") -> list[tuple[str, int]]:
+    """The parts of the memory that are no round-off of it, the largest first."""
+    parts = {name.removesuffix("_bytes"): size for name, size in vars(memory).items()}
+    shown = {name: size for name, size in parts.items() if size > sum(parts.values()) / 100}
+    return sorted(shown.items(), key=lambda part: -part[1])
 
 
 def _times(found: "Forecast") -> list[tuple[str, str]]:

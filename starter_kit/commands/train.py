@@ -46,6 +46,14 @@ def train(
     processes: Annotated[
         int, typer.Option(min=1, help="Processes in which clients train, each with a model of its own.")
     ] = 1,
+    devices: Annotated[
+        str,
+        typer.Option(
+            help="Devices to train on, such as cuda:0,cuda:1. Each of --processes takes its share of them, and trains "
+            "other clients. The devices of one process, so all of them where one client trains, share the examples of "
+            "each step; not in private runs.",
+        ),
+    ] = "",
     log_to: Loggers = None,
     run_token: RunToken = None,
     key: KeyFile = None,
@@ -69,9 +77,12 @@ def train(
         client = connect_if_known(site, token)
         loggers = loggers_of(log_to or [])
 
+        from starter_kit.engines.devices import chosen_devices, use_first
         from starter_kit.engines.processes import in_processes
-        from starter_kit.runs.training import in_process
+        from starter_kit.runs.training import in_process_on
 
+        chosen = chosen_devices(devices, settings, processes)
+        use_first(chosen)
         if "--use_dp" in flags:
             _report_cost(settings, data)
         run_training(
@@ -80,7 +91,9 @@ def train(
             track=track,
             resume=resume,
             credentials=credentials_of(settings, key, run_token, track, client, resumed=resume),
-            open_engine=in_processes(processes, data=data, base=base) if processes > 1 else in_process,
+            open_engine=in_processes(processes, data=data, base=base, devices=chosen)
+            if processes > 1
+            else in_process_on(chosen),
             loggers=loggers,
         )
 

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from starter_kit.engines.devices import devices_of_process
 from starter_kit.engines.state_bytes import pack_state, unpack_state
 from starter_kit.federation.client_state import ClientState, Kept, kept_here
 from starter_kit.federation.rounds import Engine, Reply, Request
@@ -38,7 +39,7 @@ STOPPING_S = 5.0
 
 
 def in_processes(
-    count: int, *, data: Path, base: Path
+    count: int, *, data: Path, base: Path, devices: Sequence[torch.device] = ()
 ) -> Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]:
     """Return an engine that runs clients in `count` processes, or in one per client if there are fewer clients.
 
@@ -46,13 +47,23 @@ def in_processes(
 
     Args:
         data, base: The folders that the run's setup was read from; each process reads all of its pages.
+        devices: What processes take in place of that. Where there are more devices than processes, those of one
+            process share the examples of its steps.
     """
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:
         clients = [client.id for client in setup.clients]
         workers = min(count, len(clients))
-        plan = _SetupInputs.of(setup.settings, data, base, threads=max(1, torch.get_num_threads() // workers))
+        plan = _SetupInputs.of(
+            setup.settings,
+            data,
+            base,
+            threads=max(1, torch.get_num_threads() // workers),
+            devices=[devices_of_process(number, workers, devices) for number in range(workers)]
+            if devices
+            else (),
+        )
         with ExitStack() as stack:
             started = [stack.enter_context(_started(number, plan)) for number in range(workers)]
             _await_pages(started, watcher)
@@ -69,6 +80,7 @@ class _SetupInputs:
         method: The name or the file of the method to which the settings in `values` belong.
         files: The participant's own files, of the method and of plug-ins, with the SHA-256 of each as this process runs
             it.
+        devices: Those of each process; none for the next GPU, or the CPU.
     """
 
     method: str
@@ -77,14 +89,21 @@ class _SetupInputs:
     data: Path
     base: Path
     threads: int
+    devices: Sequence[Sequence[torch.device]] = ()
 
     @classmethod
-    def of(cls, settings: RunSettings, data: Path, base: Path, threads: int) -> "_SetupInputs":
+    def of(
+        cls,
+        settings: RunSettings,
+        data: Path,
+        base: Path,
+        threads: int,
+        devices: Sequence[Sequence[torch.device]] = (),
+    ) -> "_SetupInputs":
         file = own_file(type(settings))
         files = {own.path: own.sha256 for own in own_files(settings)}
-        return cls(
-            str(file.path) if file else settings.method, files, settings.model_dump(), data, base, threads
-        )
+        method = str(file.path) if file else settings.method
+        return cls(method, files, settings.model_dump(), data, base, threads, devices)
 
     def setup(self) -> RunSetup:
         """Return the setup of the run.
@@ -264,12 +283,15 @@ def _serve(pipe: "Connection[Any, Any]", plan: _SetupInputs, number: int) -> Non
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(plan.threads)
+    own = plan.devices[number] if plan.devices else ()
     if plan.values["device"] == "cuda":
-        torch.cuda.set_device(number % torch.cuda.device_count())
+        torch.cuda.set_device(own[0] if own else number % torch.cuda.device_count())
     # Either error means that the engine is gone.
     with suppress(EOFError, BrokenPipeError):
         try:
-            participant = plan.setup().participant(lambda done, total: pipe.send(_Pages(done, total)))
+            participant = plan.setup().participant(
+                lambda done, total: pipe.send(_Pages(done, total)), devices=own
+            )
         except ProblemError as error:
             pipe.send(_Rejected(error.problems))
             return

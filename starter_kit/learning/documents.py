@@ -16,6 +16,7 @@ from evaluator.docvqa.vt5 import Batch
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.encoded_examples import EncodedExamples
 from starter_kit.learning.page_features import page_features
+from starter_kit.learning.replicas import Replicas
 from starter_kit.learning.trainable_model import TrainableModel
 
 logger = logging.getLogger(__name__)
@@ -33,6 +34,8 @@ class Documents:
         max_input_tokens: The longest text of an example, question and words.
         on_page: Called with the number of pages read so far, and of all pages.
         compute: How a training step is computed.
+        devices: Those that share each step's examples, the model's own first; by default that one alone. What one
+            device computes of several providers at once, `losses`, they don't share.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Documents:
         max_input_tokens: int,
         on_page: Callable[[int, int], None],
         compute: Compute = EXACT,
+        devices: Sequence[torch.device] = (),
     ) -> None:
         self._model = model
+        self._replicas = Replicas(model, devices) if len(devices) > 1 else None
         chosen = {example: dataset.questions[example] for example in sorted(examples)}
         pages = list(dict.fromkeys(question.page for question in chosen.values()))
         rows = {page: row for row, page in enumerate(pages)}
@@ -89,6 +94,8 @@ class Documents:
         examples need has no influence on another's steps.
         """
         at_once = min(len(examples), self._at_once or len(examples))
+        if self._replicas:
+            self._replicas.copy_weights()
         while True:
             try:
                 return self._backward_in_parts(examples, at_once)
@@ -97,7 +104,8 @@ class Documents:
                     raise
             # Outside of the handler, nothing holds what the failed pass stored.
             at_once //= 2
-            self._let_go()
+            (self._replicas or self._model).let_go()
+            self._prepared.clear()
             logger.warning("memory doesn't suffice for a step: set compute.micro_batch_size to %d", at_once)
 
     def prepare(self, examples: Sequence[int]) -> None:
@@ -110,26 +118,21 @@ class Documents:
         return ThreadPoolExecutor(1, "examples")
 
     def _backward_in_parts(self, examples: Sequence[int], at_once: int) -> Tensor:
-        parts = _parts(examples, at_once)
+        parts, model = _parts(examples, at_once), self._replicas or self._model
         if len(parts) == 1:
-            loss = self.loss(examples)
-            self._model.backward(loss)
+            loss = model.losses(self._batch(examples), [len(examples)])[0]
+            model.backward(loss)
             return loss.detach()
         total = sum(len(self._answers[example]) for example in examples)
         losses = []
         for part, following in zip(parts, [*parts[1:], []], strict=True):
             self.prepare(following)
             # The loss is a mean over tokens, so a part counts by its tokens.
-            share = self.loss(part) * (sum(len(self._answers[example]) for example in part) / total)
-            self._model.backward(share)
+            loss = model.losses(self._batch(part), [len(part)])[0]
+            share = loss * (sum(len(self._answers[example]) for example in part) / total)
+            model.backward(share)
             losses.append(share.detach())
         return torch.stack(losses).sum()
-
-    def _let_go(self) -> None:
-        self._model.tensors.drop_gradients()
-        self._prepared.clear()
-        if self._model.device.type == "cuda":
-            torch.cuda.empty_cache()
 
     def _batch(self, examples: Sequence[int]) -> Batch:
         prepared = self._prepared.pop(tuple(examples), None)

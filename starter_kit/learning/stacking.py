@@ -22,7 +22,7 @@ AdamW amplifies it where a gradient is nearly zero, as it divides by the gradien
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -208,19 +208,25 @@ def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]
     return parameters
 
 
-def bytes_saved(forward: Callable[[], Tensor]) -> int:
-    """Return the memory that the backward pass of `forward`'s result needs, including the model's weights."""
+def bytes_saved(forward: Callable[[], Tensor], beside: Iterable[Tensor] = ()) -> int:
+    """Return the memory that the backward pass of `forward`'s result needs, including the model's weights.
+
+    Args:
+        beside: Tensors that aren't counted, such as the model's weights.
+    """
+    known = {tensor.untyped_storage().data_ptr() for tensor in beside}
     saved: dict[int, int] = {}
 
     def note(tensor: Tensor) -> Tensor:
         saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
+        # Where an operation saves its result, the tensor itself would lead back to the operation, and neither be freed.
+        return tensor.detach()
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         # The result stays referenced, so that no memory is used twice.
         result = forward()
     del result
-    return sum(saved.values())
+    return sum(size for place, size in saved.items() if place not in known)
 
 
 def _memory_bytes(device: torch.device) -> int:

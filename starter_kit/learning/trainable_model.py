@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +25,9 @@ from starter_kit.compression.peft_files import write_adapter
 from starter_kit.learning.checkpointing import checkpoint_blocks
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.cross_attention import shorten_cross_attention
+from starter_kit.learning.dropout import use_fast_dropout
 from starter_kit.learning.linear import use_fast_linear
+from starter_kit.learning.self_attention import use_fast_self_attention
 from starter_kit.learning.tensors import TrainableTensors
 from starter_kit.randomness import Stream
 
@@ -69,6 +73,8 @@ class TrainableModel:
         if fast_layers:
             use_fast_linear(model)
             shorten_cross_attention(model)
+            use_fast_self_attention(model)
+            use_fast_dropout(model)
         if compute.checkpoint_activations:
             checkpoint_blocks(model)
         parameters = model.trainable_parameters()
@@ -95,9 +101,13 @@ class TrainableModel:
     @property
     def parameters(self) -> int:
         """How many numbers the model consists of, with its adapters; tied ones count once."""
+        return sum(weight.numel() for weight in self.weights)
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        """All weights of the model and its adapters, tied ones once."""
         adapters = self.adapters.parameters.values() if self.adapters else ()
-        known = {id(weight): weight.numel() for weight in (*self._model.parameters(), *adapters)}
-        return sum(known.values())
+        return list({id(weight): weight for weight in (*self._model.parameters(), *adapters)}.values())
 
     @property
     def device(self) -> torch.device:
@@ -161,6 +171,22 @@ class TrainableModel:
         """
         with self._compute.autocast(self.device) if self.adapters else nullcontext():
             torch.autograd.backward(loss)
+
+    def copied_to(self, device: torch.device) -> Self:
+        """Return a copy on another device, whose tensors and adapters are its own."""
+        # What every party begins with is one vector for all copies.
+        copy = deepcopy(self, {id(self.start): self.start})
+        copy._model.to(device)
+        for parameter in copy.adapters.parameters.values() if copy.adapters else ():
+            parameter.data = parameter.data.to(device)
+        return copy
+
+    def let_go(self) -> None:
+        """Remove what a step that failed left: gradients, and a GPU's memory that nothing uses."""
+        self.tensors.drop_gradients()
+        if self.device.type == "cuda":
+            with torch.cuda.device(self.device):
+                torch.cuda.empty_cache()
 
     def predict(
         self,

@@ -26,7 +26,8 @@ class Measured(BaseModel):
 
     Attributes:
         cpu_s: The CPU time of the stage, which other work on the machine hardly changes.
-        planned_bytes: What `pfl plan` estimates; None where it isn't asked.
+        planned_bytes: What `pfl plan` estimates for that; None where it isn't asked.
+        planned_parts: What it adds up, by the names of `starter_kit.runs.forecast.Memory`.
         step_s: The time of an optimizer step; None where none is measured.
     """
 
@@ -37,6 +38,7 @@ class Measured(BaseModel):
     cpu_s: float
     peak_bytes: int
     planned_bytes: int | None = None
+    planned_parts: dict[str, int] | None = None
     step_s: float | None = None
 
 
@@ -64,7 +66,8 @@ class Stages:
         return Measured(
             stage=f"a step of `{config}`",
             **vars(used),
-            planned_bytes=values["host_bytes"],
+            planned_bytes=values["step_bytes"],
+            planned_parts=values["forecast"]["memory"],
             step_s=values["forecast"]["timing"]["step_s"],
         )
 

@@ -9,10 +9,13 @@ from math import prod
 
 # A page's name, with its three questions and their tokens; its own tokens are in a file.
 TEXT_BYTES = 6_000
-# Python, PyTorch and the tokenizer.
-PROGRAM_BYTES = 700_000_000
-# What is kept of the forward pass, and as much again twice for temporary tensors (`StackedLearner`).
-ACTIVATIONS = 3
+# Python, PyTorch, the tokenizer, and the image tower's work on a few pages.
+PROGRAM_BYTES = 600_000_000
+# A step's memory for its activations, over what is kept of them for the backward pass: temporary tensors, and what an
+# allocator loses to fragmentation.
+ACTIVATIONS = 1.1
+# Vectors of a local training: where it begins, and the change that it makes.
+TRAINING_VECTORS = 2
 FLOAT = 4
 
 
@@ -81,29 +84,49 @@ class Memory:
 
     Attributes:
         model_bytes: All weights of the model.
-        training_bytes: The gradient and the optimizer's state.
-        activations_bytes: What a step keeps of its forward pass.
+        gradient_bytes: The gradient: a vector of all trained numbers.
+        optimizer_bytes: The optimizer's state, but for preconditioners.
+        activations_bytes: What a step keeps of its forward pass, with its temporary tensors.
         vectors_bytes: The vectors of a round: model, update, sum and messages.
         states_bytes: What the clients of a round keep from it to later ones.
         texts_bytes: The names of all pages, and their questions.
+        preconditioners_bytes: Shampoo's matrices, which are there before the first step.
     """
 
     model_bytes: int
-    training_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
     activations_bytes: int
     vectors_bytes: int
     states_bytes: int
     texts_bytes: int
+    preconditioners_bytes: int = 0
 
     @property
     def device_bytes(self) -> int:
         """What is where the model is."""
-        return self.model_bytes + self.training_bytes + self.activations_bytes
+        training = self.gradient_bytes + self.optimizer_bytes + self.preconditioners_bytes
+        return self.model_bytes + training + self.activations_bytes
 
     @property
     def host_bytes(self) -> int:
         """What is in the machine's memory if the model is on a GPU."""
         return self.vectors_bytes + self.states_bytes + self.texts_bytes + PROGRAM_BYTES
+
+    @property
+    def step_bytes(self) -> int:
+        """What a training of a single step takes on the CPU, at its peak: as much as `pfl plan` itself.
+
+        The optimizer's state is new in that step, after the backward pass has freed the activations. Base weights that
+        are read are there twice.
+        """
+        vectors = TRAINING_VECTORS * self.gradient_bytes
+        step = (
+            self.gradient_bytes
+            + self.preconditioners_bytes
+            + max(self.activations_bytes, self.optimizer_bytes)
+        )
+        return PROGRAM_BYTES + self.model_bytes + max(self.model_bytes, self.texts_bytes + vectors + step)
 
 
 @dataclass(frozen=True)
@@ -188,15 +211,21 @@ class Forecast:
 
 def training_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
     """Return the bytes of the gradient and the optimizer's state, for trained tensors of these shapes."""
-    size = sum(prod(shape) for shape in shapes)
+    preconditioners = shampoo_bytes(shapes) if optimizer == "shampoo" else 0
+    return FLOAT * sum(map(prod, shapes)) + optimizer_bytes(shapes, optimizer, momentum) + preconditioners
+
+
+def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
+    """Return the bytes of the optimizer's state but for preconditioners, for trained tensors of these shapes."""
+    size = sum(map(prod, shapes))
     match optimizer:
         case "adamw":
-            return 3 * FLOAT * size
+            return 2 * FLOAT * size
         case "sgd":
-            return (2 if momentum else 1) * FLOAT * size
+            return FLOAT * size if momentum else 0
         case "shampoo":
-            return FLOAT * size + shampoo_bytes(shapes)
-    return 2 * FLOAT * size
+            return 0
+    return FLOAT * size
 
 
 def shampoo_bytes(shapes: Sequence[Sequence[int]], max_dimension: int = 8192) -> int:

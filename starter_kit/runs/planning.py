@@ -21,6 +21,7 @@ from starter_kit.learning.local_training import Learner, LocalTraining
 from starter_kit.learning.pacing import steps_of
 from starter_kit.learning.page_features import row_bytes
 from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
+from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.runs.forecast import (
     ACTIVATIONS,
     FLOAT,
@@ -33,8 +34,8 @@ from starter_kit.runs.forecast import (
     Timing,
     Traffic,
     Work,
+    optimizer_bytes,
     shampoo_bytes,
-    training_bytes,
 )
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
@@ -59,6 +60,8 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
     Raises:
         ProblemError: A page can't be read, or the accountants don't cover the settings.
     """
+    # Before the step: what a step took isn't all given back, and messages are as large as the model.
+    traffic = _traffic(setup)
     measured = _Measured(setup) if measure else None
     shapes = [list(parameter.shape) for parameter in setup.model.tensors.parameters.values()]
     pages = len(setup.dataset.pages)
@@ -68,11 +71,13 @@ def forecast(setup: RunSetup, out: Path, budgets: Sequence[float], *, measure: b
         method=setup.settings.method,
         parameters=setup.model.parameters,
         trained=setup.model.tensors.size,
-        traffic=_traffic(setup),
+        traffic=traffic,
         privacy=_privacy(setup, budgets),
         memory=Memory(
             model_bytes=FLOAT * setup.model.parameters,
-            training_bytes=_training_bytes(setup, shapes),
+            gradient_bytes=FLOAT * setup.model.tensors.size,
+            optimizer_bytes=_optimizer_bytes(setup, shapes),
+            preconditioners_bytes=_preconditioners_bytes(setup, shapes),
             activations_bytes=measured.activations_bytes if measured else 0,
             vectors_bytes=VECTORS * FLOAT * setup.model.tensors.size,
             # Between rounds they are in files.
@@ -101,6 +106,7 @@ def as_values(found: Forecast, changes: Sequence[str]) -> dict[str, object]:
     return _Values(forecast=found, changes=list(changes)).model_dump(mode="json") | {
         "bytes_expected": found.traffic.expected_bytes,
         "bytes_most": found.traffic.most_bytes,
+        "step_bytes": found.memory.step_bytes,
         "host_bytes": found.host_bytes,
         "device_bytes": None if found.room.device is None else found.memory.device_bytes,
     }
@@ -216,23 +222,23 @@ def _mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
-def _training_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+def _optimizer_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     local = _local(setup)
-    return (
-        training_bytes(shapes, str(local.optimizer), local.momentum)
-        if local
-        else FLOAT * setup.model.tensors.size
-    )
+    return optimizer_bytes(shapes, str(local.optimizer), local.momentum) if local else 0
+
+
+def _preconditioners_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
+    local = _local(setup)
+    return shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
 
 
 def _state_bytes(setup: RunSetup, shapes: Sequence[Sequence[int]]) -> int:
     """What a client keeps: preconditioners, what a codec left out, or the vectors of a method that has them."""
-    local, codec = _local(setup), setup.wire.codec
+    codec = setup.wire.codec
     vectors = {"dp-clgecl": 2, "laplace-iadmm": 2, "scaffold": 1}.get(setup.settings.method, 0)
     if isinstance(codec, CodecPlugin) and codec.keeps_state:
         vectors += len(setup.wire.start) // setup.model.tensors.size
-    preconditioners = shampoo_bytes(shapes) if local and local.optimizer == "shampoo" else 0
-    return vectors * FLOAT * setup.model.tensors.size + preconditioners
+    return vectors * FLOAT * setup.model.tensors.size + _preconditioners_bytes(setup, shapes)
 
 
 def _run_bytes(setup: RunSetup) -> int:
@@ -247,9 +253,8 @@ def _run_bytes(setup: RunSetup) -> int:
         inside = 2 * setup.rounds * vector
     elif setup.guarantee is None:
         # The replies of clients, and the weights of one that trains with its optimizer's state.
-        inside = setup.plan.clients_in_a_round * vector + _training_bytes(setup, shapes) * (
-            kept.local_steps > 0
-        )
+        saved = vector + _optimizer_bytes(setup, shapes) + _preconditioners_bytes(setup, shapes)
+        inside = setup.plan.clients_in_a_round * vector + saved * (kept.local_steps > 0)
     # The new state of a client is written before its earlier one is deleted.
     states = (len(setup.clients) + setup.plan.clients_in_a_round) * _state_bytes(setup, shapes)
     return models * FLOAT * setup.model.parameters + 2 * vector + states + inside
@@ -293,11 +298,13 @@ class _Measured:
         self.page_s = (perf_counter() - began) / len(pages)
         setup.settings.compute.set_matrix_precision()
         learner = make_learner(setup.model, documents, local)
-        self.activations_bytes = ACTIVATIONS * _bytes_of_an_example(documents) * micro_batch_size(setup)
+        examples_at_once = micro_batch_size(setup)
         if isinstance(learner, StackedLearner) and setup.record_terms:
-            self.activations_bytes *= local.providers_at_once or learner.providers_that_fit(local)
+            examples_at_once *= local.providers_at_once or learner.providers_that_fit(local)
+        kept = _bytes_of_an_example(setup.model, documents) * examples_at_once
+        self.activations_bytes = round(ACTIVATIONS * kept)
         self.step_s = self._step_s(learner, providers, examples)
-        self.provider_s = self._provider_s()
+        self.provider_s = self._provider_s() if setup.record_terms else 0.0
 
     def _drawn_providers(self, local: LocalTraining) -> dict[str, list[int]]:
         """A few providers with examples, enough of them for a batch."""
@@ -343,10 +350,9 @@ class _Measured:
         return perf_counter() - began
 
 
-def _bytes_of_an_example(documents: Documents) -> int:
-    longest = documents.longest
-    one, two = (bytes_saved(partial(documents.losses, [[longest] * count])) for count in (1, 2))
-    return two - one
+def _bytes_of_an_example(model: TrainableModel, documents: Documents) -> int:
+    """What is kept of the forward pass of the longest example, beside the weights."""
+    return bytes_saved(partial(documents.loss, [documents.longest]), beside=model.weights)
 
 
 def _synchronize(device: torch.device) -> None:

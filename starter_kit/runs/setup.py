@@ -5,7 +5,7 @@ Every party of a federation builds its own from the same settings and base weigh
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.console import log
 from starter_kit.data.page_file import PagesOnDisk
 from starter_kit.dp.guarantee import Guarantee
+from starter_kit.engines.devices import not_shared
 from starter_kit.federation.beside import NOTHING
 from starter_kit.federation.clients import clients_of
 from starter_kit.federation.plain_aggregation import PlainAggregation
@@ -233,16 +234,20 @@ class RunSetup:
         on_page: Callable[[int, int], None],
         only: Collection[int] | None = None,
         on_step: Callable[[LocalStep], None] | None = None,
+        devices: Sequence[torch.device] = (),
     ) -> Participant:
         """Read the pages of all clients, or of those whose ids are in `only`, and return their side of the run.
 
         Args:
             on_page: Called with the number of pages read so far, and of all pages.
             on_step: Called after each step of a local training, unless something is private.
+            devices: Those that share the examples of each step, the model's own first; none for that one alone.
 
         Raises:
-            ProblemError: A page can't be read.
+            ProblemError: A page can't be read; or several devices are to share what is private.
         """
+        if self.guarantee is not None and len(devices) > 1:
+            raise not_shared(self.settings.method, len(devices))
         clients = [client for client in self.clients if only is None or client.id in only]
         documents = Documents(
             self.model,
@@ -252,6 +257,7 @@ class RunSetup:
             max_input_tokens=self.max_input_tokens,
             on_page=on_page,
             compute=self.settings.compute,
+            devices=devices,
         )
         self.settings.compute.set_matrix_precision()
         if documents.cut:

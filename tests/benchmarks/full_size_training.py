@@ -31,7 +31,9 @@ from starter_kit.settings.run_settings import LocalTrainingSettings
 
 SHAPE = Shape(clients=2, providers=4, pages=8, questions=20)
 # The operations that are matrix products.
-PRODUCTS = re.compile(r"aten::(mm|bmm|addmm|baddbmm)|mkldnn::_linear_pointwise|aten::_scaled_dot_product\w*")
+PRODUCTS = re.compile(
+    r"aten::(mm|bmm|addmm|baddbmm_?)|mkldnn::_linear_pointwise|aten::_scaled_dot_product\w*"
+)
 
 
 def make_inputs(folder: Path, *, tiny: bool = False) -> None:

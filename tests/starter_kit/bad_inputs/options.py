@@ -226,6 +226,16 @@ CASES = [
         C,
         "--run-token",
     ),
+    *(
+        Bad(f"devices {o}", f"train {o} --data data --base base --out out", C, "--devices")
+        for o in (
+            "fedavg --devices gpu",
+            "fedavg --devices cpu,",
+            "fedavg --devices cuda:0,cuda:1",
+            "fl-provider-dp --devices cpu,cpu",
+            "fl-provider-dp --devices cpu,cpu,cpu --processes 2",
+        )
+    ),
     Bad("run track", "train fl-provider-dp --data data --base base --out out --track T/2", C, "--track"),
     Bad(
         "run key",

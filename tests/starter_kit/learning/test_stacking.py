@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.reference import open_reference
@@ -15,7 +16,7 @@ from starter_kit.learning import stacking
 from starter_kit.learning.documents import Documents
 from starter_kit.learning.local_training import Learner, LocalTraining, ShampooSettings
 from starter_kit.learning.page_features import InMemory
-from starter_kit.learning.stacking import StackedLearner, make_learner
+from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_learner
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.randomness import Stream
 from starter_kit.runs.setup import RunSetup
@@ -194,3 +195,22 @@ def test_rows_that_depend_on_others_are_not_stacked(setup: Setup) -> None:
 def test_settings_of_a_run_choose_the_learner(base: Path, data: Path, config: str, kind: type) -> None:
     run = RunSetup(load_settings(config, []), data=data, base=base)
     assert type(run.participant(lambda done, total: None)._learner) is kind
+
+
+def test_what_is_counted_of_a_forward_pass_is_freed_again() -> None:
+    results: list[StorageWeakRef] = []
+
+    def forward() -> Tensor:
+        # Of which the backward pass needs the result.
+        result = torch.ones(1000, requires_grad=True).exp()
+        results.append(StorageWeakRef(result.untyped_storage()))
+        return result
+
+    assert bytes_saved(forward) == 4000
+    assert results[0].expired()
+
+
+def test_what_is_saved_beside_the_weights() -> None:
+    weight, x = torch.ones(100, requires_grad=True), torch.ones(100)
+    assert bytes_saved(lambda: (weight * x).exp()) == 800
+    assert bytes_saved(lambda: (weight * x).exp(), beside=[x]) == 400

@@ -16,9 +16,11 @@ from starter_kit.rehearsal.machine import OtherWork, machine_name
 from starter_kit.rehearsal.page import BEGIN, END, with_table
 from starter_kit.rehearsal.results import Conditions, Results, StageResult, settings_sha256
 from starter_kit.rehearsal.stages import Measured, RehearsalError, killed_in_the_second_round
+from starter_kit.runs.forecast import Memory
 from starter_kit.settings.config_files import config_names
 from starter_kit.settings.configuration import load_settings
 
+RECORDED = Path(__file__).parents[3] / "docs" / "full-size.json"
 ROW = Measured(
     stage="a step", seconds=12.4, cpu_s=7.6, peak_bytes=3_210_000_000, planned_bytes=3 * 10**9, step_s=2.5
 )
@@ -148,3 +150,14 @@ def test_a_run_is_killed_when_its_first_round_is_recorded(
 def test_a_run_that_ends_before_its_second_round_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RehearsalError, match="status 3"):
         killed_in_the_second_round([sys.executable, "-c", "raise SystemExit(3)"], tmp_path)
+
+
+def test_memory_is_planned_about_as_it_was_measured_on_the_published_shape() -> None:
+    results = Results.model_validate_json(RECORDED.read_bytes())
+    steps = [row for stage in results.stages for row in stage.rows if row.planned_bytes is not None]
+    assert len(steps) >= 9
+    for row in steps:
+        assert row.planned_parts is not None
+        planned = Memory(**row.planned_parts).step_bytes
+        assert planned == row.planned_bytes
+        assert 0.95 * row.peak_bytes < planned < 1.15 * row.peak_bytes, row.stage

@@ -8,6 +8,7 @@ import pytest
 from evaluator.contracts import ArtifactKind
 from starter_kit.reporting.metrics import SUMMARY, read_summary
 from starter_kit.runs.forecast import (
+    PROGRAM_BYTES,
     Disk,
     Forecast,
     Memory,
@@ -39,7 +40,8 @@ WELL = Forecast(
     privacy=None,
     memory=Memory(
         model_bytes=2 * GB,
-        training_bytes=3 * GB,
+        gradient_bytes=GB,
+        optimizer_bytes=2 * GB,
         activations_bytes=8 * GB,
         vectors_bytes=GB,
         states_bytes=0,
@@ -159,6 +161,18 @@ def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_p
 )
 def test_optimizers_keep_as_many_numbers_as_they_do(optimizer: str, momentum: float, numbers: int) -> None:
     assert training_bytes([[3, 4], [5]], optimizer, momentum) == 4 * 17 * numbers
+
+
+def test_a_step_has_its_optimizers_state_after_its_activations_and_preconditioners_beside_them() -> None:
+    memory = replace(WELL.memory, texts_bytes=GB, preconditioners_bytes=5 * GB)
+    # The gradient, the beginning and the change; activations are more than the optimizer's state.
+    assert memory.step_bytes == PROGRAM_BYTES + (2 + 1 + 3 + 5 + 8) * GB
+    slow = replace(memory, optimizer_bytes=9 * GB)
+    assert slow.step_bytes == memory.step_bytes + GB
+    # Adapters: reading the base weights takes more than a step.
+    small = replace(memory, gradient_bytes=0, activations_bytes=0, optimizer_bytes=0, preconditioners_bytes=0)
+    assert small.step_bytes == PROGRAM_BYTES + 2 * 2 * GB
+    assert memory.device_bytes == (2 + 1 + 2 + 5 + 8) * GB
 
 
 def test_preconditioners_are_two_matrices_for_each_side_that_is_not_too_long() -> None:
