@@ -18,6 +18,7 @@ from torch import Tensor
 from evaluator.docvqa.dataset import Dataset, Question
 from evaluator.docvqa.generation import Answer, Encoded, Generator
 from evaluator.docvqa.loading import LoadedShard, Loader, Shard, shards
+from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.tokenization import EncodedText, Tokenizer
 from evaluator.docvqa.vt5 import VT5, Batch, pad_labels, row_losses
 
@@ -139,6 +140,7 @@ class Answerer:
         self.device = torch.device(device)
         self.budget = budget or Budget.of(self.device)
         self.dtype = dtype or precision_of(self.device)
+        set_threads_for(sum(weight.numel() for weight in model.parameters()))
         self.generator = Generator(model.to(self.device), dtype=self.dtype)
         self.tokenizer = tokenizer
         self._model = model

@@ -16,6 +16,7 @@ from torch import Tensor
 from evaluator.checkpoints.contents import sha256_of
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.docvqa.reference import open_reference
+from evaluator.docvqa.threads import set_threads_for
 from evaluator.docvqa.vt5 import WEIGHTS
 from evaluator.error_codes import EXPLANATIONS
 from evaluator.errors import ErrorCode, Problem, ProblemError
@@ -248,6 +249,8 @@ class RunSetup:
         """
         if self.guarantee is not None and len(devices) > 1:
             raise not_shared(self.settings.method, len(devices))
+        self.settings.compute.set_matrix_precision()
+        set_threads_for(self.model.parameters)
         clients = [client for client in self.clients if only is None or client.id in only]
         documents = Documents(
             self.model,
@@ -259,7 +262,6 @@ class RunSetup:
             compute=self.settings.compute,
             devices=devices,
         )
-        self.settings.compute.set_matrix_precision()
         if documents.cut:
             log(
                 f"{documents.cut:,} of {len(documents):,} questions with their pages are longer than the "
