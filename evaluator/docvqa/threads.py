@@ -1,8 +1,8 @@
 """How many threads compute with a model on a CPU.
 
 The operations of a tiny model take microseconds. Shared between threads they take longer, because the threads wait for
-each other: a training round of the tiny VT5 took five times the processor time of one thread where other programs used the
-cores as well.
+each other: where other programs used the cores as well, a training round of the tiny VT5 took five times the processor
+time of one thread.
 """
 
 import os
