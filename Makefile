@@ -12,7 +12,7 @@ TORCH  := $(if $(wildcard $(addsuffix /torch-2.13.0+cpu*.whl,$(WHEELS))),$(addpr
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt $(TORCH)
 
 # More than there are cores: many tests wait, for a broker, a worker or a browser.
-TEST_PROCESSES ?= 6
+TEST_PROCESSES ?= 4
 
 # Each of the many processes that a test run or a demonstration starts would compile the project again.
 unexport PYTHONDONTWRITEBYTECODE
