@@ -104,11 +104,14 @@ class Chart:
 class BytesAxis:
     """A logarithmic axis of bytes. It has no zero: what sent nothing lies at its start, apart from the other values."""
 
-    def __init__(self, sizes: Sequence[int], start: float, end: float, gap: float = ZERO_GAP) -> None:
+    def __init__(
+        self, sizes: Sequence[int], start: float, end: float, gap: float = ZERO_GAP, *, least_gap: float = 0
+    ) -> None:
         zero = [Tick("0 bytes", start)] if 0 in sizes else []
         begin = start + math.copysign(gap, end - start) if zero else start
         self._start = start
-        self._sent = LogAxis([size for size in sizes if size] or [1], begin, end, _bytes_text)
+        sent = [size for size in sizes if size] or [1]
+        self._sent = LogAxis(sent, begin, end, _bytes_text, least_gap=least_gap)
         self.ticks = [*zero, *self._sent.ticks]
 
     def at(self, size: float) -> float:
@@ -118,7 +121,7 @@ class BytesAxis:
 
 def bytes_chart(runs: Sequence[PlottedRun], threshold: float, threshold_words: str) -> Chart:
     """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
-    x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT)
+    x = BytesAxis([run.bytes_total for run in runs], LEFT, WIDTH - RIGHT, least_gap=ZERO_GAP)
     y = LinearAxis([threshold, *(run.anls for run in runs)], HEIGHT - BOTTOM, TOP)
     front = [(x.at(run.bytes_total), y.at(run.anls)) for run in runs if run.kind == "front"]
     marks = [
@@ -273,7 +276,9 @@ def _kind(kind: str, is_baseline: bool) -> str:
 
 
 def _bytes_text(size: float) -> str:
-    return readable_bytes(int(size))
+    """Return a round number of bytes: without decimals, which are zeros."""
+    number, unit = readable_bytes(round(size)).split()
+    return f"{float(number):g} {unit}"
 
 
 def _name(run: PlottedRun, number: int) -> str:

@@ -6,6 +6,7 @@ Lengths are in units of the view box of an SVG picture, of which the origin is a
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 # The steps within a decade at which an axis starts, ends and has its ticks.
 STEPS = (1, 2, 5)
@@ -25,16 +26,33 @@ class Tick:
 
 
 class LogAxis:
-    """A logarithmic axis that covers some positive values and lies from `start` to `end`."""
+    """A logarithmic axis that covers some positive values and lies from `start` to `end`.
+
+    Its ticks are at least `least_gap` apart if two of them can be.
+    """
 
     def __init__(
-        self, values: Iterable[float], start: float, end: float, text: Callable[[float], str] = "{:g}".format
+        self,
+        values: Iterable[float],
+        start: float,
+        end: float,
+        text: Callable[[float], str] = "{:g}".format,
+        *,
+        least_gap: float = 0,
     ) -> None:
         covered = list(values)
         numbers = round_numbers(min(covered), max(covered))
         self._low, self._high = math.log(numbers[0]), math.log(numbers[-1])
         self._start, self._end = start, end
-        self.ticks = [Tick(text(number), self.at(number)) for number in numbers]
+        self.ticks = [Tick(text(number), self.at(number)) for number in self._apart(numbers, least_gap)]
+
+    def _apart(self, numbers: Sequence[float], least_gap: float) -> Sequence[float]:
+        """Return the numbers, or those at decades or at every second decade and so on, which have room."""
+        decades = [number for number in numbers if math.isclose(number, 10.0 ** round(math.log10(number)))]
+        for shown in (numbers, *(decades[::step] for step in range(1, len(decades)))):
+            if all(abs(self.at(after) - self.at(before)) >= least_gap for before, after in pairwise(shown)):
+                return shown if len(shown) > 1 else [numbers[0], numbers[-1]]
+        return [numbers[0], numbers[-1]]
 
     def at(self, value: float) -> float:
         """Return the position of a value."""

@@ -33,3 +33,17 @@ def test_an_axis_has_few_ticks_and_begins_and_ends_with_one(high):
 def test_values_lie_between_the_ends_in_proportion():
     assert [LinearAxis([0, 1], 100, 0).at(value) for value in (0, 0.25, 1)] == [100, 75, 0]
     assert [LogAxis([1, 100], 0, 100).at(value) for value in (1, 10, 100)] == [0, 50, 100]
+
+
+def shown(low: float, high: float, least_gap: float) -> list[str]:
+    return [tick.text for tick in LogAxis([low, high], 0, 400, least_gap=least_gap).ticks]
+
+
+def test_ticks_of_a_logarithmic_axis_that_would_touch_are_at_decades():
+    assert shown(1, 100, 40) == ["1", "2", "5", "10", "20", "50", "100"]
+    assert shown(1, 100, 64) == ["1", "10", "100"]
+    assert shown(0.5, 1e7, 64) == ["0.1", "10", "1000", "100000", "1e+07"]
+
+
+def test_where_no_two_decades_have_room_the_ends_have_ticks():
+    assert shown(0.6, 4, 300) == ["0.5", "5"]
