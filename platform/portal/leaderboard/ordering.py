@@ -7,6 +7,7 @@ as why it has no rank, comes from the rules themselves.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from portal.teams.models import Team
 
 # The id decides where even the times are equal.
 BY_AGE = ("submission__submitted_at", "pk")
+KEPT_QUERIES = 128
 # The orders that a visitor may choose in place of the ranks.
 ORDERS: dict[Sort, tuple[str, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
@@ -55,7 +57,7 @@ class Place:
 
 def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
     """Return the runs that a board lists: those that everybody sees."""
-    return public_runs().filter(budget=budget, submission__track=track)
+    return _listed(track.pk, budget).all()
 
 
 def places(track: Track, budget: float | None, start: int = 0, stop: int | None = None) -> list[Place]:
@@ -105,7 +107,8 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 def rank_if_published(run: Run) -> int | None:
     """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
     track, budget = run.submission.track, run.budget
-    if not Run.objects.filter(_qualifies(track, budget), pk=run.pk, scored_at__isnull=False).exists():
+    qualifies = _qualifies(budget, track.anls_threshold)
+    if not Run.objects.filter(qualifies, pk=run.pk, scored_at__isnull=False).exists():
         return None
     value = Q(bytes_total__lt=run.bytes_total) if budget is None else Q(anls__gt=run.anls)
     equal = Q(bytes_total=run.bytes_total) if budget is None else Q(anls=run.anls)
@@ -116,7 +119,7 @@ def rank_if_published(run: Run) -> int | None:
 def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING) -> tuple[int, int]:
     """Return how many of the selected runs have a rank, and how many have none."""
     listed = _filtered(listed_runs(track, budget), track, selection).order_by()
-    is_ranked = Count("pk", filter=_qualifies(track, budget))
+    is_ranked = Count("pk", filter=_qualifies(budget, track.anls_threshold))
     found = listed.aggregate(listed=Count("pk"), ranked=is_ranked)
     ranked = _selected_ranked(track, budget, selection).count() if selection.best else found["ranked"]
     return ranked, found["listed"] - found["ranked"]
@@ -162,16 +165,16 @@ def first_points(track: Track, budget: float | None, length: int) -> list[tuple[
     return list(runs.annotate(is_verified=is_verified).values_list(*POINT, "is_verified")[:length])
 
 
-def nearest_points(track: Track, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first runs without a rank by bytes."""
-    return _points(_unranked(track, None), length)
-
-
-def front_points(track: Track, length: int) -> list[tuple[Any, ...]]:
-    """Return `POINT` of the first of the runs by bytes whose ANLS no run with fewer bytes reaches."""
+def front_and_nearest_points(
+    track: Track, of_front: int, nearest: int
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return `POINT` of the first runs by bytes whose ANLS none with fewer bytes reaches, and of the first unranked."""
     before = Window(Max("anls"), order_by=_order(None), frame=RowRange(None, -1))
     front = Q(before__isnull=True) | Q(anls__gt=F("before"))
-    return _points(_ranked(track, None).annotate(before=before).filter(front), length)
+    on_front = list(_keys(_ranked(track, None).annotate(before=before).filter(front), 0, of_front))
+    unranked = list(_keys(_unranked(track, None), 0, nearest))
+    found = _points_of([*on_front, *unranked])
+    return [found[key] for key in on_front if key in found], [found[key] for key in unranked if key in found]
 
 
 def record_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
@@ -186,8 +189,13 @@ def record_points(track: Track, budget: float | None, length: int) -> list[tuple
 def _points(runs: QuerySet[Run], length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first of these runs, for which the database reads the rows of no others."""
     keys = list(_keys(runs, 0, length))
-    found = {key: point for key, *point in Run.objects.filter(pk__in=keys).values_list("pk", *POINT)}
-    return [tuple(found[key]) for key in keys if key in found]
+    found = _points_of(keys)
+    return [found[key] for key in keys if key in found]
+
+
+def _points_of(keys: Collection[UUID]) -> dict[UUID, tuple[Any, ...]]:
+    rows = Run.objects.filter(pk__in=list(keys)).order_by().values_list("pk", *POINT)
+    return {key: tuple(point) for key, *point in rows}
 
 
 def best_score(track: Track) -> float | None:
@@ -208,26 +216,43 @@ def _keys(runs: QuerySet[Run], start: int, stop: int | None) -> Iterable[UUID]:
 
 def _ranked(track: Track, budget: float | None) -> QuerySet[Run]:
     """Return the runs with a rank, the best first; of equal ones the earlier first."""
-    return listed_runs(track, budget).filter(_qualifies(track, budget)).order_by(*_order(budget))
+    return _ranked_runs(track.pk, budget, track.anls_threshold).all()
+
+
+def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
+    """Return the runs without a rank, those first that missed it by least."""
+    return _unranked_runs(track.pk, budget, track.anls_threshold).all()
 
 
 def _order(budget: float | None) -> tuple[str, ...]:
     return ("bytes_total" if budget is None else "-anls", *BY_AGE)
 
 
-def _unranked(track: Track, budget: float | None) -> QuerySet[Run]:
-    """Return the runs without a rank, those first that missed it by least."""
-    qualifies = Case(When(_qualifies(track, budget), then=Value(True)), default=Value(False))
-    runs = listed_runs(track, budget).annotate(has_rank=qualifies).filter(has_rank=False)
+# A page asks for parts of the same few queries again and again. To build one takes as long as to answer it, so they are
+# kept, without anything that was read.
+@lru_cache(maxsize=KEPT_QUERIES)
+def _listed(track_id: int, budget: float | None) -> QuerySet[Run]:
+    return public_runs().filter(budget=budget, submission__track_id=track_id)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _ranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
+    return _listed(track_id, budget).filter(_qualifies(budget, threshold)).order_by(*_order(budget))
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _unranked_runs(track_id: int, budget: float | None, threshold: float | None) -> QuerySet[Run]:
+    qualifies = Case(When(_qualifies(budget, threshold), then=Value(True)), default=Value(False))
+    runs = _listed(track_id, budget).annotate(has_rank=qualifies).filter(has_rank=False)
     if budget is None:
         return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
     is_rejected = Case(When(rejected("submission__"), then=Value(1)), default=Value(0))
     return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
 
 
-def _qualifies(track: Track, budget: float | None) -> Q:
+def _qualifies(budget: float | None, threshold: float | None) -> Q:
     if budget is None:
-        return Q(disqualified_because="", anls__gte=track.anls_threshold, bytes_total__isnull=False)
+        return Q(disqualified_because="", anls__gte=threshold, bytes_total__isnull=False)
     is_rejected = rejected("submission__")
     return Q(~is_rejected, disqualified_because="", anls__isnull=False, epsilon__lte=budget)
 

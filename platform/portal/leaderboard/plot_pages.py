@@ -22,8 +22,7 @@ from portal.leaderboard.ordering import (
     best_baseline,
     best_score,
     first_points,
-    front_points,
-    nearest_points,
+    front_and_nearest_points,
     record_points,
 )
 from portal.leaderboard.plot_marks import drawn_marks, table_rows
@@ -105,7 +104,7 @@ def _plot_with_headline(track: Track, tracks: Sequence[Track]) -> dict[str, Any]
         chart = _of_budgets(track, tracks, first)
     else:
         points = first_points(track, None, FIRST)
-        first, chart = [(None, points)], _of_bytes(track, points, front_points(track, MOST_OF_THE_FRONT))
+        first, chart = [(None, points)], _of_bytes(track, points)
     if chart is None:
         return {"plot": "", "tabs": {}}
     best = [
@@ -132,9 +131,10 @@ def _saving(track: Track, points: Sequence[Point]) -> str:
     return f"{shown} times fewer bytes than the baseline {baseline[0]}"
 
 
-def _of_bytes(track: Track, first: Sequence[Point], front: Sequence[Point]) -> Chart | None:
+def _of_bytes(track: Track, first: Sequence[Point]) -> Chart | None:
+    front, nearest = front_and_nearest_points(track, MOST_OF_THE_FRONT, NEAREST)
     known = {row[0] for row in front}
-    others = [*first, *nearest_points(track, NEAREST)]
+    others = [*first, *nearest]
     address = _addresses([*front, *others])
     runs = [
         *plotted(front, address, "front"),
