@@ -156,13 +156,10 @@ POINT = (
 
 def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank, and on a private track whether each is verified."""
-    runs = _ranked(track, budget)
     if not track.is_private:
-        return list(runs.values_list(*POINT)[:length])
-    is_verified = Case(
-        When(verified(track.required_reviews, "submission__"), then=Value(True)), default=Value(False)
-    )
-    return list(runs.annotate(is_verified=is_verified).values_list(*POINT, "is_verified")[:length])
+        return list(_ranked(track, budget).values_list(*POINT)[:length])
+    points = _private_points(track.pk, budget, track.anls_threshold, track.required_reviews)
+    return list(points[:length])
 
 
 def front_and_nearest_points(
@@ -248,6 +245,17 @@ def _unranked_runs(track_id: int, budget: float | None, threshold: float | None)
         return runs.order_by(F("anls").desc(nulls_last=True), *BY_AGE)
     is_rejected = Case(When(rejected("submission__"), then=Value(1)), default=Value(0))
     return runs.order_by(is_rejected, F("epsilon").asc(nulls_last=True), *BY_AGE)
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _private_points(
+    track_id: int, budget: float | None, threshold: float | None, required_reviews: int
+) -> QuerySet[Run, tuple[Any, ...]]:
+    is_verified = Case(
+        When(verified(required_reviews, "submission__"), then=Value(True)), default=Value(False)
+    )
+    runs = _ranked_runs(track_id, budget, threshold).annotate(is_verified=is_verified)
+    return runs.values_list(*POINT, "is_verified")
 
 
 def _qualifies(budget: float | None, threshold: float | None) -> Q:
