@@ -25,7 +25,7 @@ from portal.reviews.evidence import evidence_on
 from portal.reviews.forms import AssignmentForm, MessageForm, ReviewForm, initial_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import open_appeals, verdict_on
-from portal.reviews.services import decide, may_review, missing_for, save_draft
+from portal.reviews.services import decide, may_review, save_draft
 from portal.reviews.threads import post_message, threads_for_reviewer
 from portal.submissions.models import Submission
 
@@ -56,9 +56,7 @@ def desk(request: UserRequest, submission: Submission) -> HttpResponse:
     if form.is_valid():
         written = form.draft()
         try:
-            review = _decide(
-                request, submission, written, is_new=own is None or own.decision == Decision.PENDING
-            )
+            review = _decide(request, submission, written)
         except ValidationError as error:
             # What was written isn't lost with the page.
             own = save_draft(submission, written, actor=request.user)
@@ -71,22 +69,17 @@ def desk(request: UserRequest, submission: Submission) -> HttpResponse:
     return _desk(request, submission, own, form)
 
 
-def _decide(request: UserRequest, submission: Submission, draft: Draft, *, is_new: bool) -> ProofReview:
+def _decide(request: UserRequest, submission: Submission, draft: Draft) -> ProofReview:
     posted = request.POST.get("decision")
-    decision = Decision(posted) if posted in Decision.values else Decision.PENDING
-    if not draft.declares_no_conflict:
-        # Beside all else that is missing, so that nobody mends the page twice.
-        unticked = {"no_conflict": "Who has a conflict of interest leaves the proof to another reviewer."}
-        raise ValidationError({**missing_for(decision, draft, is_new=is_new), **unticked})
     return decide(
         submission,
-        decision,
+        Decision(posted) if posted in Decision.values else Decision.PENDING,
         draft.reason,
         draft.answers,
         actor=request.user,
         notes=draft.notes,
         changes_due=draft.changes_due,
-        declares_no_conflict=True,
+        declares_no_conflict=draft.declares_no_conflict,
         version=_read_version(request),
     )
 

@@ -47,7 +47,7 @@ def decide(
     actor: User,
     notes: Mapping[str, str] | None = None,
     changes_due: date | None = None,
-    declares_no_conflict: bool = False,
+    declares_no_conflict: bool,
     version: int | None = None,
 ) -> ProofReview:
     """Record `actor`'s decision on the submission's proof, in place of an earlier one of theirs.
@@ -57,7 +57,7 @@ def decide(
         checklist: Answers by item; all of them are needed to accept.
         notes: By item, for the team; needed where the answer is no.
         changes_due: Until when the team is to revise the proof, where changes are requested.
-        declares_no_conflict: The reviewer's own word, beside what the history says.
+        declares_no_conflict: The reviewer's own word, beside what the history says; needed for every decision.
         version: Of the proof, as the actor read it; None for whichever is the newest.
 
     Raises:
@@ -189,13 +189,9 @@ def _require_complete(submission: Submission, decision: Decision, given: Draft, 
         raise ValidationError(f"This submission is {submission.state}; only submitted ones are reviewed.")
     if decision == Decision.PENDING:
         raise ValidationError("Accept, ask for changes, or reject.")
-    if missing := missing_for(decision, given, is_new=is_new):
-        raise ValidationError(missing)
-
-
-def missing_for(decision: Decision, given: Draft, *, is_new: bool) -> dict[str, str]:
-    """Return what the decision still needs, by field; `is_new` if the reviewer has made none so far."""
     missing: dict[str, str] = {}
+    if not given.declares_no_conflict:
+        missing["no_conflict"] = "Who has a conflict of interest leaves the proof to another reviewer."
     if not given.reason and (decision != Decision.ACCEPTED or not is_new):
         missing["reason"] = "Give the reason: the team needs to know what to fix or what changed."
     if decision == Decision.CHANGES_REQUESTED and not is_in_reach(given.changes_due):
@@ -204,7 +200,8 @@ def missing_for(decision: Decision, given: Draft, *, is_new: bool) -> dict[str, 
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "An answer is needed to accept the proof.")
     missing |= dict.fromkeys(given.unexplained, "A “no” needs a note: the team reads there what is missing.")
-    return missing
+    if missing:
+        raise ValidationError(missing)
 
 
 def _newest_version(submission: Submission, read: int | None) -> int | None:

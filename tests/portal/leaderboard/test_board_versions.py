@@ -147,7 +147,7 @@ def run(track):
 
 def accept(run):
     answers = {item.key: "yes" for item in CHECKLIST}
-    decide(run.submission, Decision.ACCEPTED, "", answers, actor=make_reviewer())
+    decide(run.submission, Decision.ACCEPTED, "", answers, actor=make_reviewer(), declares_no_conflict=True)
 
 
 def score_another(run):

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.conf import settings
@@ -12,11 +13,11 @@ from django.utils import timezone
 from evaluator.contracts import ArtifactKind
 from portal.audit.models import AuditEntry
 from portal.challenge.models import Ranking
+from portal.reviews import services
 from portal.reviews.checklist import CHECKLIST, Answer
 from portal.reviews.drafts import Draft, draft_of
 from portal.reviews.models import Decision, ProofReview
 from portal.reviews.selectors import awaiting_review, verdict_on
-from portal.reviews.services import decide
 from portal.reviews.verdict import ResultStatus
 from portal.submissions.models import RunState, Submission, SubmissionState
 from portal.submissions.proof_versions import add_version
@@ -34,6 +35,9 @@ from tests.portal.factories import (
 pytestmark = pytest.mark.django_db
 
 ALL_YES = {item.key: Answer.YES for item in CHECKLIST}
+
+
+decide = partial(services.decide, declares_no_conflict=True)
 
 
 def make_reviewer(**fields):
@@ -137,6 +141,16 @@ def test_a_no_needs_a_note(submission, reviewer):
     assert review.notes == {"noise": "Half precision."}
 
 
+@pytest.mark.parametrize(("decision", "others"), [(Decision.ACCEPTED, []), (Decision.REJECTED, ["reason"])])
+def test_no_decision_counts_without_the_word_that_there_is_no_conflict(
+    submission, reviewer, decision, others
+):
+    with pytest.raises(ValidationError) as caught:
+        decide(submission, decision, "", ALL_YES, actor=reviewer, declares_no_conflict=False)
+    assert sorted(caught.value.message_dict) == sorted(["no_conflict", *others])
+    assert not ProofReview.objects.exists()
+
+
 @pytest.mark.parametrize("days", [0, 91])
 def test_changes_are_due_within_reach(submission, reviewer, days):
     with pytest.raises(ValidationError) as caught:
@@ -171,7 +185,6 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(submissio
         {"noise": Answer.NO},
         actor=reviewer,
         notes={"noise": "Half precision."},
-        declares_no_conflict=True,
     )
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
     with transaction.atomic():
