@@ -209,12 +209,6 @@ class Forecast:
         return self.memory.host_bytes + (self.memory.device_bytes if self.room.device is None else 0)
 
 
-def training_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
-    """Return the bytes of the gradient and the optimizer's state, for trained tensors of these shapes."""
-    preconditioners = shampoo_bytes(shapes) if optimizer == "shampoo" else 0
-    return FLOAT * sum(map(prod, shapes)) + optimizer_bytes(shapes, optimizer, momentum) + preconditioners
-
-
 def optimizer_bytes(shapes: Sequence[Sequence[int]], optimizer: str, momentum: float) -> int:
     """Return the bytes of the optimizer's state but for preconditioners, for trained tensors of these shapes."""
     size = sum(map(prod, shapes))

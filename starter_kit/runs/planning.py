@@ -284,6 +284,7 @@ class _Measured:
         self._setup = setup
         providers = self._drawn_providers(local)
         examples = [example for some in providers.values() for example in some]
+        setup.set_up_process()
         began = perf_counter()
         documents = Documents(
             setup.model,
@@ -296,7 +297,6 @@ class _Measured:
         )
         pages = {setup.dataset.questions[example].page for example in examples}
         self.page_s = (perf_counter() - began) / len(pages)
-        setup.settings.compute.set_matrix_precision()
         learner = make_learner(setup.model, documents, local)
         examples_at_once = micro_batch_size(setup)
         if isinstance(learner, StackedLearner) and setup.record_terms:

@@ -230,6 +230,11 @@ class RunSetup:
         shares = {client.id: client.providers for client in self.clients}
         return hashlib.sha256(json.dumps([self.base_sha256, shares]).encode()).hexdigest()
 
+    def set_up_process(self) -> None:
+        """Have this process compute as the settings and the size of the model ask for."""
+        self.settings.compute.set_matrix_precision()
+        set_threads_for(self.model.parameters)
+
     def participant(
         self,
         on_page: Callable[[int, int], None],
@@ -249,8 +254,7 @@ class RunSetup:
         """
         if self.guarantee is not None and len(devices) > 1:
             raise not_shared(self.settings.method, len(devices))
-        self.settings.compute.set_matrix_precision()
-        set_threads_for(self.model.parameters)
+        self.set_up_process()
         clients = [client for client in self.clients if only is None or client.id in only]
         documents = Documents(
             self.model,

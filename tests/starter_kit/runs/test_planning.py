@@ -18,8 +18,8 @@ from starter_kit.runs.forecast import (
     Traffic,
     Work,
     advice,
+    optimizer_bytes,
     shampoo_bytes,
-    training_bytes,
 )
 from starter_kit.runs.planning import as_values, forecast
 from starter_kit.runs.setup import RunSetup
@@ -160,7 +160,8 @@ def test_the_time_of_a_round_is_that_of_its_steps_and_of_what_is_done_for_each_p
     ("optimizer", "momentum", "numbers"), [("adamw", 0, 3), ("sgd", 0, 1), ("sgd", 0.9, 2)]
 )
 def test_optimizers_keep_as_many_numbers_as_they_do(optimizer: str, momentum: float, numbers: int) -> None:
-    assert training_bytes([[3, 4], [5]], optimizer, momentum) == 4 * 17 * numbers
+    gradient = 4 * 17
+    assert gradient + optimizer_bytes([[3, 4], [5]], optimizer, momentum) == 4 * 17 * numbers
 
 
 def test_a_step_has_its_optimizers_state_after_its_activations_and_preconditioners_beside_them() -> None:
