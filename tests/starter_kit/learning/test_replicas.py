@@ -1,29 +1,19 @@
 """A batch on two replicas, both on the CPU, against the same batch on one model."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
 
-from evaluator.docvqa.dataset import Dataset
-from evaluator.docvqa.reference import open_reference
 from starter_kit.compression.lora import LoRA
 from starter_kit.learning.compute import Compute
-from starter_kit.learning.documents import Documents
-from starter_kit.learning.local_training import Learner, LocalTraining
 from starter_kit.learning.replicas import Replicas, shares_of
-from starter_kit.learning.stacking import make_learner
-from starter_kit.learning.trainable_model import TrainableModel
-from starter_kit.randomness import Stream
-from tests.starter_kit.learning.test_compute import ALL, LOCAL, distance, out_of_memory_above
+from tests.starter_kit.learning.test_compute import LOCAL, Steps, distance, out_of_memory_above
 
-STREAM = Stream(7)
 CPU = torch.device("cpu")
 
 
-class Shared:
+class Shared(Steps):
     """A tiny VT5 whose steps are shared by `count` devices."""
 
     def __init__(
@@ -36,34 +26,12 @@ class Shared:
         dropout: bool = False,
         compute: Compute | None = None,
     ) -> None:
-        vt5, tokenizer = open_reference(base)
-        compute = compute or Compute()
-        self.model = TrainableModel(vt5, stream=STREAM, lora=lora, dropout=dropout, compute=compute)
-        self.documents = Documents(
-            self.model,
-            tokenizer,
-            Dataset(data, "train"),
-            examples=ALL,
-            max_input_tokens=64,
-            on_page=lambda done, total: None,
-            compute=compute,
-            devices=[CPU] * count,
-        )
-
-    @property
-    def learner(self) -> Learner:
-        return make_learner(self.model, self.documents, LOCAL)
+        super().__init__(base, data, dropout=dropout, lora=lora, settings=compute, devices=[CPU] * count)
 
     @property
     def replicas(self) -> Replicas:
         assert self.documents._replicas
         return self.documents._replicas
-
-    def gradient(self, examples: Sequence[int] = ALL) -> Tensor:
-        return self.learner.gradient(self.model.start, examples, len(examples))
-
-    def change(self, local: LocalTraining = LOCAL) -> Tensor:
-        return self.learner.train(self.model.start, ALL, local, STREAM).change
 
 
 @pytest.mark.parametrize("lora", [None, LoRA()], ids=["whole", "adapters"])
