@@ -8,6 +8,7 @@ of every page in each scheme and width is left there.
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -239,6 +240,22 @@ def answer_nothing_but_static_files(route: Route) -> None:
         route.abort()
 
 
+@contextmanager
+def shown(browser: Browser, response: Any, width: int, height: int) -> Iterator[Page]:
+    """A page of the browser that shows the body of a response, which was read before."""
+    body = response.getvalue()
+    page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    page.route("**/*", answer_nothing_but_static_files)
+    page.route(
+        f"{SITE}/shown/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    try:
+        page.goto(f"{SITE}/shown/", timeout=20_000)
+        yield page
+    finally:
+        page.close()
+
+
 def problems_of(page: Page, client: Client, path: str, status: int) -> Iterator[str]:
     """Yield what is wrong with a page: each violation, and at each width whether it has to be scrolled sideways."""
     response = client.get(path)
@@ -285,22 +302,13 @@ def test_no_row_that_has_the_focus_is_below_the_head_of_its_board(
     browser: Browser, client: Client, world: World, width: int
 ) -> None:
     # So low that the rows of a small board don't fit in.
-    page = browser.new_page(viewport={"width": width, "height": 240}, reduced_motion="reduce")
-    page.route("**/*", answer_nothing_but_static_files)
-    body = client.get("/leaderboard/track-2/").getvalue()
-    page.route(
-        f"{SITE}/board/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-    )
-    try:
-        page.goto(f"{SITE}/board/", timeout=20_000)
+    with shown(browser, client.get("/leaderboard/track-2/"), width, height=240) as page:
         page.locator(".board tbody input").last.focus()
         covered = []
         for _ in range(page.locator(".board tbody :is(a, input)").count() - 1):
             page.keyboard.press("Shift+Tab")
             covered += page.evaluate(BELOW_THE_HEAD)
         is_sticky = page.evaluate("getComputedStyle(document.querySelector('.board thead th')).position")
-    finally:
-        page.close()
     assert is_sticky == ("sticky" if width > 390 else "static")
     assert covered == []
 
@@ -308,17 +316,9 @@ def test_no_row_that_has_the_focus_is_below_the_head_of_its_board(
 def test_the_methods_stay_in_sight_where_a_board_scrolls_sideways(
     browser: Browser, client: Client, world: World
 ) -> None:
-    page = browser.new_page(viewport={"width": 820, "height": 900}, reduced_motion="reduce")
-    page.route("**/*", answer_nothing_but_static_files)
-    body = client.get("/leaderboard/track-2/?epsilon=1&more=1").getvalue()
-    page.route(
-        f"{SITE}/board/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-    )
-    try:
-        page.goto(f"{SITE}/board/", timeout=20_000)
+    response = client.get("/leaderboard/track-2/?epsilon=1&more=1")
+    with shown(browser, response, width=820, height=900) as page:
         scrolled, *from_edge = page.evaluate(SCROLLED_SIDEWAYS)
-    finally:
-        page.close()
     assert scrolled > 50
     assert from_edge == pytest.approx([0, 0], abs=1)
 
