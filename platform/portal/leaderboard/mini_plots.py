@@ -86,7 +86,7 @@ def bytes_plot(rows: Sequence[Row], threshold: float) -> SafeString:
     return _drawn(
         MiniPlot(
             words,
-            f"ANLS against bytes (logarithmic); the dashed line is the threshold {threshold_text(threshold)}.",
+            f"ANLS against bytes (logarithmic); the dotted line is the threshold {threshold_text(threshold)}.",
             [(_kind(row), (x.at(sent), y.at(anls))) for row, sent, anls in reversed(runs)],
             [
                 Label(first.text, LEFT, HEIGHT - 6, "start"),
