@@ -79,6 +79,8 @@ def upload(page: Page, files: dict[str, Path]) -> None:
 
 
 def submit_and_wait(page: Page) -> None:
+    # The text above the button is replaced as files arrive, which moves the button.
+    expect(page.locator("#submit")).to_contain_text("The draft is complete.")
     page.get_by_role("button", name=re.compile("^submit", re.I)).click()
     scored = page.locator(".badge", has_text=re.compile("^scored$"))
     expect(scored.first).to_be_visible(timeout=120_000)

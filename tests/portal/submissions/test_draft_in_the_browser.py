@@ -206,6 +206,15 @@ def test_from_the_files_to_a_score_without_a_reload(open_page, tmp_path, complai
     assert complaints == []
 
 
+def test_the_button_that_submits_stays_while_files_arrive(open_page, checkpoint):
+    page = open_page()
+    button = page.get_by_role("button", name="Submit").element_handle()
+    choose(page, "checkpoint", checkpoint)
+    expect(page.locator("#submit")).not_to_contain_text("The checkpoint is missing.", timeout=60_000)
+    # A press on a button that is replaced before it ends is lost.
+    assert button.evaluate("button => button.isConnected")
+
+
 def test_without_javascript_it_says_how_else_to_upload(open_page):
     page = open_page(java_script_enabled=False)
     assert "pfl submit" in page.locator("noscript").first.text_content()
