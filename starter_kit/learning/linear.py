@@ -49,7 +49,10 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         for_x, for_weight, _ = ctx.needs_input_grad
         ctx.save_for_backward(x if for_weight else None, weight if for_x else None)
-        return _product(x, weight, bias)
+        product = _product(x, weight, bias)
+        # Not a view in the eyes of autograd, so that what follows may write over it.
+        own: Tensor = torch.ops.aten._unsafe_view(product, product.shape)
+        return own
 
     @staticmethod
     @once_differentiable

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from evaluator.docvqa.vt5 import VT5
-from starter_kit.learning.dropout import PART, Masks, is_exact_on_cpu
+from starter_kit.learning.dropout import PART, Masks, as_factors, is_exact_on_cpu
 from starter_kit.learning.linear import MIN_WEIGHTS
 
 
@@ -112,7 +112,7 @@ class _Attention(torch.autograd.Function):
             weights.append(scores)
             if masks:
                 kept.append(masks.draw(scores.shape))
-                scores = torch.empty_like(scores).copy_(kept[-1]).mul_(scores)
+                scores = as_factors(kept[-1], torch.empty_like(scores)).mul_(scores)
             torch.bmm(scores, v, out=output[part])
         if masks:
             output.mul_(masks.scale)
@@ -134,7 +134,7 @@ class _Attention(torch.autograd.Function):
             weight, of_weight = weights[number], room[: len(weights[number])]
             torch.bmm(rows[part], value[part].mT, out=of_weight)
             if kept:
-                factor = factors[: len(weight)].copy_(kept[number])
+                factor = as_factors(kept[number], factors[: len(weight)])
                 of_weight.mul_(factor)
                 torch.bmm(factor.mul_(weight).mT, rows[part], out=of_value[part])
             else:

@@ -7,6 +7,8 @@ losses, which gives each provider the gradient of its own loss; and one step of 
 stacks, which is G independent steps. A provider that has made its last step doesn't change any more, not even by weight
 decay.
 
+A provider whose batch doesn't fit beside another's, into memory or into `compute.micro_batch_size`, trains by itself.
+
 In exact arithmetic the result equals that of training one after another. Rounding depends on who shares a stack, and
 AdamW amplifies it where a gradient is nearly zero, as it divides by the gradient's size: where updates must be private,
 `adam_epsilon` should be above that size.
@@ -54,6 +56,10 @@ class GroupedExamples(Protocol):
     @property
     def longest(self) -> int:
         """The example that takes most memory."""
+
+    @property
+    def micro_batch_size(self) -> int | None:
+        """How many examples may pass through the model at once; None without a limit."""
 
     def loss(self, examples: Sequence[int]) -> Tensor:
         """Return the mean loss, a scalar, over the examples."""
@@ -122,22 +128,24 @@ class StackedLearner(Learner):
             yield from (torch.zeros_like(weights) for _ in providers)
             return
         names = list(providers)
-        at_once = local.providers_at_once or self.providers_that_fit(local)
-        while names:
+        at_once = self.providers_at_once(local)
+        while names and at_once > 1:
             some = names[:at_once]
             try:
                 changes = self._changes(weights, {name: providers[name] for name in some}, local, stream)
             except Exception as error:
-                if len(some) == 1 or not is_out_of_memory(error):
+                if not is_out_of_memory(error):
                     raise
                 changes = None
             if changes is None:
                 # Outside of the handler, nothing holds what the failed training stored. Half of them start again.
-                at_once = len(some) // 2
+                at_once = max(1, len(some) // 2)
                 logger.warning("memory doesn't suffice; continuing with %d providers at once", at_once)
                 continue
             yield from changes
             names = names[len(some) :]
+        # One by one, whose batches can pass through the model in parts.
+        yield from super().provider_changes(weights, {name: providers[name] for name in names}, local, stream)
 
     def _changes(
         self, weights: Tensor, providers: Mapping[str, Sequence[int]], local: LocalTraining, stream: Stream
@@ -177,8 +185,18 @@ class StackedLearner(Learner):
                 self._propagate(self._documents.losses(groups).sum())
             optimizer.step()
 
-    def providers_that_fit(self, local: LocalTraining) -> int:
-        """Return how many providers can train at once in the memory reserved for it; at least one.
+    def providers_at_once(self, local: LocalTraining) -> int:
+        """Return how many providers train at once, at least one: as many as `local` says or else as fit into the memory
+        reserved for it, but no more than have their batches in one micro-batch.
+        """
+        at_once, limit = (
+            local.providers_at_once or self._providers_that_fit(local),
+            self._documents.micro_batch_size,
+        )
+        return max(1, at_once if limit is None else min(at_once, limit // local.batch_size))
+
+    def _providers_that_fit(self, local: LocalTraining) -> int:
+        """Estimate how many providers can train at once in the memory reserved for it; perhaps none.
 
         The estimate covers what the model stores of a batch for the backward pass; twice as much again for temporary
         tensors in it, which aren't freed at once; and five vectors per provider: adapters, gradient, two moments, and a
@@ -191,7 +209,7 @@ class StackedLearner(Learner):
             self._bytes_of_an_example = two - one
         provider = 3 * local.batch_size * self._bytes_of_an_example + 5 * 4 * self.tensors.size
         device = next(iter(self.tensors.parameters.values())).device
-        return max(1, int(USABLE * _memory_bytes(device)) // provider)
+        return int(USABLE * _memory_bytes(device)) // provider
 
 
 def _first_rows(optimizer: torch.optim.Optimizer, count: int) -> list[Parameter]:

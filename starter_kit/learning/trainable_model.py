@@ -26,6 +26,7 @@ from starter_kit.learning.checkpointing import checkpoint_blocks
 from starter_kit.learning.compute import EXACT, Compute
 from starter_kit.learning.cross_attention import shorten_cross_attention
 from starter_kit.learning.dropout import use_fast_dropout
+from starter_kit.learning.feed_forward import use_fast_feed_forward
 from starter_kit.learning.linear import use_fast_linear
 from starter_kit.learning.self_attention import use_fast_self_attention
 from starter_kit.learning.tensors import TrainableTensors
@@ -74,6 +75,7 @@ class TrainableModel:
             use_fast_linear(model)
             shorten_cross_attention(model)
             use_fast_self_attention(model)
+            use_fast_feed_forward(model)
             use_fast_dropout(model)
         if compute.checkpoint_activations:
             checkpoint_blocks(model)

@@ -300,7 +300,7 @@ class _Measured:
         learner = make_learner(setup.model, documents, local)
         examples_at_once = micro_batch_size(setup)
         if isinstance(learner, StackedLearner) and setup.record_terms:
-            examples_at_once *= local.providers_at_once or learner.providers_that_fit(local)
+            examples_at_once *= learner.providers_at_once(local)
         kept = _bytes_of_an_example(setup.model, documents) * examples_at_once
         self.activations_bytes = round(ACTIVATIONS * kept)
         self.step_s = self._step_s(learner, providers, examples)

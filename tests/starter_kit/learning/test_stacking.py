@@ -163,8 +163,24 @@ def test_as_many_train_at_once_as_memory_is_set_aside_for(
     assert stacks == [5]
     sizes.clear()
     monkeypatch.setattr(stacking, "CPU_MEMORY_BYTES", 1)
-    changes(learner, setup, one_step)
-    assert sizes == [1] * 5
+    assert learner.providers_at_once(one_step) == 1
+
+
+@pytest.mark.parametrize(
+    ("micro_batch_size", "together", "most"), [(None, 5, 7), (6, 3, 6), (2, 1, 2), (1, 1, 1)]
+)
+def test_no_more_train_at_once_than_have_their_batches_in_a_micro_batch(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, micro_batch_size: int | None, together: int, most: int
+) -> None:
+    expected, sizes = changes(setup.loop(), setup, SGD), list[int]()
+    setup.documents.micro_batch_size = micro_batch_size
+    local = SGD.model_copy(update={"providers_at_once": 5})
+    learner, losses = setup.stacked(), setup.model.losses
+    assert learner.providers_at_once(local) == together
+    monkeypatch.setattr(setup.model, "losses", lambda batch, of: sizes.append(sum(of)) or losses(batch, of))
+    for found, before in zip(changes(learner, setup, local), expected, strict=True):
+        assert torch.allclose(found, before, rtol=0, atol=1e-5)
+    assert max(sizes) == most
 
 
 def test_shampoo_is_no_optimizer_of_stacks(setup: Setup) -> None:
