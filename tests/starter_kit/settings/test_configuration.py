@@ -54,6 +54,17 @@ def test_published_noise_gives_the_published_epsilon_by_the_published_rule(epsil
         assert 0.98 * epsilon < plan.guarantee.epsilon(plan.rounds) <= epsilon
 
 
+def test_the_private_baseline_of_the_competition_has_its_published_numbers() -> None:
+    """Section A.4.2 of the competition paper: K = 2 of ten clients, M = 50 of at least 400 providers, clip norm 0.5."""
+    settings = load_settings("full/fl-provider-dp-track-2")
+    assert isinstance(settings, fl_provider_dp.Settings)
+    terms = settings.plan(FEDERATION).record_terms
+    assert terms
+    assert terms.mechanism.sampling.clients(10).mean == 2
+    assert terms.mechanism.sampling.providers(400).mean == 50
+    assert (settings.rounds, settings.clip_norm, settings.delta) == (5, 0.5, 1e-5)
+
+
 def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     settings = load_settings(written(tmp_path, SMALL))
     assert isinstance(settings, fedavg.Settings)
