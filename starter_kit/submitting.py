@@ -104,7 +104,7 @@ def prepare(
             expected="the privacy proof",
             found="no such file",
         )
-    rules = _rules_of(client, track)
+    rules = client.track(track)
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:
         run = _planned_run(path, rules, with_code=with_code)
@@ -286,16 +286,3 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
     require_answerable(path)
     budgets = [budget for budget in rules.budgets if budget is not None]
     return PlannedRun(budget_of(record, budgets), files, record.end.public_key)
-
-
-def _rules_of(client: SiteClient, track: str) -> TrackInfo:
-    tracks = client.tracks()
-    for rules in tracks:
-        if rules.slug == track:
-            return rules
-    raise ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        where="--track",
-        expected=f"one of {', '.join(rules.slug for rules in tracks)}",
-        found=track,
-    )

@@ -25,7 +25,12 @@ def create(out: Annotated[Path, typer.Argument(help="Folder to write.")]) -> Non
     with exit_on_problem():
         if out.exists():
             raise ProblemError.of(
-                ErrorCode.RUN_FOLDER, where=str(out), expected="a new folder", found="an existing one"
+                ErrorCode.RUN_FOLDER,
+                message="Base weights are never written over what is there.",
+                where=str(out),
+                expected="a new folder",
+                found="an existing one",
+                next_step="Name another folder, or remove this one.",
             )
         tiny_vt5.copy_to(out)
     print_lines(f"{out}: a tiny VT5, pre-trained on public cards")

@@ -120,7 +120,7 @@ def credentials_of(
 ) -> "Callable[[], Credentials]":
     """Return a function that obtains a run's credentials and reports what is new or missing.
 
-    What is there already is checked now, if the run needs it.
+    What is there already, and that the site would issue a token, is checked now, if the run needs it.
     Training calls it once everything else is known to be right, so that no token is used up in vain.
     """
 
@@ -128,7 +128,7 @@ def credentials_of(
     from starter_kit.site.credentials import check_credentials, obtain_credentials
 
     if isinstance(settings, RecordedSettings):
-        check_credentials(key_path(key), run_token, track)
+        check_credentials(key_path(key), run_token, track, site, resumed=resumed)
 
     def obtain() -> "Credentials":
 

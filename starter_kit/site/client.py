@@ -91,6 +91,19 @@ class SiteClient:
         """Return the tracks with their rules."""
         return self._call(list[TrackInfo], "GET", "/tracks")
 
+    def track(self, slug: str) -> TrackInfo:
+        """Return the track of this name in its address, or raise `E_CONFIGURATION` with those that there are."""
+        tracks = self.tracks()
+        for track in tracks:
+            if track.slug == slug:
+                return track
+        raise ProblemError.of(
+            ErrorCode.CONFIGURATION,
+            where="--track",
+            expected=f"one of {', '.join(track.slug for track in tracks)}",
+            found=slug,
+        )
+
     def issue_run_token(self, track: str) -> IssuedRunToken:
         """Request a new token for one training run in this track; the run's record carries it."""
         return self._call(IssuedRunToken, "POST", "/run-tokens", NewRunToken(track=track))

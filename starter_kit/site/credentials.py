@@ -52,12 +52,21 @@ def obtain_credentials(
     return Credentials(key, run_token, new_key)
 
 
-def check_credentials(key_file: Path, run_token: str | None, track: str) -> None:
-    """Check what of the credentials is there already, long before a run needs them.
+def check_credentials(
+    key_file: Path,
+    run_token: str | None,
+    track: str,
+    site: SiteClient | None = None,
+    *,
+    resumed: bool = False,
+) -> None:
+    """Check what of the credentials is there already, and that the site would issue the rest, long before a run needs
+    them. No token is issued. The arguments are those of `obtain_credentials`.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) The run token is none, or a record can't name such a track;
-            (`E_SIGNING_KEY`) the key's file can't be read.
+        ProblemError: (`E_CONFIGURATION`) The run token is none, or the track has no such tokens;
+            (`E_SIGNING_KEY`) the key's file can't be read; (`E_REQUEST_SIGN_IN`) the site doesn't accept the account's
+            token; (`E_SITE_UNREACHABLE`) it doesn't answer.
     """
     if run_token is not None:
         _check(run_token)
@@ -70,6 +79,15 @@ def check_credentials(key_file: Path, run_token: str | None, track: str) -> None
         )
     if key_file.exists():
         signing.load_key(key_file)
+    if run_token is None and site and not resumed:
+        site.signing_keys()
+        if site.track(track).budgets == [None]:
+            raise ProblemError.of(
+                ErrorCode.CONFIGURATION,
+                where="--track",
+                expected="a track with privacy budgets, which issues run tokens",
+                found=track,
+            )
 
 
 def _check(run_token: str) -> None:

@@ -92,6 +92,6 @@ def require_trusted_server(setup: RunSetup) -> None:
             ErrorCode.CONFIGURATION,
             where="placement",
             expected="server: whoever leads the run writes its annex, and has to be trusted with what is in it",
-            found=setup.settings.method,
+            found=getattr(setup.settings, "placement", setup.settings.method),
             next_step="Run it on one machine, with `pfl train`; docs/distributed.md gives the reason.",
         )

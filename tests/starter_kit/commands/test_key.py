@@ -1,6 +1,7 @@
 """`pfl key`, `pfl token` and the token and key of a training run, as a shell sees them."""
 
 import os
+import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,6 +115,33 @@ def test_training_that_cannot_begin_uses_no_token_up(
     assert "E_RUN_FOLDER" in pfl(home, *command, status=2, environment=access)[1]
     assert not RunToken.objects.exists()
     assert not key_file(home).exists()
+
+
+def test_a_site_that_would_issue_no_token_is_reported_before_any_page_is_read(
+    home: Path, access: dict[str, str], base: Path, data: Path, tmp_path: Path
+) -> None:
+    unreadable = shutil.copytree(data, tmp_path / "unreadable")
+    shutil.rmtree(unreadable / "images")
+    command = [
+        "train",
+        "fl-provider-dp",
+        "--data",
+        unreadable,
+        "--base",
+        base,
+        "--out",
+        tmp_path / "out",
+        *QUICK,
+    ]
+    unknown = {**access, "PFL_TOKEN": "pfl_of_nobody"}
+    assert "E_REQUEST_SIGN_IN" in pfl(home, *command, status=2, environment=unknown)[1]
+    _, errors = pfl(home, *command, "--track", "track-1", status=2, environment=access)
+    assert "a track with privacy budgets" in errors
+    _, errors = pfl(home, *command, "--track", "track-9", status=2, environment=access)
+    assert "one of track-1, track-2" in errors
+    # Nothing is requested of the site for a run that brings its token, or has it already.
+    given = {**unknown, "PFL_RUN_TOKEN": "a-token-of-my-own"}
+    assert "E_DATASET_FORMAT" in pfl(home, *command, status=2, environment=given)[1]
 
 
 def test_training_without_privacy_needs_neither_token_nor_key(

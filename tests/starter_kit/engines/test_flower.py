@@ -323,7 +323,8 @@ def test_a_private_run_whose_server_is_not_trusted_is_rejected_as_it_would_learn
     settings = quick_settings("fl-provider-dp", changes)
     with pytest.raises(ProblemError, match="trusted with what is in it") as rejected:
         run(settings, base, data, tmp_path / "run", over_grid(InProcessGrid(), wait_s=1, timeout_s=1))
-    assert rejected.value.problems[0].code is ErrorCode.CONFIGURATION
+    assert rejected.value.problem.code is ErrorCode.CONFIGURATION
+    assert f"placement={rejected.value.problem.found}" == changes[0]
     with pytest.raises(ProblemError, match="trusted with what is in it"):  # whatever server would ask it
         ClientHost.of(RunSetup(settings, data=data, base=base), [0], Watcher().pages)
 
