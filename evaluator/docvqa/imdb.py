@@ -62,11 +62,14 @@ PARSING_ERRORS = (
 _BOXES = TypeAdapter(list[tuple[float, float, float, float]])
 
 
+MEMBER, NONMEMBER = "member", "non_member"
+
+
 class ImdbQuestion(BaseModel):
     """One row of an imdb file. Fields that the benchmark doesn't use are ignored.
 
     Attributes:
-        provider: In red-team files only, as `label`: "member" or "non_member".
+        provider: In red-team files only, as `label`: `MEMBER` or `NONMEMBER`.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -153,11 +156,15 @@ def read_imdb(path: Path, max_bytes: int = MAX_IMDB_BYTES) -> Imdb:
 
 
 def write_imdb(path: Path, split: str, questions: Sequence[ImdbQuestion]) -> None:
-    """Write an imdb file that `np.load(path, allow_pickle=True)` reads, with one answer a question."""
+    """Write an imdb file that `np.load(path, allow_pickle=True)` reads, with one answer a question.
+
+    Rows have the keys `provider` and `label` where these are known.
+    """
     rows = np.empty(len(questions) + 1, dtype=object)
     rows[0] = {"version": "pfl-docvqa/1", "split": split}
     for number, question in enumerate(questions, 1):
-        rows[number] = question.model_dump(exclude={"provider", "label"}) | {
+        unknown = {key for key in ("provider", "label") if not getattr(question, key)}
+        rows[number] = question.model_dump(exclude=unknown) | {
             "answers": question.answers[0] if question.answers else ""
         }
     np.save(path, rows, allow_pickle=True)

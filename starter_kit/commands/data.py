@@ -122,7 +122,7 @@ def forms(
         def write(public: Path, secret: Path) -> "ImportSummary":
             summary = generate(public, secret, settings, on_progress)
             if red_providers:
-                write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
+                summary.splits |= write_red_splits(secret, settings, providers=red_providers, forms=RED_FORMS)
             return summary
 
         summary = _write_pair(out, force, write)
@@ -356,10 +356,11 @@ def _settings_that_fit() -> Iterator[None]:
 
 
 def _print_summary(summary: "ImportSummary") -> None:
-    table = Table("split", *(Column(name, justify="right") for name in COUNTS), title=Text(summary.name))
+    counts = (Column(name, justify="right") for name in COUNTS)
+    table = Table(Column("split", no_wrap=True), *counts, title=Text(summary.name))
     for split, tally in summary.splits.items():
         table.add_row(
-            split,
+            Text(split),
             str(tally.pages),
             str(tally.questions),
             f"{tally.words / max(tally.pages, 1):.0f}",

@@ -15,6 +15,27 @@ from starter_kit.data.summary import SplitTally
 
 PUBLIC = "public"  # train and valid: for everybody
 SECRET = "secret"  # noqa: S105 - a folder's name: test, for the organizers alone
+SPLITS = ("train", "valid", "test", "red")
+# What the names of further splits for attacks begin with, which are for the organizers alone.
+FOR_ATTACKS = "red-"
+
+
+def splits_of(folder: Path) -> list[str]:
+    """Return the splits of a data folder, those for attacks last.
+
+    Raises:
+        ProblemError: `E_DATASET_FORMAT`, if there are none.
+    """
+    for_attacks = sorted(path.name for path in folder.glob(f"{FOR_ATTACKS}*"))
+    found = [split for split in (*SPLITS, *for_attacks) if (folder / split).is_dir()]
+    if not found:
+        raise ProblemError.of(
+            ErrorCode.DATASET_FORMAT,
+            where=str(folder),
+            expected="a folder train, valid, test or red",
+            found="none",
+        )
+    return found
 
 
 class SplitWriter:

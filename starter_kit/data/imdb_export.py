@@ -9,25 +9,30 @@ from itertools import chain
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, read_info
-from evaluator.docvqa.imdb import ImdbQuestion, write_imdb
+from evaluator.docvqa.imdb import MEMBER, NONMEMBER, ImdbQuestion, write_imdb
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
+from starter_kit.data.folders import FOR_ATTACKS, splits_of
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 # Split -> what the competition calls it, and the file of one that isn't in training.
-SET_NAMES = {"train": "train", "valid": "val", "test": "test", "red": "red_test"}
+SET_NAMES = {"train": "train", "valid": "val", "test": "test"}
+RED = "red_test"
 FILES = {"valid": "imdb_val.npy", "test": "imdb_test.npy", "red": "red_test.npy"}
 
 
 def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progress) -> ImportSummary:
     """Write the splits that `folder` has: question files and indexes to `out/imdb`, images to `out/images`.
 
+    A split `red-<name>` becomes `SaTML_PMIA_<name>.npy`, whose rows say who is a member.
+
     Raises:
-        ProblemError: `E_DATASET_FORMAT`, if `folder` is no data folder, an image is missing, or a training page's
-            provider is no client's.
+        ProblemError: `E_DATASET_FORMAT`, if `folder` is no data folder or has no split, an image is missing, or a
+            training page's provider is no client's.
     """
     info = read_info(folder)
-    datasets = [Dataset(folder, split) for split in SET_NAMES if (folder / split).is_dir()]
+    datasets = [Dataset(folder, split) for split in splits_of(folder)]
+    members = {provider for names in info.clients.values() for provider in names}
     total, done = sum(len(dataset.pages) for dataset in datasets), 0
     findings = Findings()
     providers: dict[str, dict[str, str]] = {}
@@ -38,9 +43,7 @@ def export_imdb(folder: Path, out: Path, on_progress: OnProgress = ignore_progre
         if dataset.split == "train":
             _write_training(rows, info.clients, out / "imdb")
         else:
-            set_name = SET_NAMES[dataset.split]
-            path = out / "imdb" / FILES[dataset.split]
-            write_imdb(path, set_name, list(chain.from_iterable(rows.values())))
+            _write_held_out(dataset.split, rows, members, out / "imdb")
         for page in dataset.pages.values():
             providers[page.document] = {"provider": page.provider}
             _copy_image(dataset.image_path(page.page), out / "images")
@@ -67,7 +70,7 @@ def _rows_by_provider(dataset: Dataset, findings: Findings) -> dict[str, list[Im
                         "ocr_tokens": page.words,
                         "ocr_normalized_boxes": page.boxes,
                         "question_id": question.question_id,
-                        "set_name": SET_NAMES[dataset.split],
+                        "set_name": SET_NAMES.get(dataset.split, RED),
                     }
                 )
             )
@@ -96,6 +99,22 @@ def _write_training(rows: dict[str, list[ImdbQuestion]], clients: dict[int, list
         data_points[f"client_{client}"] = index
         write_imdb(folder / f"imdb_train_client_{client}.npy", "train", own)
     _write_json(folder / "data_points.json", data_points)
+
+
+def _write_held_out(split: str, rows: dict[str, list[ImdbQuestion]], members: set[str], folder: Path) -> None:
+    """The file of a split that isn't in training. In those of the red-team challenge, a row names its provider."""
+    name = FILES.get(split)
+    if name is None:
+        name = f"SaTML_PMIA_{split.removeprefix(FOR_ATTACKS)}.npy"
+        rows = {
+            provider: [question.model_copy(update=_membership(provider, members)) for question in questions]
+            for provider, questions in rows.items()
+        }
+    write_imdb(folder / name, SET_NAMES.get(split, RED), list(chain.from_iterable(rows.values())))
+
+
+def _membership(provider: str, members: set[str]) -> dict[str, str]:
+    return {"provider": provider, "label": MEMBER if provider in members else NONMEMBER}
 
 
 def _copy_image(source: Path, folder: Path) -> None:

@@ -15,18 +15,17 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
-from evaluator.docvqa.imdb import Imdb, read_data_points, read_imdb
+from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folders import FOR_ATTACKS, SplitWriter
 from starter_kit.data.images import import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 
 NAME = "pfl-docvqa"
 Form = TypeVar("Form")
 CLIENT_FILE = re.compile(r"(?:imdb|blue)_train_client_(\d+)\.npy")
-RED_FILE = re.compile(r"SaTML_PMIA_(\w+)\.npy")
-MEMBER = "member"
+RED_FILE = re.compile(r"SaTML_PMIA_([\w-]+)\.npy")
 HELD_OUT_FILES = {
     "valid": ("imdb_valid.npy", "imdb_val.npy", "blue_valid.npy", "blue_val.npy"),
     "test": ("imdb_test.npy", "blue_test.npy"),
@@ -83,7 +82,7 @@ class ImdbSource:
     def red_files(self) -> dict[str, Path]:
         """Return the red-team files by the split that each becomes."""
         return {
-            f"red-{match[1]}": path
+            f"{FOR_ATTACKS}{match[1]}": path
             for folder in self.folders
             for path in sorted(folder.glob("SaTML_PMIA_*.npy"))
             if (match := RED_FILE.fullmatch(path.name))
@@ -279,7 +278,7 @@ def _convert_red(
                 conversion.findings.note(Finding.UNKNOWN_PROVIDER, page.page)
             writer.add(page, questions)
     conversion.tallies[split] = writer.tally
-    labels = conversion.source.find(f"SaTML_PMIA_label_{split.removeprefix('red-')}.json")
+    labels = conversion.source.find(f"SaTML_PMIA_label_{split.removeprefix(FOR_ATTACKS)}.json")
     members = {question.provider for question in imdb.questions if question.label == MEMBER}
     return members | (_members(labels) if labels else set())
 

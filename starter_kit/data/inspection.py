@@ -4,12 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, read_info
-from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.errors import ErrorCode, Problem
 from evaluator.progress import OnProgress, ignore_progress
+from starter_kit.data.folders import splits_of
 from starter_kit.data.images import read_image
 from starter_kit.data.summary import ImportSummary, SplitTally
-
-SPLITS = ("train", "valid", "test", "red")
 
 
 def inspect_folder(
@@ -21,14 +20,7 @@ def inspect_folder(
         ProblemError: `E_DATASET_FORMAT`, if the folder can't be read at all.
     """
     info = read_info(folder)
-    datasets = [Dataset(folder, split) for split in SPLITS if (folder / split).is_dir()]
-    if not datasets:
-        raise ProblemError.of(
-            ErrorCode.DATASET_FORMAT,
-            where=str(folder),
-            expected="a folder train, valid, test or red",
-            found="none",
-        )
+    datasets = [Dataset(folder, split) for split in splits_of(folder)]
     tallies = {dataset.split: SplitTally.of(dataset) for dataset in datasets}
     problems = _client_problems(info, tallies)
     total, done = sum(len(dataset.pages) for dataset in datasets), 0

@@ -9,9 +9,10 @@ A row is a page with its questions::
     boxes              list of [x0, y0, x1, y1] in [0, 1], one a word
     questions          list of question_id, question, answers, key
 
-`<out>/data/<split>-00000-of-00001.parquet` and so on, where the split `valid` is called `validation`; `README.md` names
-the files of each split, and the files say which features `datasets` shall make of the columns. Nothing is lost: what
-comes back is the folder that was written, images included.
+`<out>/data/<split>-00000-of-00001.parquet` and so on, where the split `valid` is called `validation` and `red-<name>`
+`red.<name>`, as names of splits have no hyphens; `README.md` names the files of each split, and the files say which
+features `datasets` shall make of the columns. Nothing is lost: what comes back is the folder that was written, images
+included.
 """
 
 import json
@@ -28,15 +29,21 @@ from pydantic import BaseModel, ValidationError
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, first_line, read_info, write_info
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.progress import OnProgress, ignore_progress
-from starter_kit.data.folders import SplitWriter
+from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, splits_of
 from starter_kit.data.images import store_image
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
 from starter_kit.extras import import_extra
 
-# Split -> what `datasets` calls it.
-NAMES = {"train": "train", "valid": "validation", "test": "test", "red": "red"}
-SPLITS = {name: split for split, name in NAMES.items()} | {"valid": "valid", "val": "valid"}
-FILE = re.compile(r"(?P<split>[a-z]+)(?:-.*)?\.parquet")
+# What `datasets` calls a split -> split.
+SPLITS = {
+    "train": "train",
+    "validation": "valid",
+    "valid": "valid",
+    "val": "valid",
+    "test": "test",
+    "red": "red",
+}
+FILE = re.compile(r"(?P<split>red(?:\.\w+)+|[a-z]+)(?:-.*)?\.parquet")
 PAGES_IN_A_FILE = 4000
 PAGES_IN_A_GROUP = 100
 # The key of `dataset.json` in a file's metadata, and that of the features, which `datasets` defines.
@@ -107,7 +114,7 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
     parquet: Any = import_extra("pyarrow.parquet", "parquet", "pyarrow")
     info = read_info(folder)
     homes = {provider: client for client, providers in info.clients.items() for provider in providers}
-    datasets = [Dataset(folder, split) for split in NAMES if (folder / split).is_dir()]
+    datasets = [Dataset(folder, split) for split in splits_of(folder)]
     total, done = sum(len(dataset.pages) for dataset in datasets), 0
     schema = _schema(info)
     (out / "data").mkdir(parents=True)
@@ -117,7 +124,7 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
         files = max(1, math.ceil(len(pages) / PAGES_IN_A_FILE))
         for number in range(files):
             part = pages[number * PAGES_IN_A_FILE : (number + 1) * PAGES_IN_A_FILE]
-            name = f"{NAMES[dataset.split]}-{number:05d}-of-{files:05d}.parquet"
+            name = f"{_name(dataset.split)}-{number:05d}-of-{files:05d}.parquet"
             with parquet.ParquetWriter(out / "data" / name, schema) as writer:
                 for start in range(0, len(part), PAGES_IN_A_GROUP):
                     group = part[start : start + PAGES_IN_A_GROUP]
@@ -133,7 +140,8 @@ def export_parquet(folder: Path, out: Path, on_progress: OnProgress = ignore_pro
 def import_parquet(
     source: Path, folder_public: Path, folder_secret: Path, on_progress: OnProgress = ignore_progress
 ) -> ImportSummary:
-    """Convert Parquet files with the columns of this module into data folders: the test set into the secret one.
+    """Convert Parquet files with the columns of this module into data folders: the test set, and further splits for
+    attacks, into the secret one.
 
     An image that isn't a plain JPEG of the kit's size is encoded again.
 
@@ -146,7 +154,8 @@ def import_parquet(
     findings, clients, tallies = Findings(), dict[int, list[str]](), dict[str, SplitTally]()
     info: DatasetInfo | None = None
     for split, paths in files.items():
-        folder = folder_secret if split == "test" else folder_public
+        is_secret = split == "test" or split.startswith(FOR_ATTACKS)
+        folder = folder_secret if is_secret else folder_public
         with SplitWriter(folder, split) as writer:
             for path in paths:
                 info = info or _stored_info(parquet, path)
@@ -214,7 +223,7 @@ def _row(
 
 
 def _card(info: DatasetInfo, splits: list[str]) -> str:
-    files = [{"split": NAMES[split], "path": f"data/{NAMES[split]}-*.parquet"} for split in splits]
+    files = [{"split": _name(split), "path": f"data/{_name(split)}-*.parquet"} for split in splits]
     front = {
         "pretty_name": info.name,
         "task_categories": ["document-question-answering"],
@@ -226,17 +235,27 @@ def _card(info: DatasetInfo, splits: list[str]) -> str:
     )
 
 
+def _name(split: str) -> str:
+    """What `datasets` calls a split."""
+    return "validation" if split == "valid" else split.replace("-", ".")
+
+
+def _split(name: str) -> str | None:
+    """The split that `datasets` calls so; None for another name."""
+    return name.replace(".", "-") if name.startswith("red.") else SPLITS.get(name)
+
+
 def _files(source: Path) -> dict[str, list[Path]]:
     """The files of each split, in the order of their names."""
     named = [
-        (SPLITS[match["split"]], path)
+        (split, path)
         for path in sorted(source.rglob("*.parquet"))
-        if (match := FILE.fullmatch(path.name)) and match["split"] in SPLITS
+        if (match := FILE.fullmatch(path.name)) and (split := _split(match["split"]))
     ]
     if not named:
         raise _malformed(source, "files such as data/train-00000-of-00001.parquet", "none")
-    order = list(NAMES)
-    named.sort(key=lambda pair: order.index(pair[0]))
+    order = list(SPLITS.values())
+    named.sort(key=lambda pair: (order.index(pair[0]) if pair[0] in order else len(order), pair[0]))
     return {split: [path for _, path in group] for split, group in groupby(named, key=lambda pair: pair[0])}
 
 

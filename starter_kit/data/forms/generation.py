@@ -120,8 +120,11 @@ def generate(
     return ImportSummary(NAME, tallies, {k: len(names) for k, names in clients.items()}, Findings())
 
 
-def write_red_splits(folder: Path, settings: FormSettings, *, providers: int, forms: int) -> None:
-    """Write two splits for attacks: about `providers` training providers, and as many that no split has.
+def write_red_splits(
+    folder: Path, settings: FormSettings, *, providers: int, forms: int
+) -> dict[str, SplitTally]:
+    """Write two splits for attacks: about `providers` training providers, and as many that no split has. Returns their
+    counts.
 
     `red` has `forms` new forms of each provider, as in the competition's red-team data; `red-trained` has the very
     forms that training had, beside as many of each of the others, which is the worst case. All providers are made
@@ -131,6 +134,7 @@ def write_red_splits(folder: Path, settings: FormSettings, *, providers: int, fo
     members = sorted(rng.sample(range(settings.providers), providers))
     named = [(number, f"provider-{number:05}") for number in members]
     named += [(settings.providers + number, f"red-provider-{number:05}") for number in range(providers)]
+    tallies = {}
     for split, of_split, count in (("red", "red", forms), ("red-trained", "train", FORMS_A_PROVIDER)):
         with SplitWriter(folder, split) as writer:
             for place, name in named:
@@ -140,6 +144,8 @@ def write_red_splits(folder: Path, settings: FormSettings, *, providers: int, fo
                     writer.add(page, questions)
                     image = draw_form(page.words, page.boxes, provider.color)
                     image.save(folder / "images" / f"{page.page}.jpg", quality=JPEG_QUALITY)
+        tallies[split] = writer.tally
+    return tallies
 
 
 def _held_out(settings: FormSettings, split: str, forms: int, training: list[Provider]) -> list[Provider]:

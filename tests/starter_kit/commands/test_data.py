@@ -14,7 +14,14 @@ from starter_kit.data.folders import atomic_folder
 from tests.starter_kit.data.sources import ReceiptFolder, sound_receipts
 
 SMALL = ("--train-providers", "10", "--train-pages", "12", "--valid-pages", "4", "--test-pages", "4")
+SMALL_FORMS = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--red-providers", "3")
 ENTRIES = frozenset({"public", "secret"})
+
+
+def splits_in(printed: str) -> list[str]:
+    """The splits that the first table of a summary counts."""
+    rows = printed.partition("└")[0].splitlines()
+    return [row.split()[1] for row in rows if row.startswith("│")]
 
 
 def pfl_data(*arguments: object) -> Result:
@@ -40,8 +47,9 @@ def test_forms_are_written_and_counted(tmp_path: Path) -> None:
 
 
 def test_forms_have_splits_for_attacks_where_that_is_asked_for(tmp_path: Path) -> None:
-    sizes = ("--providers", "10", "--valid-forms", "4", "--test-forms", "6", "--red-providers", "3")
-    assert pfl_data("forms", tmp_path / "out", *sizes).exit_code == 0
+    made = pfl_data("forms", tmp_path / "out", *SMALL_FORMS)
+    assert made.exit_code == 0
+    assert splits_in(made.stdout) == ["train", "valid", "test", "red", "red-trained"]
     members = {
         name
         for names in Dataset(tmp_path / "out" / "public", "train").info.clients.values()
@@ -133,6 +141,12 @@ def test_inspection_counts_documents_and_questions_by_what_they_are_about(tmp_pa
     lines = [line.replace("│", " ").split() for line in printed.splitlines()]
     for key in counts[0] | counts[1]:
         assert [key, str(counts[0][key]), str(counts[1][key])] in lines
+
+
+def test_inspection_counts_the_splits_for_attacks(tmp_path: Path) -> None:
+    pfl_data("forms", tmp_path / "out", *SMALL_FORMS)
+    printed = pfl_data("inspect", tmp_path / "out" / "secret").stdout
+    assert splits_in(printed) == ["test", "red", "red-trained"]
 
 
 def test_both_folders_name_the_clients(tmp_path: Path) -> None:

@@ -348,3 +348,33 @@ def test_documents_for_attacks_become_a_split_of_their_own_and_go_out_again(sour
     assert summary.splits["red"].questions == len(red.questions) > 0
     export_imdb(public, source.parent / "again")
     assert (source.parent / "again" / "imdb" / "red_test.npy").is_file()
+
+
+def test_files_of_the_red_team_challenge_go_out_again_with_who_is_a_member(source: Path) -> None:
+    red = as_red_team(source, {"Ash": "member", "Birch": "non_member"})
+    labels = {"Ash": {"label": "member"}, "Birch": {"label": "non_member"}}
+    (red / "SaTML_PMIA_label_nondp.json").write_text(json.dumps(labels))
+    attacked, again = source.parent / "attacked", source.parent / "again"
+    convert_imdb(red, source.parent / "public", attacked)
+    (attacked / "red-nondp").rename(attacked / "red-of-mine")
+    summary = export_imdb(attacked, source.parent / "exported")
+    assert summary.splits["red-of-mine"].pages == 4
+    written = rows(source.parent / "exported" / "imdb" / "SaTML_PMIA_of-mine.npy")[1:]
+    assert {(row["provider"], row["label"]) for row in written} == {
+        ("Ash", "member"),
+        ("Birch", "non_member"),
+    }
+    convert_imdb(source.parent / "exported", source.parent / "public", again)
+    first, second = Dataset(attacked, "red-of-mine"), Dataset(again, "red-of-mine")
+    assert first.pages == second.pages
+    assert {question.question_id: question for question in first.questions} == {
+        question.question_id: question for question in second.questions
+    }
+    assert membership(Dataset(again, "red-of-mine")) == {"Ash": True, "Birch": False}
+
+
+def test_a_folder_without_any_split_is_not_exported(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    shutil.copy(made / "public" / "dataset.json", tmp_path / "folder")
+    with pytest.raises(ProblemError, match="a folder train"):
+        export_imdb(tmp_path / "folder", tmp_path / "out")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -58,6 +59,19 @@ def test_a_data_folder_comes_back_as_it_was(
     for path in (data / "images").iterdir():
         assert (back / "images" / path.name).read_bytes() == path.read_bytes()
     assert not (tmp_path / "back" / "secret").exists()
+
+
+def test_splits_for_attacks_come_back_into_the_secret_folder(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "secret"
+    shutil.copytree(data, folder)
+    (folder / "valid").rename(folder / "red-of-mine")
+    pfl_data("export", folder, tmp_path / "parquet", "--format", "parquet")
+    # A split's name has no hyphens in `datasets`.
+    assert "split: red.of.mine" in (tmp_path / "parquet" / "README.md").read_text()
+    pfl_data("parquet", tmp_path / "parquet", tmp_path / "back")
+    back = tmp_path / "back" / "secret"
+    assert Dataset(back, "red-of-mine").sha256() == Dataset(folder, "red-of-mine").sha256()
+    assert not (tmp_path / "back" / "public" / "red-of-mine").exists()
 
 
 def test_files_name_the_features_that_datasets_makes_of_them(exported: Path, train: Path) -> None:
