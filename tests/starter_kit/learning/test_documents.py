@@ -1,3 +1,4 @@
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -53,6 +54,25 @@ def test_each_group_has_the_loss_that_it_has_as_a_batch_of_its_own(base: Path, d
     expected = [examples.loss(group).item() for group in groups]
     assert examples.losses(groups).tolist() == pytest.approx(expected, rel=1e-4)
     assert len({round(loss, 3) for loss in expected}) == 3
+
+
+def test_a_batch_that_was_prepared_is_read_once_and_in_another_thread(base: Path, data: Path) -> None:
+    examples = documents(base, data)
+    expected = examples.loss([0, 5, 8])
+    readers: list[int] = []
+
+    class Watched(InMemory):
+        def read(self, places: Sequence[int]) -> Tensor:
+            readers.append(threading.get_ident())
+            return super().read(places)
+
+    examples._features = Watched(whole_features(examples))
+    examples.prepare([0, 5, 8])
+    assert torch.equal(examples.loss([0, 5, 8]), expected)
+    assert len(readers) == 1
+    assert readers[0] != threading.get_ident()
+    examples.loss([0, 5, 8])
+    assert readers[1] == threading.get_ident()
 
 
 def test_the_longest_example_is_the_one_with_the_longest_text(base: Path, data: Path) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from itertools import chain
 
 import torch
@@ -27,6 +28,35 @@ def test_training_stops_at_the_last_step_allowed() -> None:
         )
         == 4
     )
+
+
+def test_the_next_steps_examples_are_read_while_a_step_is_computed() -> None:
+    toy = Toy()
+    calls: list[tuple[str, list[int]]] = []
+
+    def backward(batch: Sequence[int]) -> torch.Tensor:
+        calls.append(("computed", list(batch)))
+        loss = toy.loss(batch)
+        torch.autograd.backward(loss)
+        return loss.detach()
+
+    learner = Learner(
+        toy.learner.tensors,
+        toy.loss,
+        backward=backward,
+        prepare=lambda batch: calls.append(("prepared", list(batch))),
+    )
+    local = LocalTraining(learning_rate=0.05, batch_size=2)
+    change = learner.train(toy.weights, range(6), local, STREAM).change
+    first, second, third = batches(range(6), local, STREAM)
+    assert calls == [
+        ("prepared", second),
+        ("computed", first),
+        ("prepared", third),
+        ("computed", second),
+        ("computed", third),
+    ]
+    assert torch.equal(change, toy.learner.train(toy.weights, range(6), local, STREAM).change)
 
 
 def test_an_update_lowers_the_loss() -> None:
