@@ -167,8 +167,15 @@ def recover(
             return Unfinished(paths)
         if state.interrupted_rounds < 0:
             raise ValueError(f"{state.round} rounds were finished, and fewer had begun")
-        if differing and yaml.safe_load(settings)["rounds"] < state.round:
-            raise ValueError(f"{state.round} rounds were finished, more than are asked for")
+        if differing and (rounds := yaml.safe_load(settings)["rounds"]) < state.round:
+            raise ProblemError.of(
+                ErrorCode.RUN_FOLDER,
+                message="The unfinished run has more rounds than are asked for.",
+                where="rounds",
+                expected=f"at least {state.round}, which are finished",
+                found=rounds,
+                next_step=f"Name at least {state.round} rounds, or omit --resume to start again.",
+            )
         metrics = _metrics_of(paths.metrics, state.round)
         log = _log_of(paths.log, state.round)
     return Unfinished(paths, replace(state, breaks=state.breaks + 1), metrics, log)

@@ -352,6 +352,22 @@ def test_a_run_can_be_resumed_with_more_rounds_and_ends_as_if_it_had_had_them_be
     assert settings[0] == settings[1]
 
 
+def test_a_run_is_not_resumed_with_fewer_rounds_than_are_finished(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CutError):
+        trained("fedavg", base, data, tmp_path / "run", THREE, watcher=CutOff(5))
+    with pytest.raises(ProblemError) as caught:
+        trained("fedavg", base, data, tmp_path / "run", ["rounds=1"], resume=True)
+    assert caught.value.problem.code is ErrorCode.RUN_FOLDER
+    assert (caught.value.problem.expected, caught.value.problem.found) == (
+        "at least 2, which are finished",
+        "1",
+    )
+    resumed = trained("fedavg", base, data, tmp_path / "run", ["rounds=2"], resume=True)
+    assert len(read_metrics(resumed.path / METRICS)) == 2
+
+
 def test_a_private_run_keeps_its_rounds_and_what_differs_is_named(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
