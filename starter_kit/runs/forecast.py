@@ -14,6 +14,8 @@ PROGRAM_BYTES = 600_000_000
 # A step's memory for its activations, over what is kept of them for the backward pass: temporary tensors, and what an
 # allocator loses to fragmentation.
 ACTIVATIONS = 1.1
+# The same where a step on a CPU computes its batch in parts: what one part frees, the next one doesn't quite fill.
+ACTIVATIONS_OF_PARTS = 1.7
 # Vectors of a local training: where it begins, and the change that it makes.
 TRAINING_VECTORS = 2
 FLOAT = 4
@@ -255,8 +257,11 @@ def _memory_advice(forecast: Forecast, micro_batch_size: int) -> Iterable[str]:
     if needed <= there:
         return
     activations_fit = there - (needed - memory.activations_bytes)
-    if activations_fit > memory.activations_bytes / max(micro_batch_size, 1):
-        fitting = max(1, int(micro_batch_size * activations_fit / memory.activations_bytes))
+    of_an_example = memory.activations_bytes / max(micro_batch_size, 1)
+    if room.device is None:
+        of_an_example *= ACTIVATIONS_OF_PARTS / ACTIVATIONS
+    if activations_fit > of_an_example:
+        fitting = int(activations_fit / of_an_example)
         yield f"A step doesn't fit into memory: --set compute.micro_batch_size={fitting}"
     elif activations_fit > 0:
         yield (

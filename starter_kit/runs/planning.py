@@ -24,6 +24,7 @@ from starter_kit.learning.stacking import StackedLearner, bytes_saved, make_lear
 from starter_kit.learning.trainable_model import TrainableModel
 from starter_kit.runs.forecast import (
     ACTIVATIONS,
+    ACTIVATIONS_OF_PARTS,
     FLOAT,
     TEXT_BYTES,
     Disk,
@@ -299,10 +300,11 @@ class _Measured:
         self.page_s = (perf_counter() - began) / len(pages)
         learner = make_learner(setup.model, documents, local)
         examples_at_once = micro_batch_size(setup)
+        in_parts = examples_at_once < local.batch_size and learner.device.type == "cpu"
         if isinstance(learner, StackedLearner) and setup.record_terms:
             examples_at_once *= learner.providers_at_once(local)
         kept = _bytes_of_an_example(setup.model, documents) * examples_at_once
-        self.activations_bytes = round(ACTIVATIONS * kept)
+        self.activations_bytes = round((ACTIVATIONS_OF_PARTS if in_parts else ACTIVATIONS) * kept)
         self.step_s = self._step_s(learner, providers, examples)
         self.provider_s = self._provider_s() if setup.record_terms else 0.0
 
