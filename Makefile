@@ -64,8 +64,9 @@ faults: $(VENV)/.test  ## kill, stop and fill what a site depends on, count what
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest tests/faults -m faults -q --reliability docs/reliability.md
 
-reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md
+reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md and docs/ablations.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction docs/reproduction.md $(if $(AGAIN),--again)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction.ablations docs/ablations.md $(if $(AGAIN),--again)
 
 leakage: $(VENV)/.test  ## attack the baselines of `make reproduce`, whose runs it uses or trains, and write docs/leakage.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m starter_kit.reproduction.leakage docs/leakage.md

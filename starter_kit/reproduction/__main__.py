@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from starter_kit.console import exit_on_problem, log
-from starter_kit.reporting.files import replace_file
-from starter_kit.reproduction.experiment import TASK, Experiment, Results
+from starter_kit.console import log
+from starter_kit.reproduction.experiment import TASK, Experiment
 from starter_kit.reproduction.page import page
+from starter_kit.reproduction.writing import write_page
 
 
 def reproduce(
@@ -24,17 +24,7 @@ def reproduce(
     Outcomes beside the page are kept while their rows' settings are the same. After an interruption, also of `--again`,
     the same command without it trains the rest.
     """
-    numbers = page_file.with_suffix(".json")
-    experiment = Experiment(folder, seeds, task=TASK, say=log)
-    with exit_on_problem():
-        if again:
-            numbers.unlink(missing_ok=True)
-            experiment.forget()
-        earlier = Results.model_validate_json(numbers.read_bytes()) if numbers.exists() else None
-        results = experiment.run(earlier)
-        replace_file(numbers, results.model_dump_json(indent=1) + "\n")
-        replace_file(page_file, page(results))
-    log(f"{page_file}: written")
+    write_page(page_file, Experiment(folder, seeds, task=TASK, say=log), page, again=again)
 
 
 typer.run(reproduce)

@@ -65,6 +65,7 @@ GROUPS = (
             "secure-aggregation": "The server sees the sum of all updates, and no single one.",
             "reports": "The numbers and plots that a run leaves in its folder.",
             "reproduction": "How the papers' methods compare on a task that a small model learns.",
+            "ablations": "What epochs, clients and quantization each do to the method that won track 1.",
             "published-settings": "The papers' settings, accounted by both rules.",
         },
     ),

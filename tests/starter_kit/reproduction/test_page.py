@@ -3,7 +3,7 @@ import pytest
 from starter_kit.data.forms import FormSettings
 from starter_kit.reproduction.claims import CLAIMS
 from starter_kit.reproduction.experiment import Results
-from starter_kit.reproduction.page import page, verdict
+from starter_kit.reproduction.page import page
 from starter_kit.reproduction.rows import ROWS, Outcome
 from starter_kit.weights.tiny_vt5.origin import read_origin
 
@@ -104,13 +104,6 @@ def test_seeds_are_compared_with_themselves_whatever_their_order() -> None:
 
 def test_one_seed_has_no_spread() -> None:
     assert "±" not in line(page(results(seeds=1)), "FedAvg |")
-
-
-def test_a_verdict_is_of_the_mean_and_of_every_seed() -> None:
-    assert verdict([0.1, 0.2]) == "holds in every seed"
-    assert verdict([-0.1, 0.2]) == "holds on average, in 1 of 2 seeds"
-    assert verdict([-0.2, 0.1]) == "**doesn't hold**"
-    assert verdict([0.0]) == "**doesn't hold**"
 
 
 def test_every_row_has_a_config_whose_change_would_be_noticed() -> None:

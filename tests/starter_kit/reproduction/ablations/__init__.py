@@ -1,0 +1,1 @@
+"""Tests of the ablations of track 1's winner."""
