@@ -51,7 +51,7 @@ def train(
         typer.Option(
             help="Devices to train on, such as cuda:0,cuda:1. Each of --processes takes its share of them, and trains "
             "other clients. The devices of one process, so all of them where one client trains, share the examples of "
-            "each step; not in private runs.",
+            "each step; in private runs they train different providers instead.",
         ),
     ] = "",
     log_to: Loggers = None,

@@ -1,10 +1,12 @@
-"""Which devices clients train on: those of `--devices`, over processes, and over the examples of a step."""
+"""Which devices clients train on: those of `--devices`, over processes, and over the examples of a step or, in private
+runs, over the providers of a client."""
 
 from collections.abc import Sequence
 
 import torch
 
 from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.settings.own_methods import own_file
 from starter_kit.settings.run_settings import PrivateSettings, RunSettings
 
 
@@ -15,15 +17,14 @@ def chosen_devices(names: str, settings: RunSettings, processes: int) -> list[to
         processes: In how many processes clients train.
 
     Raises:
-        ProblemError: (`E_CONFIGURATION`) A device isn't there, is named twice or isn't of the settings' kind; or
-            several devices would share the steps of a private run.
+        ProblemError: (`E_CONFIGURATION`) A device isn't there, is named twice or isn't of the settings' kind; or a
+            process would have several devices for a private method that trains no providers.
     """
     found = [_device(name.strip(), settings.device) for name in names.split(",")] if names.strip() else []
     gpus = [device.index for device in found if device.type == "cuda"]
     if len(set(gpus)) < len(gpus):
         raise _wrong(names, "each GPU once")
-    if isinstance(settings, PrivateSettings) and len(found) > processes:
-        raise not_shared(settings.method, len(found), processes)
+    check_divisible(settings, len(found), processes)
     return found
 
 
@@ -38,14 +39,30 @@ def devices_of_process(number: int, processes: int, devices: Sequence[torch.devi
     return list(devices[number::processes]) or [devices[number % len(devices)]]
 
 
-def not_shared(method: str, devices: int, processes: int = 1) -> ProblemError:
-    """Return the rejection of more devices than processes for a private method."""
-    return ProblemError.of(
+def check_divisible(settings: RunSettings, devices: int, processes: int = 1) -> None:
+    """Check that the work of a process can be divided among so many devices.
+
+    Without privacy they share the examples of each step. Steps of private runs aren't shared: there, each device trains
+    providers of its own.
+
+    Raises:
+        ProblemError: (`E_CONFIGURATION`) There are more devices than processes for a private method that trains no
+            providers.
+    """
+    if devices <= processes or not isinstance(settings, PrivateSettings) or settings.trains_providers:
+        return
+    says_so = (
+        " Or set trains_providers in its Settings, if it does train providers."
+        if own_file(type(settings))
+        else ""
+    )
+    raise ProblemError.of(
         ErrorCode.CONFIGURATION,
         where="--devices",
-        expected=f"at most one device for each of --processes, as a step of {method}, which is private, isn't shared",
+        expected=f"at most one device for each of --processes: {settings.method} is private, so that they don't share "
+        "its steps, and trains no providers, so that each can't train providers of its own",
         found=f"{devices} devices, --processes {processes}",
-        next_step="Add --processes, so that clients train beside one another, or name fewer devices.",
+        next_step=f"Add --processes, so that clients train beside one another, or name fewer devices.{says_so}",
     )
 
 

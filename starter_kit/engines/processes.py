@@ -47,8 +47,8 @@ def in_processes(
 
     Args:
         data, base: The folders that the run's setup was read from; each process reads all of its pages.
-        devices: What processes take in place of that. Where there are more devices than processes, those of one
-            process share the examples of its steps.
+        devices: What processes take in place of that. Where there are more devices than processes, a process has
+            several: see `RunSetup.participant`.
     """
 
     @contextmanager

@@ -4,7 +4,9 @@ once."""
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -65,6 +67,17 @@ class Documents:
         self._features = page_features(model, dataset, pages, on_page, precision=compute.features)
         self.micro_batch_size = compute.micro_batch_size
         self._prepared: dict[tuple[int, ...], Future[Batch]] = {}
+
+    def for_model(self, model: TrainableModel) -> Self:
+        """Return the same examples for another model, such as a replica on another device.
+
+        Both read the same texts and image features, also at once from two threads. Batches that were prepared, and the
+        thread that prepares them, belong to one of them alone.
+        """
+        view = copy(self)
+        view._model, view._replicas, view._prepared = model, None, {}
+        view.__dict__.pop("_reader", None)
+        return view
 
     @property
     def cut(self) -> int:

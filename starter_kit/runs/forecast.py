@@ -84,6 +84,9 @@ class Memory:
     """The memory of one process, in bytes, where the model trains on the CPU; on a GPU, `host_bytes` and
     `device_bytes` share it.
 
+    Of several GPUs, each takes `device_bytes`, and in a private run two vectors more: the round's model, and an update
+    that waits for its turn.
+
     Attributes:
         model_bytes: All weights of the model.
         gradient_bytes: The gradient: a vector of all trained numbers.
@@ -152,7 +155,7 @@ class Timing:
         step_s: One optimizer step.
         provider_s: Clipping and adding one provider's update.
         pages_s: Making the image features of all pages, once for all runs on the data.
-        round_s: A round, without messages between machines.
+        round_s: A round on one device, without messages between machines.
         total_s: All rounds.
     """
 

@@ -44,8 +44,8 @@ OpenEngine = Callable[[RunSetup, Watcher], AbstractContextManager[Engine]]
 
 
 def in_process_on(devices: Sequence[torch.device]) -> OpenEngine:
-    """Return an engine that runs all clients in this process, one after another; `devices` share the examples of each
-    step, the first of which has the model."""
+    """Return an engine that runs all clients in this process, one after another, on `devices`: see
+    `RunSetup.participant`."""
 
     @contextmanager
     def opened(setup: RunSetup, watcher: Watcher) -> Iterator[Engine]:

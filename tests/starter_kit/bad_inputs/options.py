@@ -232,8 +232,8 @@ CASES = [
             "fedavg --devices gpu",
             "fedavg --devices cpu,",
             "fedavg --devices cuda:0,cuda:1",
-            "fl-provider-dp --devices cpu,cpu",
-            "fl-provider-dp --devices cpu,cpu,cpu --processes 2",
+            "client-dp --devices cpu,cpu",
+            "client-dp --devices cpu,cpu,cpu --processes 2",
         )
     ),
     Bad("run track", "train fl-provider-dp --data data --base base --out out --track T/2", C, "--track"),

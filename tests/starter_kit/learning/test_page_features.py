@@ -4,6 +4,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,15 @@ def test_features_in_a_file_are_those_in_memory_to_the_bit(base: Path, pages_dat
     assert isinstance(in_file, FeatureRows)
     assert torch.equal(all_of(in_file), all_of(in_memory))
     assert torch.equal(in_file.read([4, 1]), all_of(in_memory)[[4, 1]])
+
+
+def test_threads_read_a_file_at_once(base: Path, pages_data: Path) -> None:
+    in_file = features_of(base, pages_data)
+    orders = [[number % 6, (number * 5 + 1) % 6] for number in range(60)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(in_file.read, orders))
+    expected = all_of(in_file)
+    assert all(torch.equal(rows, expected[order]) for rows, order in zip(found, orders, strict=True))
 
 
 def test_float16_rounds_each_number_and_takes_half_the_room(base: Path, pages_data: Path) -> None:
