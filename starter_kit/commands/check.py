@@ -10,6 +10,7 @@ from starter_kit.commands.app import new_app
 from starter_kit.commands.options import BaseFolder, RunDirectory, require_number
 from starter_kit.console import EXIT_REJECTED, exit_on_problem, print_lines, print_problems, progress
 from starter_kit.reporting.rounding import rounded_up
+from starter_kit.settings.track_rules import BUDGETS, DELTA, MAX_ROUNDS, RULE
 
 if TYPE_CHECKING:
     from evaluator.contracts import StepResult, TrackRules
@@ -30,11 +31,11 @@ def check(
         typer.Option(help="ε of the board; by default the smallest that covers the record's claim."),
     ] = None,
     clients: Annotated[int, typer.Option(min=1, help="Clients of the track.")] = 10,
-    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds that the track allows.")] = 10_000,
-    delta: Annotated[float, typer.Option(help="δ of the track.")] = 1e-5,
+    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds that the track allows.")] = MAX_ROUNDS,
+    delta: Annotated[float, typer.Option(help="δ of the track.")] = DELTA,
     sampling_rule: Annotated[
         SamplingRule, typer.Option(help="How the track accounts two stages of sampling.")
-    ] = SamplingRule.TWO_STAGE,
+    ] = RULE,
     trainable: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,7 +47,7 @@ def check(
 ) -> None:
     """Run the checks that the workers run, on your own disk, and list everything that they would reject."""
     from evaluator.contracts import PrivacyRules, TrackRules
-    from starter_kit.evaluation.steps import BUDGETS, check_run, require_record, require_run
+    from starter_kit.evaluation.steps import check_run, require_record, require_run
     from starter_kit.runs.folder import RunFolder, budget_of
 
     folder = RunFolder(run)

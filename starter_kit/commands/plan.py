@@ -41,10 +41,10 @@ def plan(
 
         settings = load_settings(config, changes or [], flags=given_flags(context), on_note=log)
 
-        from starter_kit.evaluation.steps import BUDGETS
         from starter_kit.runs.forecast import advice
         from starter_kit.runs.planning import as_values, forecast, micro_batch_size
         from starter_kit.runs.setup import RunSetup
+        from starter_kit.settings.track_rules import BUDGETS
 
         setup = RunSetup(settings, data=data, base=base)
         found = forecast(setup, out, BUDGETS, measure=measure)
@@ -130,10 +130,19 @@ def _ranks(privacy: "Privacy | None", budgets: tuple[int, ...]) -> list[tuple[st
     rows = [("ε", f"{epsilon_text(privacy.epsilon)} for one {privacy.unit}, δ = {privacy.delta:g}")]
     if privacy.product is not None:
         rows.append(("ε if sampled clients counted", f"{epsilon_text(privacy.product)}, which no board uses"))
+    if privacy.recorded and (privacy.claims_less or privacy.claimed_delta != privacy.delta):
+        claim = f"{epsilon_text(privacy.claimed)} by the rule {privacy.rule}, δ = {privacy.claimed_delta:g}"
+        rows.append(("ε that the record claims", claim))
     if privacy.noise_multiplier is not None:
         rows.append(("noise multiplier", f"{privacy.noise_multiplier:.4g}"))
     budget = privacy.budget(budgets) if privacy.recorded else None
-    return [*rows, ("rank", "none in track 2" if budget is None else f"track 2, ε = {budget:g}")]
+    if not privacy.recorded:
+        return [*rows, ("rank", "none in track 2")]
+    rejected = budget is None or privacy.rejections()
+    return [
+        *rows,
+        ("rank", "none in track 2, which rejects the record" if rejected else f"track 2, ε = {budget:g}"),
+    ]
 
 
 def _duration(seconds: float) -> str:

@@ -12,8 +12,6 @@ from evaluator.progress import OnProgress, ignore_progress
 from starter_kit.runs.folder import FILES, RunFolder
 from starter_kit.weights.base_weights import read_base
 
-BUDGETS = (1, 4, 8)  # the competition's values of ε
-
 ShowProgress = Callable[[Step], AbstractContextManager[OnProgress]]
 
 

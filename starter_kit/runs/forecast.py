@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from evaluator.mechanisms.mechanism import SamplingRule
+from starter_kit.settings.track_rules import DELTA, MAX_ROUNDS, RULE
+
 # A page's name, with its three questions and their tokens; its own tokens are in a file.
 TEXT_BYTES = 6_000
 # Python, PyTorch, the tokenizer, and the image tower's work on a few pages.
@@ -19,6 +22,8 @@ ACTIVATIONS_OF_PARTS = 1.7
 # Vectors of a local training: where it begins, and the change that it makes.
 TRAINING_VECTORS = 2
 FLOAT = 4
+# By less than the track tolerates in a claim.
+TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,14 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Privacy:
-    """ε of all rounds.
+    """ε of all rounds, by the rules of track 2 where the run writes a training record.
 
     Attributes:
         noise_multiplier: σ; None where the noise isn't Gaussian.
         product: ε where sampled clients count as amplification; None where that isn't defined.
         needed: For each budget that ε under the track's rule exceeds, the noise multiplier that would keep it.
+        claimed: ε that the record would claim, by the settings' own rule and δ; None for `epsilon`.
+        rule, claimed_delta, rounds: The settings' own, which the record states.
     """
 
     unit: str
@@ -73,6 +80,27 @@ class Privacy:
     noise_multiplier: float | None
     recorded: bool
     needed: dict[float, float]
+    claimed: float | None = None
+    rule: SamplingRule = RULE
+    claimed_delta: float = DELTA
+    rounds: int = 1
+
+    def rejections(self) -> dict[str, str]:
+        """Return why track 2 would reject the record whatever its noise, each with the setting that corrects it."""
+        found = {}
+        if self.recorded and self.claims_less:
+            why = f"the rule {self.rule} claims less than the track's rule {RULE} computes"
+            found[why] = f"sampling_rule={RULE}"
+        if self.recorded and self.claimed_delta != DELTA:
+            found[f"δ = {self.claimed_delta:g}, and the track's is {DELTA:g}"] = f"delta={DELTA:g}"
+        if self.recorded and self.rounds > MAX_ROUNDS:
+            found[f"{self.rounds:,} rounds, and the track allows {MAX_ROUNDS:,}"] = f"rounds={MAX_ROUNDS}"
+        return found
+
+    @property
+    def claims_less(self) -> bool:
+        """Whether the rule of the settings gives a smaller ε than the track's, which rejects such a claim."""
+        return self.rule is not RULE and self.product is not None and self.product < self.epsilon - TOLERANCE
 
     def budget(self, budgets: Iterable[float]) -> float | None:
         """Return the smallest of `budgets` that ε is within; None if it exceeds all."""
@@ -291,10 +319,15 @@ def _rank_advice(forecast: Forecast, budgets: Sequence[float]) -> Iterable[str]:
         return
     if not privacy.recorded:
         yield f"The privacy of one {privacy.unit} has no board: this run can be submitted to track 1 only."
-    elif privacy.budget(budgets) is None:
-        yield f"ε = {privacy.epsilon:.4g} is over every budget: the run would be listed without a rank."
+        return
+    rejections = privacy.rejections()
+    corrected = "".join(f" --set {change}" for change in rejections.values())
+    if privacy.budget(budgets) is None:
+        yield f"ε = {privacy.epsilon:.4g} is over every budget: track 2 rejects such a record."
         for budget, sigma in privacy.needed.items():
             yield (
-                f"For ε = {budget:g}: --set noise_multiplier=null --set target_epsilon={budget:g}, "
+                f"For ε = {budget:g}: --set noise_multiplier=null --set target_epsilon={budget:g}{corrected}, "
                 f"which is noise multiplier {sigma:.4g}"
             )
+    elif rejections:
+        yield f"Track 2 rejects the record: {'; '.join(rejections)}.{corrected}"

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from evaluator.accounting import official
 from evaluator.accounting.calibration import noise_multiplier_for
-from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
+from evaluator.mechanisms.mechanism import SamplingRule
 from starter_kit.compression.plugin_codecs import CodecPlugin
 from starter_kit.dp.clipping import clip
 from starter_kit.dp.guarantee import accounting_problems
@@ -41,6 +41,7 @@ from starter_kit.runs.forecast import (
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.setup import RunSetup
 from starter_kit.settings.run_settings import LocalTrainingSettings
+from starter_kit.settings.track_rules import DELTA, MAX_ROUNDS, RULE
 
 # Vectors in memory at once: the model, a message of it, an update, its clipped form, the sum, and a message of that.
 VECTORS = 6
@@ -162,31 +163,32 @@ def _privacy(setup: RunSetup, budgets: Sequence[float]) -> Privacy | None:
     if terms is None:
         epsilon = guarantee.epsilon(setup.rounds)
         return Privacy(guarantee.unit, guarantee.delta, epsilon, None, None, recorded=False, needed={})
+    rounds = min(setup.settings.rounds, MAX_ROUNDS)
     with accounting_problems():
         found = {
-            rule: official.epsilon(events, guarantee.delta)
+            rule: official.epsilon(events, DELTA)
             for rule, events in terms.mechanism.releases(setup.rounds).items()
         }
-        epsilon = found[SamplingRule.TWO_STAGE]
+        epsilon = found[RULE]
         needed = {
-            budget: _needed(terms.mechanism, budget, guarantee.delta, setup.rounds)
+            budget: noise_multiplier_for(
+                terms.mechanism, epsilon=budget, delta=DELTA, rounds=rounds, rule=RULE
+            )
             for budget in budgets
             if epsilon > budget * (1 + 1e-9)
         }
     return Privacy(
         unit=guarantee.unit,
-        delta=guarantee.delta,
+        delta=DELTA,
         epsilon=epsilon,
         product=found[SamplingRule.PRODUCT],
         noise_multiplier=terms.mechanism.noise.multiplier,
         recorded=True,
         needed=needed,
-    )
-
-
-def _needed(mechanism: Mechanism, budget: float, delta: float, rounds: int) -> float:
-    return noise_multiplier_for(
-        mechanism, epsilon=budget, delta=delta, rounds=rounds, rule=SamplingRule.TWO_STAGE
+        claimed=guarantee.epsilon(setup.rounds),
+        rule=getattr(setup.settings, "sampling_rule", RULE),
+        claimed_delta=guarantee.delta,
+        rounds=setup.rounds,
     )
 
 

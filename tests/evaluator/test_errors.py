@@ -15,6 +15,10 @@ def test_every_code_is_explained_with_a_next_step(code: ErrorCode) -> None:
     assert explanation.next_step
 
 
+def test_a_claim_in_a_signed_record_is_corrected_by_training_again() -> None:
+    assert "Train again" in EXPLANATIONS[ErrorCode.RECORD_CLAIM].next_step
+
+
 def test_codes_are_unique_and_look_alike() -> None:
     values = [code.value for code in ErrorCode.__members__.values()]
     assert len(set(values)) == len(ErrorCode.__members__)

@@ -1,5 +1,6 @@
 """What a run is said to take beforehand, against what it then takes."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,11 +220,39 @@ def test_features_that_do_not_fit_on_the_disk_are_halved() -> None:
 
 def test_a_run_over_every_budget_is_advised_how_to_rank() -> None:
     over = replace(WELL, privacy=replace(PRIVATE, epsilon=9.5, needed={1: 3.25, 8: 1.25}))
-    assert changed(over)[0] == "ε = 9.5 is over every budget: the run would be listed without a rank."
+    assert changed(over)[0] == "ε = 9.5 is over every budget: track 2 rejects such a record."
     assert "target_epsilon=8" in changed(over)[2]
     assert "noise multiplier 1.25" in changed(over)[2]
     assert changed(replace(WELL, privacy=PRIVATE)) == []
     assert PRIVATE.budget(BUDGETS) == 8
+
+
+SETS = re.compile(r"--set (\S+?)(?=,? |,?$)")
+WEAK = ["noise_multiplier=0.4", "target_epsilon=null", "sampling.client_rate=0.5"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [*WEAK, "sampling_rule=product"],
+        # Within a budget by either rule.
+        ["noise_multiplier=1", "target_epsilon=null", "sampling.client_rate=0.5", "sampling_rule=product"],
+        ["noise_multiplier=5", "target_epsilon=null", "delta=0.01"],
+        [*WEAK, "sampling_rule=product", "delta=0.01"],
+        ["noise_multiplier=200", "target_epsilon=null", "rounds=10001"],
+    ],
+)
+def test_a_run_that_track_2_would_reject_ranks_with_every_line_of_advice(
+    base: Path, data: Path, changes: list[str]
+) -> None:
+    found = planned("fl-provider-dp", base, data, changes)
+    lines = [line for line in changed(found) if "--set" in line]
+    assert lines
+    for line in lines:
+        followed = planned("fl-provider-dp", base, data, [*changes, *SETS.findall(line)])
+        assert changed(followed) == []
+        assert followed.privacy is not None
+        assert followed.privacy.budget(BUDGETS) is not None
 
 
 def test_what_writes_no_record_has_no_board_of_track_2() -> None:
