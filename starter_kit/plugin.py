@@ -204,7 +204,7 @@ def reported(plugin: Plugin) -> Iterator[None]:
             ErrorCode.CONFIGURATION,
             message="A plug-in doesn't work.",
             where=place_in(file.path, cause) if file else str(plugin),
-            expected=f"what {type(plugin).__mro__[1].__name__} says of it",
+            expected=f"the contract documented in {type(plugin).__mro__[1].__name__}",
             found=f"{type(cause).__name__}: {cause}",
             next_step="Correct its file or its settings; `pfl new` writes plug-ins that work, with their tests.",
         ) from error

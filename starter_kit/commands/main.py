@@ -21,8 +21,8 @@ VERBS = {
     "notebooks": "Copy the kit's notebooks into a folder, for Jupyter. Nothing is overwritten.",
     "new": "Start a method or a plug-in of your own: a file that works, its config and its test. Nothing is "
     "overwritten.",
-    "plan": "Say before a run what it takes: bytes, ε, memory and time, and what to change where it wouldn't fit or "
-    "rank.",
+    "plan": "Estimate what a run costs before it starts: bytes, ε, memory and time, and what to change if it won't fit "
+    "or rank.",
     "train": "Train a method. Writes the checkpoint, the communication log, a report and, with privacy, the signed "
     "record.",
     "sweep": "Train a config with every combination of some settings, score the runs on the validation split, and "

@@ -159,6 +159,7 @@ class PrivateSettings(RunSettings):
     """Further settings of differentially private methods.
 
     Attributes:
+        rounds: Number of federated rounds.
         target_epsilon: ε that no round may exceed.
         clip_norm: The bound on the update of one privacy unit.
         replayable: Whether coins and noise follow from a secret of the run, so that one round can be opened to the

@@ -17,7 +17,8 @@ class Optimizer(OptimizerPlugin):
     """Lion. `local.learning_rate` is λ, a tenth to a third of AdamW's.
 
     Attributes:
-        beta_1, beta_2: β₁ of a step, and β₂ of the momentum.
+        beta_1: β₁, how much of the momentum goes into the direction of a step.
+        beta_2: β₂, how much of the momentum is kept from step to step.
         decay: ω.
     """
 
