@@ -32,7 +32,8 @@ def plan(
     measure: Annotated[bool, typer.Option(help="Time a step, on a few pages of the data.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Estimate what a run costs before it starts: bytes, ε, memory and time, and what to change if it won't fit or rank."""
+    """Estimate what a run costs before it starts: bytes, ε, memory and time, and what to change if it won't fit or
+    rank."""
     with exit_on_problem():
         config = config_of(context, config)
 
