@@ -83,8 +83,7 @@ def train(
 
         chosen = chosen_devices(devices, settings, processes)
         use_first(chosen)
-        if "--use_dp" in flags:
-            _report_cost(settings, data)
+        _report_cost(settings, data, published_sampler="--use_dp" in flags)
         run_training(
             settings,
             RunFiles(data=data, base=base, out=out),
@@ -98,13 +97,21 @@ def train(
         )
 
 
-def _report_cost(settings: "RunSettings", data: Path) -> None:
-    """Report before training which budgets the published sampler exceeds, and what would keep them."""
+def _report_cost(settings: "RunSettings", data: Path, *, published_sampler: bool) -> None:
+    """Report before training whether track 2 would reject the record, and which budgets the published sampler exceeds.
+
+    Does nothing where nothing is private.
+    """
     from evaluator.docvqa.dataset import read_info
     from starter_kit.federation.rounds import Client
-    from starter_kit.settings.published_cost import cost_notes
+    from starter_kit.settings.published_cost import cost_notes, rule_notes
+    from starter_kit.settings.run_settings import RecordedSettings
 
-    clients = read_info(data).clients.items()
-    lines = cost_notes(settings, [Client(client, {name: [0] for name in names}) for client, names in clients])
-    for line in lines:
+    if not isinstance(settings, RecordedSettings):
+        return
+    clients = [
+        Client(client, {name: [0] for name in names}) for client, names in read_info(data).clients.items()
+    ]
+    notes = [*rule_notes(settings, clients), *(cost_notes(settings, clients) if published_sampler else [])]
+    for line in notes:
         log(line)

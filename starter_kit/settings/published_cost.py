@@ -1,8 +1,9 @@
-"""What a run with the published sampler costs, and how it would keep a budget.
+"""What a run as published costs by the rules of track 2, and how it would keep a budget.
 
 The competition's kit draws fixed numbers of clients and providers, and accounts them as coins. Under the rule that
 decides, fixed numbers cost more: a first run with `--use_dp` keeps none of the budgets, and learns that before it
-trains.
+trains. The papers' noise counts the sampling of clients as amplification, and the track's rule doesn't: a record that
+claims the ε of the papers' rule is rejected.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +12,10 @@ from evaluator.accounting import official
 from evaluator.mechanisms.mechanism import Mechanism
 from evaluator.mechanisms.sampling import FixedSize, Poisson
 from evaluator.mechanisms.values import MIN_SAMPLING_RATE
+from evaluator.records.epsilon import CLAIM_TOLERANCE
 from starter_kit.federation.rounds import Client
 from starter_kit.settings.run_settings import RecordedSettings, RunSettings
+from starter_kit.settings.track_rules import RULE
 
 # ε of the competition's track 2.
 BUDGETS = (8.0, 4.0, 1.0)
@@ -49,6 +52,28 @@ def cost_notes(
 
         lines.append(f"  ε = {budget:g} is kept by {_ways(mechanism, mechanism.sampling, keeps, budget)}")
     return lines
+
+
+def rule_notes(settings: RunSettings, clients: Sequence[Client]) -> list[str]:
+    """Return a line where track 2 would reject the record, because another rule than the track's gives a smaller ε.
+
+    Raises:
+        ProblemError: The settings don't fit the clients.
+    """
+    if not isinstance(settings, RecordedSettings) or settings.sampling_rule is RULE:
+        return []
+    plan = settings.plan(clients)
+    if not (plan.record_terms and plan.guarantee):
+        return []
+    claimed = plan.guarantee.epsilon(plan.rounds)
+    spent = official.epsilon(plan.record_terms.mechanism.events(RULE, plan.rounds), settings.delta)
+    if claimed >= spent - CLAIM_TOLERANCE:
+        return []
+    return [
+        f"The record will claim ε = {claimed:.4g}, by the rule {settings.sampling_rule.value}. By the rule of track 2, "
+        f"{RULE.value}, these settings spend ε = {spent:.4g}, and the track rejects a record that claims less. "
+        f"For a run with a rank: --set sampling_rule={RULE.value} --set noise_multiplier=null --set target_epsilon=8"
+    ]
 
 
 def _ways(mechanism: Mechanism, fixed: FixedSize, keeps: Callable[[Mechanism], bool], budget: float) -> str:

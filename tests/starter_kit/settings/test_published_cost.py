@@ -6,7 +6,7 @@ import pytest
 
 from starter_kit.federation.rounds import Client
 from starter_kit.settings.configuration import load_settings
-from starter_kit.settings.published_cost import cost_notes
+from starter_kit.settings.published_cost import cost_notes, rule_notes
 from starter_kit.settings.run_settings import RunSettings
 
 CLIENTS = [Client(client, {f"{client}-{number}": [0] for number in range(400)}) for client in range(10)]
@@ -47,3 +47,25 @@ def test_nothing_is_reported_of_a_run_within_all_budgets_or_with_coins_or_withou
     coins = "sampling={type: poisson, client_rate: 0.2, provider_rate: 0.125}"
     for settings in (published("noise_multiplier=20"), published(coins), load_settings("fedavg")):
         assert cost_notes(settings, CLIENTS) == []
+
+
+COINS = "sampling={type: poisson, client_rate: 0.2, provider_rate: 0.125}"
+
+
+def test_a_record_that_the_track_will_reject_is_announced_with_settings_that_rank() -> None:
+    (line,) = rule_notes(published(COINS, "sampling_rule=product"), CLIENTS)
+    claimed, due = re.findall(r"ε = ([\d.]+[\d])", line)
+    assert float(claimed) < float(due)
+    changes = re.findall(r"--set (\S+)", line)
+    assert rule_notes(published(COINS, *changes), CLIENTS) == []
+    assert spent(published(COINS, *changes)) <= 8
+
+
+def test_a_record_is_not_announced_as_rejected_where_both_rules_agree_or_nothing_is_recorded() -> None:
+    all_clients = "sampling={type: poisson, provider_rate: 0.125}"
+    for settings in (
+        published(COINS),
+        published(all_clients, "sampling_rule=product"),
+        load_settings("fedavg"),
+    ):
+        assert rule_notes(settings, CLIENTS) == []
