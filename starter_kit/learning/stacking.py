@@ -189,11 +189,10 @@ class StackedLearner(Learner):
         """Return how many providers train at once, at least one: as many as `local` says or else as fit into the memory
         reserved for it, but no more than have their batches in one micro-batch.
         """
-        at_once, limit = (
-            local.providers_at_once or self._providers_that_fit(local),
-            self._documents.micro_batch_size,
-        )
-        return max(1, at_once if limit is None else min(at_once, limit // local.batch_size))
+        at_once = local.providers_at_once or self._providers_that_fit(local)
+        if self._documents.micro_batch_size is not None:
+            at_once = min(at_once, self._documents.micro_batch_size // local.batch_size)
+        return max(1, at_once)
 
     def _providers_that_fit(self, local: LocalTraining) -> int:
         """Estimate how many providers can train at once in the memory reserved for it; perhaps none.

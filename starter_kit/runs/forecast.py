@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.records.epsilon import CLAIM_TOLERANCE
 from starter_kit.settings.track_rules import DELTA, MAX_ROUNDS, RULE
 
 # A page's name, with its three questions and their tokens; its own tokens are in a file.
@@ -22,8 +23,6 @@ ACTIVATIONS_OF_PARTS = 1.7
 # Vectors of a local training: where it begins, and the change that it makes.
 TRAINING_VECTORS = 2
 FLOAT = 4
-# By less than the track tolerates in a claim.
-TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Privacy:
     @property
     def claims_less(self) -> bool:
         """Whether the rule of the settings gives a smaller ε than the track's, which rejects such a claim."""
-        return self.rule is not RULE and self.product is not None and self.product < self.epsilon - TOLERANCE
+        return self.rule is not RULE and self.product is not None and self.product < self.epsilon - CLAIM_TOLERANCE
 
     def budget(self, budgets: Iterable[float]) -> float | None:
         """Return the smallest of `budgets` that ε is within; None if it exceeds all."""

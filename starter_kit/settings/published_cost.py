@@ -15,10 +15,8 @@ from evaluator.mechanisms.values import MIN_SAMPLING_RATE
 from evaluator.records.epsilon import CLAIM_TOLERANCE
 from starter_kit.federation.rounds import Client
 from starter_kit.settings.run_settings import RecordedSettings, RunSettings
-from starter_kit.settings.track_rules import RULE
+from starter_kit.settings.track_rules import BUDGETS, RULE
 
-# ε of the competition's track 2.
-BUDGETS = (8.0, 4.0, 1.0)
 # Halvings in the search for a rate: to one in a thousand of the first.
 STEPS = 10
 
@@ -36,13 +34,13 @@ def cost_notes(
         return []
     mechanism = plan.record_terms.mechanism
     spent = plan.guarantee.epsilon(plan.rounds)
-    exceeded = [budget for budget in budgets if spent > budget]
+    exceeded = [budget for budget in sorted(budgets, reverse=True) if spent > budget]
     if not exceeded or not isinstance(mechanism.sampling, FixedSize):
         return []
     over = ", ".join(f"{budget:g}" for budget in exceeded)
     lines = [
         f"These settings spend ε = {spent:.4g} at δ = {settings.delta:g} by the rule {settings.sampling_rule.value}, "
-        f"over the competition's budgets {over}. A run over its budget has no rank."
+        f"over the competition's budgets {over}, at which the run has no rank."
     ]
     for budget in exceeded:
 
