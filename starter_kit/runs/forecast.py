@@ -18,8 +18,9 @@ PROGRAM_BYTES = 600_000_000
 # A step's memory for its activations, over what is kept of them for the backward pass: temporary tensors, and what an
 # allocator loses to fragmentation.
 ACTIVATIONS = 1.1
-# The same where a step on a CPU computes its batch in parts: what one part frees, the next one doesn't quite fill.
-ACTIVATIONS_OF_PARTS = 1.7
+# The same where a step on a CPU computes its batch in parts under dropout: masks are small and leave holes in the
+# memory that a part frees, which the next one doesn't quite fill.
+ACTIVATIONS_OF_PARTS = 1.6
 # Vectors of a local training: where it begins, and the change that it makes.
 TRAINING_VECTORS = 2
 FLOAT = 4
@@ -99,7 +100,11 @@ class Privacy:
     @property
     def claims_less(self) -> bool:
         """Whether the rule of the settings gives a smaller ε than the track's, which rejects such a claim."""
-        return self.rule is not RULE and self.product is not None and self.product < self.epsilon - CLAIM_TOLERANCE
+        return (
+            self.rule is not RULE
+            and self.product is not None
+            and self.product < self.epsilon - CLAIM_TOLERANCE
+        )
 
     def budget(self, budgets: Iterable[float]) -> float | None:
         """Return the smallest of `budgets` that ε is within; None if it exceeds all."""
@@ -289,6 +294,7 @@ def _memory_advice(forecast: Forecast, micro_batch_size: int) -> Iterable[str]:
     activations_fit = there - (needed - memory.activations_bytes)
     of_an_example = memory.activations_bytes / max(micro_batch_size, 1)
     if room.device is None:
+        # As there may be dropout.
         of_an_example *= ACTIVATIONS_OF_PARTS / ACTIVATIONS
     if activations_fit > of_an_example:
         fitting = int(activations_fit / of_an_example)

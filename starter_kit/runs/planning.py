@@ -302,13 +302,16 @@ class _Measured:
         self.page_s = (perf_counter() - began) / len(pages)
         learner = make_learner(setup.model, documents, local)
         examples_at_once = micro_batch_size(setup)
-        in_parts = examples_at_once < local.batch_size and learner.device.type == "cpu"
+        leaves_holes = (
+            examples_at_once < local.batch_size and learner.device.type == "cpu" and setup.model.dropout
+        )
         if isinstance(learner, StackedLearner) and setup.record_terms:
             examples_at_once *= learner.providers_at_once(local)
         kept = _bytes_of_an_example(setup.model, documents) * examples_at_once
-        self.activations_bytes = round((ACTIVATIONS_OF_PARTS if in_parts else ACTIVATIONS) * kept)
-        self.step_s = self._step_s(learner, providers, examples)
+        self.activations_bytes = round((ACTIVATIONS_OF_PARTS if leaves_holes else ACTIVATIONS) * kept)
+        # Before the step, which doesn't give back all memory: clipping takes two vectors of the model's size.
         self.provider_s = self._provider_s() if setup.record_terms else 0.0
+        self.step_s = self._step_s(learner, providers, examples)
 
     def _drawn_providers(self, local: LocalTraining) -> dict[str, list[int]]:
         """A few providers with examples, enough of them for a batch."""
