@@ -259,8 +259,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_CLAIM: Explanation(
         "The ε that the record claims is below the one recomputed from its rounds.",
-        "Train again by the track's rule, `--set sampling_rule=two_stage` unless it says otherwise: a signed claim can't "
-        "be changed.",
+        "Train again by the track's rule, `--set sampling_rule=two_stage` unless it says otherwise: a signed claim "
+        "can't be changed.",
     ),
     ErrorCode.RECORD_CHAIN: Explanation(
         "A line of the training record was changed, dropped, moved or added: its hash doesn't follow from the lines "
